@@ -78,7 +78,7 @@ def __dir__() -> list[str]:
     return [*__all__, "__version__"]
 
 
-OTHER_NAMES = {  # functions of this package, with their names in other packages
+OTHER_NAMES = {  # calls of functions of this package, and names of similar functions in other packages
     'ps.dp_lm("y ~ x", data, eps=1, domain=domain)': "lm ols wls linearregression linear_regression",
     'ps.dp_glm("y ~ x", data, eps=1, domain=domain)': "glm logit logistic logisticregression logistic_regression",
     'ps.dp_glm("y ~ x", data, eps=1, domain=domain, family="poisson")': "poisson",
@@ -92,10 +92,10 @@ OTHER_NAMES = {  # functions of this package, with their names in other packages
 }
 
 
-if not TYPE_CHECKING:  # type checkers report names that do not exist
+if not TYPE_CHECKING:  # hidden from type checkers, so that they report names that do not exist
 
     def __getattr__(name: str) -> NoReturn:
-        """Raise an error that names the function of this package, for a name of R, statsmodels or another package."""
+        """Raise an error; if the name is from R or another package, the error names the function of this package."""
         plain = name.lower().removeprefix("dp_")
         cure = next((f"; write {cure}" for cure, names in OTHER_NAMES.items() if plain in names.split()), "")
         raise AttributeError(f"module 'privstats' has no attribute '{name}'{cure}")

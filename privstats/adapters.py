@@ -21,7 +21,7 @@ __all__ = ["marginaleffects", "stargazer"]
 def stargazer(fit: Results) -> dict[str, Any]:
     """Return a fit as a dict in the format of the Python package stargazer.
 
-    After a single ``stargazer.translators.register_class(type(fit), ps.adapters.stargazer)``, ``Stargazer([fit])``
+    After the call ``stargazer.translators.register_class(type(fit), ps.adapters.stargazer)``, ``Stargazer([fit])``
     accepts private fits, also in one table with fits of other packages. A coefficient without an estimate is printed as
     "nan", without stars.
 

@@ -54,7 +54,7 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
         return _Refusal(PrivacyError(f"an unexpected failure ({at}); please report it with the formula and the domain"))
     except ChargedInterrupt:
         return _Refusal(KeyboardInterrupt(INTERRUPTED))
-    except BaseException as stop:  # an interrupt is passed on without text and frames
+    except BaseException as stop:  # an interrupt is passed on without its message and traceback
         return _Refusal(next((kind() for kind in _stops() if isinstance(stop, kind)), KeyboardInterrupt()))
 
 
@@ -62,8 +62,8 @@ def _stops() -> tuple[type[BaseException], ...]:
     """Return the types of interrupts that leave the package with their type unchanged.
 
     The function imports no module. It runs while an interrupt is handled, and a second interrupt during an import would
-    leave the package with the frames of the first. If asyncio is not imported already, the process has no asyncio task
-    that could be cancelled.
+    leave the package with the stack frames of the first interrupt. If asyncio is not imported already, the process has
+    no asyncio task that could be cancelled.
     """
     cancelled = getattr(sys.modules.get("asyncio.exceptions"), "CancelledError", KeyboardInterrupt)
     return KeyboardInterrupt, SystemExit, GeneratorExit, cancelled

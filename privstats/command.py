@@ -34,7 +34,7 @@ from privstats.workflow.saved import in_full
 from privstats.workflow.study import Study
 
 REFUSED, INTERRUPTED_CODE = 2, 130
-DECLARATIONS = {"bounds", "levels", "dates", "scale"}  # keys of a column's declaration in a domain in JSON
+DECLARATIONS = {"bounds", "levels", "dates", "scale"}  # keys that declare a column in a domain file (JSON)
 EXAMPLES = """examples:
   privstats domain codebook.csv --out domain.json
   privstats domain schema.json
@@ -280,7 +280,7 @@ def _check_declarations(file: str, text: str, read: Any) -> None:
 
 
 def _line_of(name: str, text: str) -> int:
-    """Return the number of the line in a JSON text on which a column is named."""
+    """Return the number of the first line of a JSON text that has the name of a column as a key."""
     spelt = "|".join(re.escape(json.dumps(name, ensure_ascii=ascii_only)) for ascii_only in (True, False))
     found = re.compile(rf"({spelt})\s*:").search(text)
     return 1 + text.count("\n", 0, found.start() if found else 0)

@@ -126,7 +126,7 @@ def load_vertebral() -> Dataset:
 
 
 def load_randhie() -> Dataset:
-    """Return 20,190 records of the RAND health insurance experiment; ships with statsmodels."""
+    """Return 20,190 records of the RAND health insurance experiment, included in statsmodels."""
     domain = {
         "mdvis": (0, 100),
         "lncoins": (0, 5),
@@ -143,7 +143,7 @@ def load_randhie() -> Dataset:
 
 
 def load_fair() -> Dataset:
-    """Return 6,366 answers to a magazine's survey on extramarital affairs (Fair 1978); ships with statsmodels."""
+    """Return 6,366 answers to a magazine's survey on extramarital affairs (Fair 1978), included in statsmodels."""
     domain = {
         "rate_marriage": (1, 5),
         "age": (17.5, 42),
@@ -159,7 +159,7 @@ def load_fair() -> Dataset:
 
 
 def load_engel() -> Dataset:
-    """Return income and food expenditure of 235 Belgian households, 1857; ships with statsmodels."""
+    """Return income and food expenditure of 235 Belgian households, 1857, included in statsmodels."""
     return Dataset(_statsmodels("engel"), Domain({"income": (0, 5000), "foodexp": (0, 2500)}, complete=True))
 
 

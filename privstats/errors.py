@@ -7,7 +7,7 @@ from pathlib import Path
 from traceback import walk_stack
 
 PACKAGE = str(Path(__file__).parent)
-FRAMES = 250  # stack frames that a call may need: more than twice the number that calls take in a test
+FRAMES = 250  # number of stack frames that must be left for a call; more than twice the number that calls use in a test
 
 
 class PrivstatsError(ValueError):
@@ -46,14 +46,14 @@ class ChargedInterrupt(KeyboardInterrupt):
 
 
 class PrivstatsWarning(UserWarning):
-    """Warning about a legal call that is probably a mistake; the text ends in "; continuing"."""
+    """Warning about a valid call that is probably a mistake; the text ends in "; continuing"."""
 
 
 def refuse_full_stack() -> None:
     """Raise an error if fewer than `FRAMES` stack frames are left before Python's recursion limit.
 
-    The number of frames in which a cell is read depends on the cell. Without this check, one row could decide whether a
-    call near the limit fails.
+    The number of stack frames needed to read a cell depends on the cell. Without this check, one row could decide
+    whether a call near the limit fails.
 
     Raises
     ------

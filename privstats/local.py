@@ -35,7 +35,7 @@ from privstats.workflow.facts import seed_shown
 __all__ = ["local_gradient_descent", "randomized_response"]
 
 EXAMPLE = "y ~ x"
-AFTER = 2  # number of messages of each person after the steps: curvature, and squares of scores
+AFTER = 2  # number of messages that each person sends after the steps: curvature, and squares of scores
 
 
 @public
@@ -121,11 +121,11 @@ def local_gradient_descent(
         Budget of each person for all their messages, in Gaussian differential privacy.
     domain : Domain or dict
         Bounds or levels of each column, as in `dp_lm`. The scale of a numeric predictor or of the response is its
-        half-range divided by sqrt(3), or the scale that `Scale` declares. Declare close bounds.
+        half-range divided by sqrt(3), or the scale that `Scale` declares. Declare narrow bounds.
     steps : int
-        Number of steps K. Each person sends K scores and two matrices, with mu / sqrt(K + 2) each. About 20 steps are
-        enough for two or three predictors at ``step_size=0.5``; a note says if the estimates still depend on the
-        starting value.
+        Number of steps K. Each person sends K scores and two matrices; each message has the budget mu / sqrt(K + 2).
+        About 20 steps are enough for two or three predictors at ``step_size=0.5``; a note says if the estimates still
+        depend on the starting value.
     step_size : float
         Step size (learning rate) eta, between 0 and 1; with a larger step size the steps might diverge.
     rng : None, int or numpy.random.Generator
@@ -233,7 +233,7 @@ def _bound_design(formula: str, domain: Any, data: Any) -> Design:
 
 
 def _scales(design: Design) -> FloatArray:
-    """Return the ratio of half-range to scale, shape (p + 1,): of the p columns of the design, then of the response."""
+    """Return the ratios of half-range to scale, shape (p + 1,), of the p columns of the design and of the response."""
     declared = design.declared_scales
     scales = np.where(declared < 1, 1 / declared, math.sqrt(3.0))
     if design.intercept:

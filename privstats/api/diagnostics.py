@@ -47,7 +47,7 @@ def dp_diagnostics(
     delta : float
         Probability with which the guarantee `eps` may fail.
     bins : int
-        Number of bins of the fitted values; the outer bins also hold the values beyond their edges.
+        Number of bins of the fitted values; the outer bins also contain the fitted values beyond their edges.
     fitted : tuple of float, optional
         Range of fitted values (for a logistic regression, of log odds) that is divided into bins, from public
         knowledge. The default is the mean of the fitted values plus and minus two standard deviations of the fitted
@@ -77,9 +77,9 @@ def dp_diagnostics(
     Notes
     -----
     The coefficients are public, so the residual of a row is an expression of its columns. `dp_hist` releases the
-    histogram of this expression, and `dp_mean` releases means of the residuals and of the square roots of their sizes
-    in groups ``cut(fitted, edges)``. Both use the domain, the subset and the neighbouring relation of the fit. All rows
-    have equal weights, even if the fit used weights.
+    histogram of this expression. `dp_mean` releases means of the residuals, and means of the square roots of absolute
+    residuals, in groups ``cut(fitted, edges)``. Both use the domain, the subset and the neighbouring relation of the
+    fit. All rows have equal weights, even if the fit used weights.
 
     Examples
     --------

@@ -63,7 +63,7 @@ def dp_glm(
     ----------
     formula : str
         As in statsmodels: ``"y ~ x1 + np.log(x2) + C(region)"``. Every term is computed from the columns of one row.
-        A binomial response is 0 or 1, a truth value, or one of two declared levels (the second level counts as 1); a
+        A binomial response is 0 or 1, a boolean, or one of two declared levels (the second level counts as 1); a
         Poisson or gamma response is not negative and has a declared upper bound.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
@@ -143,9 +143,9 @@ def dp_glm(
     batch : int, optional
         For "sgd": number of rows in each random subsample.
     clip : float, optional
-        For "ngd" and "noisy_newton": limit on the Euclidean norm of a row's vector of predictors; a longer row has a
-        smaller weight. Each predictor is divided by the smaller of two numbers: its declared scale, if there is one,
-        and its half-range / sqrt(3). For "sgd": largest Euclidean norm of the gradient of a row.
+        For "ngd" and "noisy_newton": limit on the Euclidean norm of a row's vector of scaled predictors; a row with a
+        larger norm has a smaller weight. The scale of a numeric predictor is the smaller of its declared scale, if any,
+        and half of its range divided by sqrt(3). For "sgd": largest Euclidean norm of the gradient of a row.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
         this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do

@@ -50,8 +50,8 @@ def dp_median(
     ----------
     formula : str
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the median of each), or any of these by group, ``"x ~ g"``, or by
-        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``. A row in which one of the columns is missing is not used, for
-        any of them.
+        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``. A row with a missing value in one of the
+        columns is not used for any of the columns.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
         instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
@@ -64,8 +64,8 @@ def dp_median(
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
         "rank" (the choice of "auto") is the exponential mechanism on interpolated ranks. The other mechanisms are for
         comparison: "aq" (approximate quantiles) is the exponential mechanism for the median alone; "duff" is the
-        exponential mechanism with a penalty on each candidate: the number of rows that must change until the candidate
-        is the median; "smoothsens" adds noise to the median in proportion to the smooth sensitivity of the median;
+        exponential mechanism in which the penalty of a candidate is the number of rows that must change until the
+        candidate is the median; "smoothsens" adds noise to the median in proportion to the median's smooth sensitivity;
         "ptr" (propose, test, release) needs `delta`; "kng" is the K-norm gradient mechanism.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
@@ -193,8 +193,8 @@ def dp_quantile(
     ----------
     formula : str
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the quantiles of each), or any of these by group, ``"x ~ g"``, or by
-        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``. A row in which one of the columns is missing is not used, for
-        any of them.
+        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``. A row with a missing value in one of the
+        columns is not used for any of the columns.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
         instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
@@ -211,8 +211,8 @@ def dp_quantile(
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
         "rank" (the choice of "auto") is the exponential mechanism on interpolated ranks, which draws several quantiles
         together. The other mechanisms are for comparison: "aq" (approximate quantiles) draws the middle quantile first,
-        then the lower quantiles below it and the upper quantiles above it; "duff" is the exponential mechanism with a
-        penalty on each candidate: the number of rows that must change until the candidate is the quantile;
+        then the lower quantiles below it and the upper quantiles above it; "duff" is the exponential mechanism in
+        which the penalty of a candidate is the number of rows that must change until the candidate is the quantile;
         "smoothsens" adds noise to the quantile in proportion to the smooth sensitivity of the quantile; "ptr"
         (propose, test, release) needs `delta`; "kng" is the K-norm gradient mechanism.
     delta : float
@@ -350,8 +350,8 @@ def dp_mean(
         are shorter if the bounds extend far beyond most values and there are several thousand rows, and longer
         otherwise. "auto" uses noise on sums; for a single column it first estimates the std dev, with a twentieth of
         the budget, and uses "clipped" if the intervals of "clipped" are expected to be shorter. "duff" is for
-        comparison, without intervals: the exponential mechanism with a penalty on each candidate, the number of rows
-        that must change until the candidate is the mean.
+        comparison, without intervals. It is the exponential mechanism in which the penalty of a candidate is the number
+        of rows that must change until the candidate is the mean.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional

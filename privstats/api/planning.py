@@ -61,13 +61,13 @@ def plan(verb: str, formula: str, n: int | Protected, eps: float | None = None, 
     -------
     Plan
         A plan prints as two tables: the expected standard errors, and the queries with their shares of the budget.
-        `Plan.expected` takes other assumptions; `Plan.budget_for` and `Plan.n_for` return the budget and the number of
-        rows for a wanted width of intervals.
+        `Plan.expected` gives forecasts under other assumptions; `Plan.budget_for` and `Plan.n_for` return the budget
+        and the number of rows for a requested width of the intervals.
 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        If a call of the function that fits would raise the same error for these arguments.
+        If these arguments would cause the same error in a call of the function that fits.
 
     Examples
     --------

@@ -121,7 +121,7 @@ def dp_lm(
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     theta_bound : float, optional
         For "kng", "expmech" and "objpert": bound on the sum of the absolute coefficients, with predictors scaled to
-        [-1, 1] and the response in units of half its range.
+        [-1, 1] and the response divided by half of its range.
     split : float, optional
         For "objpert": share of the budget for the random linear term.
     ridge : float or "adaptive", optional
@@ -137,12 +137,12 @@ def dp_lm(
     batch : int, optional
         For "sgd": number of rows in each random subsample.
     clip : float, optional
-        For "ngd" and "noisy_newton": limit on the Euclidean norm of a row's vector of predictors; a longer row has a
-        smaller weight. Each predictor is divided by the smaller of two numbers: its declared scale, if there is one,
-        and its half-range / sqrt(3). For "sgd": largest Euclidean norm of the gradient of a row.
+        For "ngd" and "noisy_newton": limit on the Euclidean norm of a row's vector of scaled predictors; a row with a
+        larger norm has a smaller weight. The scale of a numeric predictor is the smaller of its declared scale, if any,
+        and half of its range divided by sqrt(3). For "sgd": largest Euclidean norm of the gradient of a row.
     tuning : float, optional
-        For "ngd", "noisy_newton" and "sgd": threshold beyond which residuals are clipped, in units of the fitted
-        residual scale, or for "sgd" in units of the scale of the response.
+        For "ngd" and "noisy_newton": limit to which residuals divided by the fitted residual scale are clipped. For
+        "sgd": limit to which residuals divided by the scale of the response are clipped.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
         this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do
@@ -248,9 +248,9 @@ def dp_rq(
     mech : {"auto", "newton", "objpert", "kng", "expmech"}
         Algorithm. "newton" takes Newton steps with clipped, noisy scores; "objpert" minimises a smoothed loss plus a
         random linear term; "kng" (K-norm gradient) draws coefficients from a density that decreases in the norm of the
-        score. "auto" chooses by a public number, rows times eps per coefficient: "newton" if this number is large, and
-        always under `mu` or `rho`; "objpert" if the number is smaller, for a median or more than three coefficients;
-        "kng" if the number is smaller still and there are at most three coefficients, because an exact sampler exists
+        score. "auto" chooses by the ratio n eps / d, for n rows and d coefficients: "newton" if the ratio is large, and
+        always under `mu` or `rho`; "objpert" if the ratio is smaller, for a median or more than three coefficients;
+        "kng" if the ratio is smaller still and there are at most three coefficients, because an exact sampler exists
         only for at most three coefficients. "objpert" gives intervals for quantiles other than the median only in cases
         in which "auto" may choose "objpert". "expmech" is for comparison, without intervals.
     delta : float
@@ -263,8 +263,8 @@ def dp_rq(
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"hull", "linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise; for "kng" the norm of the scores (the unit ball of the default "hull" is the convex
-        hull of all possible changes of the score due to one row). "gaussian" needs `mu`, `rho` or `delta`.
+        Distribution of the noise; for "kng" the norm of the score. The unit ball of its default norm "hull" is the
+        convex hull of all possible changes of the score due to one row. "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
@@ -290,7 +290,7 @@ def dp_rq(
         Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
     theta_bound : float, optional
         For "kng" and "expmech": bound on the sum of the absolute coefficients, with predictors scaled to [-1, 1] and
-        the response in units of half its range.
+        the response divided by half of its range.
     split : float, optional
         For "objpert": share of the budget for the random linear term.
     tail : {"cautious"}, optional

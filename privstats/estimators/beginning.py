@@ -20,7 +20,7 @@ from privstats.sets.vectors import Products, Squares
 def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[float, float]:
     """Release the mean and the standard deviation of the model's offset, in units of the linear predictor.
 
-    Both are 0 in a model without offset. The standard deviation is also 0 if the variance is below its noise.
+    Both are 0 in a model without offset. The standard deviation is also 0 if the released variance is below its noise.
     """
     if not box.design.offset:
         return 0.0, 0.0
@@ -35,7 +35,7 @@ def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[flo
     release = ask(Sum("scales", WeightedColumns(entry), within=within, item="of the offset"), by=by.columns)
     mean, square = release.value / scales.rows
     sd1, sd2 = np.sqrt(release.law.variance()) / scales.rows
-    # posterior mean of the scaled offset's mean, under a uniform prior on [-1, 1]
+    # linear Bayes estimate of the mean of the scaled offset, under a uniform prior on [-1, 1]
     mean = float(np.clip(mean, -1.0, 1.0)) / (1 + 3 * float(sd1) ** 2)
     variance = float(square) - mean**2
     clear = variance > float(np.hypot(sd2, 2 * mean * sd1))
@@ -106,7 +106,7 @@ def begun_about(
     item: str = "",
     least: float = 0.0,
 ) -> Problem:
-    """Return the estimation problem of a loss; least squares on a transformed response give starting coefficients.
+    """Return the estimation problem of a loss, with starting coefficients from least squares on transformed responses.
 
     Parameters that are not listed have the same meaning as in `begun`.
 
@@ -119,8 +119,8 @@ def begun_about(
     item : str
         Label of the query for the Hessian. The noise of the Hessian determines which factor levels are kept in the fit.
     least : float
-        Smallest number of rows of a factor level that is kept in the fit, in noise standard deviations of an entry of
-        the Hessian.
+        A factor level has enough rows for the fit if the number of its rows is at least `least` times the noise
+        standard deviation of an entry of the Hessian.
     """
     rough = Sum("hessian", Linear(np.zeros((box.width, box.c))), within=Products(box.c), item=item)
     needed = least * entry_sd(ask, rough, by)

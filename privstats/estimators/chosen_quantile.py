@@ -1,9 +1,9 @@
 """Quantile regression whose coefficients are drawn by the K-norm gradient mechanism or the exponential mechanism.
 
 For predictors x, a response y and a probability tau, the drawn coefficients theta solve ``sum (1{y <= x'theta} - tau) x
-= V`` for noise V of known distribution. The error of theta is ``H^-1 (sampling error + V)``. The Hessian H,
-density-weighted second moments of x, is released as a kernel estimate; the score variance, ``tau (1 - tau) sum x x'``,
-needs no kernel (Koenker 2005, sections 3.2 and 3.4; Powell 1991).
+= V`` for noise V of known distribution. The error of theta is about ``H^-1 (S + V)``, with the sampling error S of the
+score. The Hessian H, density-weighted second moments of x, is released as a kernel estimate; the score variance, ``tau
+(1 - tau) sum x x'``, needs no kernel (Koenker 2005, sections 3.2 and 3.4; Powell 1991).
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.05,
     "density": 0.30,
 }
-JITTER = 2.0**-11  # half-width of noise that separates equal responses, in their half-ranges; less noise slows sampling
-NOISE_SHARE = 0.3  # a kernel is widened until the noise is at most this share of the Hessian's smallest eigenvalue
+JITTER = 2.0**-11  # half-width (in half-ranges of y) of noise that separates equal responses; less noise slows sampling
+NOISE_SHARE = 0.3  # kernels are widened until the Hessian's noise is at most this share of its smallest eigenvalue
 
 
 @dataclass(frozen=True)
 class ChosenQuantile(ABC):
-    """Quantile regression: one mechanism draws the coefficients for each tau; other mechanisms release second moments.
+    """Quantile regression with one mechanism that draws the coefficients and others that release second moments.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class ChosenQuantile(ABC):
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     norm : {"hull", "linf", "l1", "l2"}
-        Norm of the score. The unit ball of "hull" is the convex hull of the possible changes of the score.
+        Norm that measures the score. The unit ball of "hull" is the convex hull of the possible changes of the score.
     theta_bound : float
         Bound on the l1 norm of the coefficients, after predictors and response are scaled by their bounds to [-1, 1].
     """
@@ -134,7 +134,7 @@ class ChosenQuantile(ABC):
         return note("dependent rows", unit="unit") if public.by_unit else None
 
     def _noise(self, public: PublicFacts, box: PublicBox, chosen: list[Release]) -> FloatArray:
-        """Return the covariance of the noise in the coefficients of all taus, computed with an assumed Hessian.
+        """Return the covariance of the noise in the coefficients for all probabilities tau, under an assumed Hessian.
 
         The data's Hessian is not released. The assumed Hessian is the Hessian for predictors that fill their bounds and
         a residual std dev of a twentieth of the response's range (`LIKELY`).
@@ -188,7 +188,7 @@ class ChosenQuantile(ABC):
         seen = max(float(release.value[within.where[0, 0]]), 1.0)
         hessian = NoisyMatrix.of(release).mapped(of_columns(box) * math.sqrt(level))
         # The information (Hessian) along the intercept is the number of rows times the density of the response at its
-        # quantile. The information along another direction is this product times the predictors' second moment there.
+        # quantile. Along another direction it is multiplied by the second moment of the predictors in this direction.
         known, lost = moments.nearest_positive(float(c)), hessian.unidentified()[0]
         constant, part = seen * level, np.einsum("il,ij,jl->l", lost, known, lost).max(initial=0.0) / rows
         meat = quantile_scores_of(known, tau, rows).value
@@ -209,7 +209,7 @@ class ChosenQuantile(ABC):
         )
 
     def _doubts(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
-        """Return up to two notes: the estimate is near the bound on coefficients, or it is probably mostly noise."""
+        """Return a note if the estimate is near the bound on coefficients, and a note if it is mostly noise."""
         names = box.design.names
         edge = note("parameter bound", names, bound=self.theta_bound)
         few = note("too few rows", names, rows=rows, tau=tau, many=box.c)
@@ -220,13 +220,13 @@ class ChosenQuantile(ABC):
         """Return whether the number of rows and the budget are so small that noise probably dominates the estimate.
 
         The drawn coefficients have a density proportional to ``exp(-c |score|)``, for the norm |score| of the sum of
-        the rows' scores and the noise scale 1 / c. Two integrals of ``exp(-c |score|)`` are compared, for n rows x of d
-        predictors. The integral near the minimiser is about ``d! 2^d / (c n f)^d / det(E x x')`` for responses of
-        density f. The density f is assumed to be `DENSITY`, and the predictors to be uniform, so that the determinant
-        is ``3^(1 - d)``. Far from the minimiser |score| is at least n times the bound `least_score` on the mean score,
-        and the set of possible coefficients has the volume ``(2 theta_bound)^d / d!``. The integral far from the
-        minimiser is therefore at most ``exp(-c n least_score)`` times this volume. The result is True unless the first
-        integral is larger than this bound on the second.
+        the rows' scores and the noise scale 1 / c. Two integrals of ``exp(-c |score|)`` over the coefficients are
+        compared, for n rows x of d predictors. The integral near the minimiser is about ``d! 2^d / (c n f)^d / det(E x
+        x')`` for responses of density f. The density f is assumed to be `DENSITY`, and the predictors to be uniform, so
+        that the determinant is ``3^(1 - d)``. Far from the minimiser |score| is at least n times the bound
+        `least_score` on the mean score, and the set of possible coefficients has the volume ``(2 theta_bound)^d / d!``.
+        The integral far from the minimiser is therefore at most ``exp(-c n least_score)`` times this volume. The result
+        is True unless the first integral is larger than this bound on the second.
         """
         law: Any = chosen.law
         d, weight = box.c, rows / float(law.scale[0])
@@ -257,7 +257,7 @@ class ExponentialQuantiles(ChosenQuantile):
 
 
 def least_score(tau: float, columns: int, intercept: bool) -> float:
-    """Return a lower bound on the sup norm of the check loss's mean score at coefficients far from the minimiser.
+    """Return a lower bound on the sup norm of the mean score of the check loss, at coefficients far from the minimiser.
 
     The mean score is the mean of ``(1{y <= x'theta} - tau) x``, for predictors x, responses y, coefficients theta and a
     probability tau. If all responses lie above the fitted plane, or all below, the norm is at least min(tau, 1 - tau).

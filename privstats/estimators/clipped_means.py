@@ -1,4 +1,4 @@
-"""Group means by clipped least squares on group dummies: the noise depends on the values' sd, not on their bounds."""
+"""Group means by clipped least squares on group dummies. The noise depends on the values' sd, not on their bounds."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class ClippedMeans:
     """Group means, estimated as coefficients of group dummies by clipped Newton steps.
 
     Without groups, the mean is the coefficient of an intercept. The clipping threshold with the shortest intervals is
-    computed from a released histogram of score norms, and the intervals allow for the clipping bias. Wide bounds
-    therefore lengthen the intervals only a little, whereas the noise of unclipped sums is proportional to the bounds.
+    computed from a released histogram of score norms, and the intervals allow for the clipping bias. Wide bounds of the
+    values lengthen the intervals only a little, whereas the noise of unclipped sums is proportional to the bounds.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class ClippedMeans:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is measured by ``sqrt(c) s / n``, for n rows x of c columns with variance 1, and the noise sd s of an
-        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
+        The noise is measured by ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of
+        an off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
         """
         return MOST_FIRST_NOISE
 
@@ -75,13 +75,13 @@ class ClippedMeans:
         matrix, shift, _ = design.to_written()
         known = dict(estimate.diagnostics)
         if "sigma" in known:
-            known["sigma"] *= design.response_half  # from half-ranges of the response to the response's unit
+            known["sigma"] *= design.response_half  # convert from half-ranges to the unit of the response
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
     def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales) -> float:
         """Return the expected interval length of method "sums", divided by the interval length without privacy.
 
-        All groups are assumed to have the same number of rows.
+        This method computes means from released sums. All groups are assumed to have the same number of rows.
         """
         assert self.sums is not None
         groups, (mean, variance) = len(public.design.names), spread(scales)
@@ -91,9 +91,9 @@ class ClippedMeans:
     def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> float:
         """Return the expected interval length of Newton steps, divided by the interval length without privacy.
 
-        Ratios above `MOST_STEPS` are replaced by inf, so that Newton steps are not chosen. The ratio of method "sums"
-        is at least 1. A wrong choice of Newton steps therefore makes intervals at most `MOST_STEPS` times as long as
-        the intervals of method "sums", in expectation.
+        Ratios above `MOST_STEPS` are replaced by inf, so that Newton steps are not chosen. The ratio for method "sums"
+        (means from released sums) is at least 1. A wrong choice of Newton steps therefore makes intervals at most
+        `MOST_STEPS` times as long as with method "sums", in expectation.
         """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
@@ -107,7 +107,7 @@ def spread(scales: Scales) -> tuple[float, float]:
     """Return the released mean of the response, and the response's released variance minus the variance's noise sd.
 
     The unit of the mean is the half-range of the response's bounds; the unit of the variance is the square of this
-    half-range. The returned variance is at least `FLOOR` times the noise sd; at this limit it is a guess.
+    half-range. The returned variance is at least `FLOOR` times the noise sd; a variance at this limit is only a guess.
     """
     mean, noise, variance = _moments(scales)
     return mean, max(variance - noise, FLOOR * noise)

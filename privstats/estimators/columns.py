@@ -27,9 +27,9 @@ from privstats.sets.cells import ByCell, Cells, Line
 from privstats.sets.vectors import Fractions
 
 COUNTS = Laplace()  # mechanism that releases numbers of rows
-FINEST = 6  # if no step is declared, the step of the public grid is about 10^-FINEST times the range
-LEAST = 500  # smallest number of points of a coarser grid: rounding moves a value by at most 1/1000 of the range
-DOUBLE_BITS = 50  # a grid's step is at least 2^-50 times the largest value, so that points are numbered exactly
+FINEST = 6  # if no step is declared, the step of the public grid is about 10^-FINEST times the column's range
+LEAST = 500  # a coarser grid has at least this many points, so rounding moves a value by at most 1/1000 of the range
+DOUBLE_BITS = 50  # a grid's step is at least 2^-50 times the largest |bound|, so that doubles number its points exactly
 
 DEPENDENT = (
     "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Remedy: "
@@ -53,7 +53,7 @@ class ColumnFacts:
     step : float
         Step of the public grid on which the values lie, or to which they are rounded.
     declared : bool
-        Whether the grid was declared.
+        Whether the user declared the grid.
     levels : int
         Number of declared levels; 0 for a numeric column.
     between : bool
@@ -77,7 +77,7 @@ class ColumnFacts:
         return Line(self.low, self.high, self.step)
 
     def spelled(self, values: FloatArray) -> FloatArray:
-        """Return grid points, rounded to the number of decimals of the grid's step: 20.7 for the float 207 * 0.1."""
+        """Return grid points rounded to the decimals of the step (one more if `between`), so 207 * 0.1 becomes 20.7."""
         digits = max(0, -int(Decimal(repr(self.step)).normalize().as_tuple().exponent))
         return np.round(values, digits + self.between)
 
@@ -86,7 +86,7 @@ class ColumnFacts:
 
         The largest rounding error is half a step if values are rounded to the grid, and otherwise 0. An endpoint at
         zero is not moved if zero is the column's lower bound and if, by a released count, the share of zeros among the
-        values exceeds the endpoint's share in `shares`: the endpoint is then an exact zero, not a rounded value.
+        values exceeds the endpoint's relative rank (`shares`). The endpoint is then an exact zero, not a rounded value.
 
         Parameters
         ----------
@@ -102,10 +102,10 @@ class ColumnFacts:
         return np.where((ends == self.low) & (self.low == 0) & (shares * rows < rows - self.filled), ends, moved)
 
     def coarser(self, most: float) -> ColumnFacts:
-        """Return the column with a coarser grid: the finest grid that has at most `most` points.
+        """Return the column with a coarser grid, the finest candidate grid that has at most `most` points.
 
-        The coarser grid never has fewer than `LEAST` points, and values are rounded to it, also if they lie on the grid
-        of this column: between two frequent values a grid of many points is nearly as wide as an interval.
+        The coarser grid never has fewer than `LEAST` points. Values are rounded to it even if they lie on the grid of
+        this column. On a grid with too many points, drawn quantiles often lie beside a frequent value, not at it.
         """
         if self.levels or self.high - self.low <= most * self.step:
             return self
@@ -125,7 +125,7 @@ def column_facts(design: Any, grid: Grid = None) -> tuple[ColumnFacts, ...]:
     design : Columns
         Map from rows to the values of the columns, without data.
     grid : float or mapping of str to float, optional
-        Step between possible values, for all columns or by column name; by default the declared step, such as
+        Step between possible values, for all columns or by column name; by default the declared step, such as 1 in
         ``range(0, 101)``.
 
     Raises
@@ -220,7 +220,7 @@ class Grouping:
         return ColumnValues((j,))
 
     def values(self, name: str, j: int, facts: ColumnFacts, item: str = "", about: FloatArray | None = None) -> Values:
-        """Return the query for the values of column j; `about` has the approximate number of values in each group."""
+        """Return the query for the values of column j, given approximate numbers of values in the groups (`about`)."""
         line = facts.line if about is None else replace(facts.line, about=tuple(about.tolist()))
         return Values(name, self.rows(self.column(j)), self.within(line), item=f"of {facts.code}{item}")
 

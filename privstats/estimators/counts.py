@@ -35,13 +35,13 @@ class Histogram:
     Parameters
     ----------
     bins : int or sequence of float, optional
-        Number of bins, or their edges; not needed for a column with levels. The user sets `bins` and `density` only.
+        Number of bins, or their edges; not needed for a column with levels. Users can set only `bins` and `density`.
     density : bool
         Whether to return densities, the shares of rows divided by the bin widths (by 1 for levels), instead of counts.
     noise : Additive
         Mechanism that adds noise to counts.
     neighbors : Neighbors
-        Neighbouring relation; with several rows per privacy unit (person) there are no intervals.
+        Neighbouring relation; there are no intervals if a privacy unit (person) may have several rows.
     """
 
     bins: Any = None
@@ -78,12 +78,12 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Mode:
-    """Estimator of the mode: a private mechanism chooses the bin or level with the most rows.
+    """Estimator of the mode, the bin or level with the most rows, by a private mechanism.
 
     Parameters
     ----------
     bins : int or sequence of float, optional
-        Number of bins, or their edges, as for `Histogram`. The user sets `bins` and `grid` only.
+        Number of bins, or their edges, as for `Histogram`. Users can set only `bins` and `grid`.
     grid : float or mapping, optional
         Step between the possible values of a numeric column; the possible values are the candidates for the mode.
     mechanism : Mechanism

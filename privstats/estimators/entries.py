@@ -1,4 +1,4 @@
-"""Coding of the data's rows as vectors, for a release of the vectors' second moments.
+"""Coding of the rows of the data as vectors whose second moments are released.
 
 In this coding, a factor with many levels adds no more to the norm of a vector than a numeric column.
 """
@@ -21,16 +21,16 @@ from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import BoxProducts
 
-MOST_CONDITION = 1e10  # largest condition number of contrasts at which the levels of a factor are treated as identified
+MOST_CONDITION = 1e10  # the map from level indicators to columns is inverted only if its condition number is smaller
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Public description of each row's vector (1, z), whose second moments are released: predictors, then the response.
+    """Public description of the vectors (1, z) whose second moments are released, with z = (predictors, response).
 
-    If factor columns are coded by -1 and 1, the absolute value of each entry is 1, and the noise of all moments is
-    proportional to the number of columns. With one indicator per level, z has a single 1 among the entries of a factor:
-    these entries add 1 to the squared norm of z, however many levels the factor has.
+    If factor columns are coded by -1 and 1, each column adds 1 to the squared norm of z, and the noise of all moments
+    is proportional to the number of columns. With one indicator per level, a factor adds only 1 to the squared norm,
+    however many levels it has, because z has a single 1 among the factor's entries.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Entries:
 
     @cached_property
     def coded(self) -> tuple[tuple[int, tuple[int, ...], FloatArray], ...]:
-        """Factors whose level indicators replace columns of the design: triples (factor, replaced columns, values).
+        """Factors whose level indicators replace columns of the design, as triples (factor, replaced columns, values).
 
         The factor with most levels is first. The values are the replaced columns' values at each level. A factor is
         listed if its indicators replace at least two columns. The indicators of an interaction also replace the columns
@@ -85,7 +85,7 @@ class Entries:
         Parameters
         ----------
         most : float
-            Number of columns, divided by the number of nonzero entries of a row, beyond which the result is below 1.
+            The result is below 1 if the number of columns per nonzero entry of a row exceeds this value.
         """
         return min(1.0, most * self.predictors / max(self.box.c, 1))
 
@@ -120,14 +120,14 @@ class Entries:
 
     @cached_property
     def rows(self) -> RootWeighted | CodedColumns:
-        """Function that maps rows to vectors z of predictors and response; a factor's entry is its level's number."""
+        """Function that maps rows to vectors z of predictors and response; factors are coded by level indices."""
         box, factors = self.box, tuple(factor for factor, *_ in self.coded)
         columns = np.column_stack([np.eye(box.width)[:, self.others[:-1]], box.response / (1.0 + box.offset_reach)])
         return CodedColumns(factors, columns) if factors else RootWeighted(columns)
 
     @cached_property
     def constant(self) -> FloatArray:
-        """Weights whose product with each row's vector (1, predictors, response) is 1, one weight for each entry."""
+        """Weights w, one for each entry of a row's vector v = (1, predictors, response), for which w'v = 1."""
         one = np.zeros(self.within.q + 1)
         one[list(self.within.groups[0]) if self.coded else 0] = 1.0
         return one
@@ -136,7 +136,7 @@ class Entries:
     def to_columns(self) -> FloatArray:
         """Matrix that maps a row's vector (1, z) to c design columns and the response minus the offset.
 
-        The shape is (1 + entries of z, c + 1).
+        The vector z contains the predictors and the response. The shape of the matrix is (1 + entries of z, c + 1).
         """
         box, own = self.box, len(self.others)
         onto = np.zeros((self.within.q + 1, box.c + 1))
@@ -152,7 +152,7 @@ class Entries:
 
     @cached_property
     def told(self) -> bool:
-        """Whether predictors with released moments include level indicators, and are linear in the design's columns."""
+        """Whether rows are coded with level indicators that are linear functions of the design's columns."""
         onto = self.to_columns[1:-1, :-1]
         return bool(self.coded) and len(onto) == onto.shape[1] and bool(np.linalg.cond(onto, 1) < MOST_CONDITION)
 
@@ -160,14 +160,14 @@ class Entries:
     def from_columns(self) -> FloatArray:
         """Matrix, shape (c, c), that maps the design's columns to coordinates whose moments have about equal noise.
 
-        If level indicators are linear functions of the design's columns (`told`), the coordinates are the indicators
-        and the other predictors; otherwise they are the design's columns.
+        If rows are coded with level indicators that are linear functions of the design's columns (`told`), the
+        coordinates are the indicators and the other predictors; otherwise they are the design's columns.
         """
         return np.asarray(np.linalg.inv(self.to_columns[1:-1, :-1]) if self.told else np.eye(self.box.c), dtype=float)
 
 
 def response_scale(others: float) -> float:
-    """Return the factor of the response, in the norm of a row, at which estimates from noisy moments are most precise.
+    """Return the factor by which the response is multiplied in row norms, so that noisy moments give precise estimates.
 
     A row is a vector of predictors and response, whose second moments are released. The coefficient vector is assumed
     to have the squared norm `SIGNAL`.

@@ -14,8 +14,8 @@ from privstats.estimators.constants import EQUAL_BINS, FEW_VALUES, VISIBLE
 from privstats.numerics.law import FloatArray
 
 SPAN = 2.0  # half-range of the histogram, in standard deviations of the linear predictor
-MOST_BINS = 64  # largest number of bins; each bin has two halves
-CHANCE = 3.0  # sd of a sum of squared Laplace-noise differences / sqrt(sum of the differences' squared variances)
+MOST_BINS = 64  # largest number of bins; each bin is split into two half bins
+CHANCE = 3.0  # sd of a sum of squared differences of Laplace noise, divided by (sum of squared variances)^(1/2)
 
 
 def bins_near(mean: float, sd: float, kernel: float, narrow: float) -> tuple[float, float, int]:
@@ -56,8 +56,8 @@ def uneven(counts: FloatArray, sd: float) -> bool:
 
     The difference between a count and the mean of the two neighbouring counts is squared, and the squares are added up.
     For a smooth density the differences are due only to sampling and to noise of standard deviation `sd`. The sum of
-    squares that this sampling and noise are expected to cause is subtracted, and the remaining sum is compared with the
-    sum of squared counts.
+    squares that is expected for a smooth density, and an allowance for its random error, are subtracted. The remaining
+    sum is compared with the sum of squared counts, which is also corrected for noise.
     """
     chance = 1.5 * (np.maximum(counts[1:-1], 0.0) + sd**2)  # variance of each difference, if the density is smooth
     differences = counts[1:-1] - (counts[:-2] + counts[2:]) / 2

@@ -1,4 +1,4 @@
-"""Covariance of the noise in estimates whose Hessian is not released: synthetic rows give a Hessian in its place.
+"""Covariance of the noise in estimates whose Hessian is not released, computed with the Hessian of synthetic rows.
 
 The numeric columns of the synthetic rows are uniform between their declared bounds.
 """
@@ -15,7 +15,7 @@ from privstats.numerics.law import FloatArray
 
 FILLING = 4096  # number of synthetic rows
 FILLED = "if the predictors fill their bounds"
-DENSITY = 4.0  # assumed density of the response at its quantile, in 1 / half-range: the density of N(0, 0.1^2) at 0
+DENSITY = 4.0  # assumed density of the response at its quantile, per half-range; the density of N(0, 0.1^2) at 0
 LIKELY = f"{FILLED} and the residual std dev is a twentieth of the response's range"
 
 
@@ -35,7 +35,7 @@ def filling_rows(box: PublicBox) -> FloatArray:
 
 
 def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | float = 1.0) -> FloatArray:
-    """Return a loss's Hessian for synthetic rows, scaled to the data's number of rows; NaN if that number is private.
+    """Return the Hessian of a loss for synthetic rows, scaled to the number of rows; NaN if this number is private.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | fl
 
 
 def noise_through(hessian: FloatArray, noise: Loading) -> FloatArray:
-    """Return the covariance, shape (c, c), of the noise in an estimate: ``hessian^-1`` times the noise of the score.
+    """Return the covariance, shape (c, c), of the noise in an estimate, ``hessian^-1`` times the noise of the score.
 
     The result is NaN if the Hessian is NaN.
     """

@@ -24,24 +24,24 @@ class BySteps(Protocol):
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is measured by ``sqrt(c) s / n``, for n rows x of c columns with variance 1, and the noise sd s of an
-        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
+        The noise is measured by ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of
+        an off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
         """
 
 
 def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, columns: int, rows: int) -> float:
     """Return the noise of the coarse matrix, divided by the largest noise at which Newton steps converge.
 
-    The coarse matrix is the first release of second moments. The noise is measured by ``sqrt(c) s / n``, for n rows x
-    of c columns with variance 1, and the noise sd s of an off-diagonal entry of the sum of x x'. If the returned ratio
-    exceeds 1, the steps may diverge.
+    The coarse matrix is the first release of second moments. The noise is measured by ``sqrt(c) s / n`` for n rows x of
+    c columns with variance 1, where s is the noise sd of an off-diagonal entry of the sum of x x'. If the returned
+    ratio exceeds 1, the steps may diverge.
 
     Parameters
     ----------
     estimator : BySteps
         The estimator with Newton steps.
     promise : Promise
-        Privacy guarantee of the whole fit: the budget.
+        Privacy guarantee of the whole fit, which is its privacy budget.
     neighbors : Neighbors
         Neighbouring relation: which two data sets count as neighbours.
     columns : int

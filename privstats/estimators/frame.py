@@ -97,7 +97,7 @@ class StandardFrame:
         return self.scale * (self.columns @ b - self.K[: self.c, -1])
 
     def longest(self, W: FloatArray) -> float:
-        """Return an upper bound on the norm |h'W| over all standardised rows h within bounds, for a matrix W."""
+        """Return an upper bound on |h'W| over all rows h of standardised predictors within bounds, for a matrix W."""
         images = [corners @ W[list(where)] for where, corners in self.parts]
         if np.prod([float(len(image)) for image in images]) <= SYNTHETIC_ROWS:
             sums = np.zeros((1, W.shape[1]))
@@ -109,7 +109,7 @@ class StandardFrame:
         return min(by_parts, float(np.sqrt(squares) * np.linalg.norm(W, 2)))
 
     def reach(self, b: Any) -> float:
-        """Return the largest |h'b| over all standardised rows h within bounds, for the coefficients b."""
+        """Return the largest |h'b| over all rows h of standardised predictors within bounds, for coefficients b."""
         images = [corners @ b[list(where)] for where, corners in self.parts]
         ends = [sum(float(pick(image)) for image in images) for pick in (np.max, np.min)]
         return max(map(abs, ends))
@@ -145,7 +145,7 @@ class PublicBox:
 
     @cached_property
     def by_level(self) -> list[int]:
-        """Positions of products of a numeric column and a factor's dummy; their coefficients are slopes by level."""
+        """Positions of products of a numeric column and a factor dummy, whose coefficients are slopes by level."""
         others = {j for factor in self.design.factors for j in factor.columns} | {j for j, *_ in self.products}
         return [j for j, name in enumerate(self.design.columns) if len(product_parts(name)) > 1 and j not in others]
 
@@ -166,7 +166,7 @@ class PublicBox:
 
     @cached_property
     def offset_reach(self) -> float:
-        """Largest absolute value of the offset times its coefficient."""
+        """Largest absolute value of the product of the offset and its coefficient (`offset`)."""
         return max(map(abs, self.design.offset_bounds)) * self.offset[0] if self.offset else 0.0
 
     @cached_property
@@ -186,7 +186,7 @@ class PublicBox:
 
     @cached_property
     def usual(self) -> FloatArray:
-        """Limits to which predictors and response are clamped when scales are released, shape (slopes + 1,).
+        """Clamping limits for absolute values of predictors and response in the release of scales, shape (slopes + 1,).
 
         A limit is a share of the column's bounds. It is below 1 for a column with a declared scale, whose bounds are
         far beyond this scale. Without the limit, the noise of the column's released variance would exceed the variance.
@@ -221,8 +221,8 @@ class PublicBox:
         - the coefficients of all other columns.
 
         If all mean responses lie in [-1, 1], theta is in the public range for models with an intercept, without powers
-        of a column and without interactions of a factor with a number. For other models the range is an assumption. For
-        example, the difference between the slopes at two levels is assumed to be at most 1.
+        of a column and without interactions of a factor with a numeric column. For other models the range is an
+        assumption. For example, the difference between the slopes at two levels is assumed to be at most 1.
         """
         first = [] if self.intercept is None else [self.intercept]
         parts, left = [], set(range(self.c))
@@ -243,7 +243,7 @@ class PublicBox:
 
     @cached_property
     def from_zero(self) -> list[int]:
-        """Positions of numeric columns of the data with a lower bound of 0 that no other column is made of."""
+        """Positions of numeric columns of the data with a lower bound of 0 that are part of no other design column."""
         if self.intercept is None:
             return []
         columns, made = self.design.columns, {j for three in self.products for j in three}
@@ -258,20 +258,20 @@ class PublicBox:
 
     @cached_property
     def zero_to_one(self) -> list[int]:
-        """Positions of the columns in `from_zero` with an upper bound of 1."""
+        """Positions of numeric columns of the data with the bounds 0 and 1 that are part of no other design column."""
         return [j for j in self.from_zero if self.design.halves[j] == 0.5]
 
     def at_ends(self, ends: Sequence[tuple[int, float]]) -> FloatArray:
-        """Return the matrix M for which z'M is 1 where a row z has given values, -1 or 1, in some columns."""
+        """Return M such that entry k of z'M is 1 only in rows z with z_j = v, for the k-th pair (j, v) in `ends`."""
         matrix = np.zeros((self.width, len(ends)))
         for k, (j, end) in enumerate(ends):
             matrix[j, k] = end
         return matrix
 
     def null_space(self, kept: tuple[Any, ...] | None = None, ends: Sequence[tuple[int, float]] = ()) -> FloatArray:
-        """Return a basis, shape (c, l), of the coefficients' directions that some rows do not identify.
+        """Return a basis, shape (c, l), of the directions of the coefficients that the kept rows do not identify.
 
-        The rows have `kept` levels, and for each pair (column, value) in `ends` this value, -1 or 1, in this column.
+        A row is kept if it has `kept` levels and has the value v (-1 or 1) in column j for each pair (j, v) in `ends`.
         """
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         if ends:
@@ -318,7 +318,7 @@ class PublicBox:
         return rows, list(range(first, len(axes)))
 
     def identity(self) -> StandardFrame:
-        """Return the `StandardFrame` of the design's own columns, neither centred nor scaled."""
+        """Return the `StandardFrame` of the design's columns without centring and scaling."""
         K = np.column_stack([np.eye(self.width)[:, : self.c], self.response])
         return StandardFrame(K, self.parts(np.zeros(self.c), np.ones(self.c), None), 1.0)
 
@@ -361,7 +361,7 @@ class Scales:
     below_noise : ndarray of bool, shape (c + 1,)
         Whether a column's variance is below the noise of its release.
     sums : ndarray, shape (c + 1,)
-        Sums of columns; for the intercept, `rows`.
+        Sums of columns; for the intercept, the number of rows.
     sd : ndarray, shape (c + 1,)
         Standard deviations of the noise of `sums`.
     rows_sd : float
@@ -369,7 +369,7 @@ class Scales:
     rarer : float
         Number of rows with the rarer value, if the response may have only two values; otherwise inf.
     wrong : ndarray, shape (c + 1,)
-        Noise sd of a squared scale; inf for scales that were released as order statistics.
+        Noise sd of a squared scale; inf for a predictor whose scale was released as an order statistic.
     """
 
     rows: float
@@ -401,8 +401,8 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
     ----------
     spared : bool
         Whether to omit some sums of squares, because under pure differential privacy the noise increases with the
-        number of sums. The omitted sums are the sums of columns coded by -1 and 1, which equal the number of rows, and
-        the response's sum of squares, which is released by a separate query.
+        number of sums. Sums of squares are omitted for columns coded by -1 and 1, where they equal the number of rows,
+        and for the response, whose sum of squares is released by a separate query.
     """
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
@@ -444,7 +444,7 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
 def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None, asked: NDArray[np.intp]) -> Scales:
     """Return centres and scales of columns, computed from released sums and sums of squares.
 
-    The entries of `asked` are the positions of the columns in the order of the released sums.
+    The array `asked` has positions in the list (predictors, response), in the order of the released sums.
     """
     where, k = [*box.slopes, box.c], within.k
     values, sd = release.value, np.sqrt(release.law.variance())
@@ -645,7 +645,7 @@ class KnownMoments:
 
 
 def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
-    """Return the scales, with a larger scale for a response that may have two values, and second moments.
+    """Return the scales, enlarged for a response that may have two values, and second moments of the scaled columns.
 
     The second moments, shape (c + 1,), are the variances of columns and response, divided by the squared scales. If
     ``scales.rarer`` is finite, the response may have two values. Without a larger scale, rows with the rarer value
@@ -726,7 +726,7 @@ def reread_scales(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> StandardFrame:
-    """Release scales a second time, for products and columns with variances below noise (stage 0b of the fit).
+    """Release new scales of product columns and of columns with variances below noise (stage 0b of the fit).
 
     The result is the columns standardised with the new scales. If `worth` is False, or if no column needs a new scale,
     nothing is released and the columns are returned unchanged.

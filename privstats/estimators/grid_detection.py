@@ -22,9 +22,9 @@ from privstats.sets.vectors import Fractions
 
 CANDIDATES = 3  # number of grid steps tested: the largest powers of ten within the range
 OFF = 0.03  # a grid is accepted if at most this share of the values lies off the grid
-DOUBT = 1.3  # the released count of values off the grid may exceed `OFF` x rows by this many standard errors
-CLEAR = 0.1  # if the allowance for a count's error exceeds this share of the rows, values may lie off the grid
-LARGEST_ERROR = 0.28  # largest std error of a count, divided by the rows; with a larger error no grid is accepted
+DOUBT = 1.3  # the released count of values off the grid may exceed the limit by this many standard errors
+CLEAR = 0.1  # values may lie off the grid if the allowance for a count's error exceeds this share of the values
+LARGEST_ERROR = 0.28  # no grid is accepted if the std error of a count exceeds this share of the number of values
 
 
 def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tuple[ColumnFacts, ...]:

@@ -64,7 +64,7 @@ TAILS = {
     "far": Tail(0.5, slow=True),  # score norms, if a predictor's bounds are far beyond most of its values
     "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # score norms, for losses with a bounded derivative
     "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score norms of count and gamma models
-    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # norms of rows, for losses whose scores have about the row's norm
+    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # norms of rows, used as approximate norms of scores
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92),
 }
@@ -98,14 +98,14 @@ def edges(low: float, cap: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Lengths:
-    """Denoised histogram of Euclidean norms (lengths) of scores or rows: numbers of rows at five lengths per bin.
+    """Denoised histogram of Euclidean norms (lengths) of scores or rows, with five lengths in each bin.
 
     Parameters
     ----------
     counts, lengths : ndarray, shape (5 * bins,)
         Number of rows with each length, and the lengths.
     hidden : ndarray of bool, shape (5 * bins,)
-        Whether a length lies beyond the last visible bin, so that its count is extrapolated.
+        Whether a length lies beyond the last bin whose count exceeds noise, so that its count is extrapolated.
     sd : float
         Standard deviation of the noise of a bin's count.
     """
@@ -146,7 +146,7 @@ class Lengths:
         tail: Tail,
         law: str = "normal",
     ) -> Lengths:
-        """Return the denoised histogram: visible counts, shifted to the total `known`, and an extrapolated tail.
+        """Return the denoised histogram: visible counts, shifted to give the total `known`, and an extrapolated tail.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class Lengths:
         tail : Tail
             Assumption on the tail of the distribution of norms.
         law : {"normal", "pure"}
-            Noise law of the counts: Laplace noise ("pure") has longer tails.
+            Noise law of the counts: normal noise, or Laplace noise ("pure"), which has longer tails.
         """
         seen, last = with_tail(counts, sd, tail, law, known)
         filled = lowered_to(seen, last, max(float(counts.sum()), 1.0) if known is None else known.number)
@@ -176,7 +176,7 @@ class Lengths:
         return float((self.counts * np.maximum(self.lengths - radius, 0.0)).sum())
 
     def square_excess(self, radius: float) -> float:
-        """Return the trace that clipping removes from second moments: a sum over rows of max(norm^2 - radius^2, 0)."""
+        """Return the trace removed from second moments by clipping, the sum over rows of max(norm^2 - radius^2, 0)."""
         return float((self.counts * np.maximum(self.lengths**2 - radius**2, 0.0)).sum())
 
     def squares(self, radii: FloatArray) -> FloatArray:
@@ -187,7 +187,7 @@ class Lengths:
     def taken(
         self, radii: FloatArray, m: float, tail: Tail, hidden: float | None = None, size: float = 1.0
     ) -> FloatArray:
-        """Return a bound on the clipping bias in any one coordinate of a sum of scores, one for each of k radii.
+        """Return bounds on the clipping bias of any one coordinate of a sum of scores, one bound for each of k radii.
 
         Parameters
         ----------
@@ -325,7 +325,7 @@ def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) 
 
 
 def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
-    """Return counts that add up to `total`; all counts up to bin `last` are reduced equally, but not below zero."""
+    """Return counts that add up to `total`; the counts up to bin `last` are shifted equally, but not below zero."""
     visible, tail = counts[: last + 1], counts[last + 1 :]
     rest = max(total - tail.sum(), 0.0)
     ordered = np.sort(visible)[::-1]
@@ -373,7 +373,7 @@ class Clip:
     curvature: float = np.inf
 
     def times(self, unit: float) -> Clip:
-        """Return the clip for scores that are `unit` times as long; the threshold remains in the old unit."""
+        """Return the `Clip` of scores that are multiplied by `unit`; the threshold remains in the old unit."""
         linear = {name: unit * getattr(self, name) for name in ("excess", "noise", "length", "aligned")}
         squared = {name: unit**2 * getattr(self, name) for name in ("variance", "unseen", "least")}
         return replace(self, **linear, **squared)
@@ -403,9 +403,9 @@ def best_clip(
     unseen : float
         Sum of squared norms of rare scores, which the histogram misses.
     always : float
-        Further bias bound, the same for every candidate threshold.
+        Further bias bound, which is added for every candidate threshold.
     unseen_along : float, optional
-        Of the norm removed from the rare scores by clipping, the largest share that can affect one coefficient. The
+        Largest share, of the norm that clipping removes from the rare scores, that can affect one coefficient. The
         default is the share for scores in bins with counts below the noise level.
 
     Notes
@@ -466,9 +466,9 @@ def predicted_length(
     law: str = "normal",
     rarer: float = np.inf,
 ) -> float:
-    """Return the expected half-length of an interval for rows with slightly heavy tails.
+    """Return the expected half-length of an interval, if predictors and errors have slightly heavy tails.
 
-    It is computed from public values, and from the released number of rows with a rare second value of the response.
+    The length is computed from public values and from the released number of rows with a rare response value.
 
     Parameters
     ----------
@@ -483,7 +483,7 @@ def predicted_length(
     tail : Tail
         Assumption on the tail of the distribution of norms.
     cap : float
-        Largest score norm that the declared bounds allow, in standard deviations of a residual.
+        Largest score norm that is possible within the declared bounds, in standard deviations of a residual.
     law : {"normal", "pure"}
         Noise law of the counts, which sets the threshold `AFTER_GAP`; the simulated noise is normal with the same sd.
     rarer : float
@@ -515,7 +515,7 @@ def reference_sizes(m: int, rare: float = np.inf) -> FloatArray:
     """Return assumed score norms |w||e| for nearly normal rows w and errors e, shape (SYNTHETIC_ROWS,).
 
     The errors have a t distribution (10 df). If `rare` is finite, they have two values instead, and the share `rare` of
-    the rows has the larger error.
+    the rows has the larger absolute error.
     """
     norms, v = reference_rows(m)
     if np.isfinite(rare):
@@ -527,9 +527,9 @@ def reference_sizes(m: int, rare: float = np.inf) -> FloatArray:
 def reference_rows(m: int) -> tuple[FloatArray, FloatArray]:
     """Return norms |w| of nearly normal rows w, and quasi-random numbers in (0, 1), each of shape (SYNTHETIC_ROWS,).
 
-    Each of the m entries of w is a normal variable times a lognormal(.1) variable; the sum of squared entries is
-    approximated by a gamma variable with the same mean and variance. The norms are computed from quantiles at
-    quasi-random points, so no random numbers are drawn.
+    The first of the m entries of w is 1. Each other entry is a normal variable times a lognormal(.1) variable; the sum
+    of their squares is approximated by a gamma variable with the same mean and variance. The norms are computed from
+    quantiles at quasi-random points, so no random numbers are drawn.
     """
     k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0

@@ -1,7 +1,7 @@
 """Least squares whose coefficients are drawn by K-norm gradient, objective perturbation or the exponential mechanism.
 
 The drawn coefficients solve ``score = noise`` with noise of a known law. If the loss has a ridge, one Newton step
-removes the ridge's bias. Intervals also need the Hessian and the variance of the scores, which are released separately.
+removes the resulting bias. Intervals also need the Hessian and the score variance, which are released separately.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.03,
     "meat": 0.17,
 }
-CLIP = 1.0  # residuals are clipped to this limit when their scale is released, in half-ranges of the response
+CLIP = 1.0  # residuals are clipped to this limit for the release of their scale, in half-ranges of the response
 LEAST_RESIDUAL = 1e-3  # lower limit of the residual scale, in half-ranges of the response
-AT_BOUND = 0.98  # l1 norm of the estimate, divided by theta_bound, above which a note warns of the bound's effect
+AT_BOUND = 0.98  # a note warns of the bound's effect if the l1 norm of the estimate exceeds this share of the bound
 
 
 @dataclass(frozen=True)
 class ChosenLeastSquares(ABC):
-    """Least squares: one mechanism draws the coefficients; other mechanisms release the matrices that intervals need.
+    """Least squares with one mechanism that draws the coefficients and others that release matrices for intervals.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def released_moments(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox, 
 
 
 def of_columns(box: PublicBox) -> FloatArray:
-    """Return the matrix that maps (1, predictors) to the c columns of the design, shape (slopes + 1, c)."""
+    """Return the matrix that maps a row (1, predictors) to the c columns of the design, shape (slopes + 1, c)."""
     q = len(box.slopes)
     onto = np.zeros((q + 1, box.c))
     if box.intercept is not None:

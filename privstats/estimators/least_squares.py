@@ -42,7 +42,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Fractions, Products, SumAndProducts
 
-SCALE_BINS = 2.0**-9  # smallest bin of residuals in the histogram for Huber's scale, in half-ranges of the response
+SCALE_BINS = 2.0**-9  # upper edge of the first bin of |residual| for Huber's scale, in half-ranges of the response
 MEDIAN = 0.6744897501960817  # median of the absolute value of a standard normal variable
 
 
@@ -52,7 +52,7 @@ def hessian_entry_sd(ask: Laws, by: Noises, m: int) -> float:
 
 
 def relative_noise(m: int, entry: float) -> float:
-    """Return the largest eigenvalue of a Hessian's noise, relative to a typical eigenvalue of the Hessian.
+    """Return the expected largest eigenvalue of a Hessian's noise, divided by a typical eigenvalue of the Hessian.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ def relative_noise(m: int, entry: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Lengthened:
-    """Function for the expected length of intervals from Newton steps, divided by the length without privacy.
+    """Calculator of the expected length of intervals from Newton steps, divided by the length without privacy.
 
-    No budget is spent.
+    The length is computed without a release, so no budget is spent.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Lengthened:
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """The symmetric root of a score's variance matrix, and the root's inverse, which standardises scores."""
+    """Symmetric square root of the variance matrix of a score, and the inverse root, which standardises scores."""
 
     root: FloatArray
     inverse: FloatArray
@@ -155,8 +155,8 @@ class ScoreVariance:
     value : ndarray, shape (m, m)
         Variance matrix of a row's score.
     metric : Metric
-        Root of the sum of `value` and a ridge matrix, which raises the variance of two-valued columns with a rare value
-        (`KeptLevels.ridge`).
+        Square root, with its inverse, of the sum of `value` and a ridge matrix, which raises the variance along rare
+        factor levels and along two-valued columns with a rare value (`KeptLevels.ridge`).
     released : bool
         Whether the variance was released; otherwise equal error variances are assumed.
     """
@@ -199,15 +199,15 @@ class FirstStep(Pilot):
     Parameters
     ----------
     began : Start
-        Coefficients before the step, and the whitened predictors whose Hessian was released.
+        Coefficients before the step, and the whitened predictors with which the Hessian was released.
     hessian : ReleasedHessian
         Hessian with which the step was computed.
     T, T_inverse : ndarray, shape (m, m)
-        Inverse square root, and square root, of the Hessian per row.
+        Inverse square root, and square root, of the Hessian divided by the number of rows.
     score : LastRelease
         The score of the first step.
     plain : Metric
-        Root of the variance matrix that standardises the score of the first step.
+        Square root, with its inverse, of the variance matrix that standardises the score of the first step.
     variance : ScoreVariance
         Variance of a row's score after the step.
     """
@@ -222,7 +222,7 @@ class FirstStep(Pilot):
 
 
 def with_loss(problem: Problem, loss: Loss) -> Start:
-    """Return starting coefficients of a loss, computed from least-squares coefficients.
+    """Return starting coefficients for the minimisation of a loss, computed from least-squares coefficients.
 
     If the loss needs a residual scale, the scale is released.
     """
@@ -282,7 +282,7 @@ class Steps(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Bound on the sd of the linear predictor's part that unidentified directions explain: the response's sd."""
+        """The response's sd, used as a bound on the sd of the linear predictor along unidentified directions."""
         return self.start.frame.scale
 
     def notes(self) -> tuple[Note, ...]:
@@ -377,7 +377,7 @@ class Steps(OneStep):
         wanted = self.robust and MEAT_LEAST * m * many * unit < MATRIX_NOISE * self.scores
         if not self.ask.decide("meat", bool(wanted)):
             return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
-        # the squared norm of the sum of k scores is k times that of one, if they are independent, and up to k^2 times
+        # a sum of k scores has up to k^2 times the squared norm of one score, and about k times if they are independent
         radius = x.sigma * np.sqrt(many * max(MEAT_LEAST * m * many, MATRIX_NOISE * self.scores / unit))
         released = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products)).value
         value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
@@ -495,7 +495,7 @@ class Steps(OneStep):
             + read.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
             + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
         )
-        # change of the estimate from the first to the final clipping threshold, as far as it exceeds its noise
+        # change of the estimate from the first to the final clipping threshold, reduced by a multiple of its noise sd
         to_theta = start.to_theta
         noise = last.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
         noise = noise + read.sd**2 * began * (1 + 1 / m) * T @ T
@@ -527,7 +527,7 @@ class Steps(OneStep):
     def far_rows(
         self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, last_step: FloatArray, remaining: float
     ) -> tuple[Allowance, ...]:
-        """Return two bias bounds for each column with wide bounds: for clipping in the score and in the Hessian.
+        """Return two bounds on clipping bias, in the score and in the Hessian, for each column with wide bounds.
 
         The usual bias bounds assume that clipped rows affect different coefficients. The bounds returned here assume
         that all clipped rows affect the coefficient of the column with wide bounds. If the loss has a bounded

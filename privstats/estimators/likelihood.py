@@ -58,7 +58,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 
-ROUNDS, CONVERGED = 20, 1e-3  # removal of a ridge: largest number of iterations, and relative change at convergence
+ROUNDS, CONVERGED = 20, 1e-3  # removal of a ridge's bias: most iterations, and relative change that ends them
 
 SHARES: Mapping[str, dict[str, float]] = {
     "normal": {
@@ -91,7 +91,7 @@ class LikelihoodSteps:
     tail : {"usual", "cautious"}
         Assumption about the number of scores with large norms. The noise of the released histogram of score norms hides
         this number if it is small. "cautious" assumes a larger number than "usual". It also assumes a larger clipping
-        bias: the clipped parts of all scores may add up in one coefficient.
+        bias, in the worst case that all clipped scores affect the same coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -116,8 +116,8 @@ class LikelihoodSteps:
     def most_first_noise(self) -> float:
         """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is measured by ``sqrt(c) s / n``, for n rows x of c columns with variance 1, and the noise sd s of an
-        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
+        The noise is measured by ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of
+        an off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
         """
         return MATRIX_NOISE
 
@@ -171,14 +171,14 @@ def started(problem: Problem, loss: Likelihood) -> Start:
 
 @dataclass(frozen=True, eq=False)
 class Stride:
-    """A burn-in step: one of the first Newton steps.
+    """A burn-in step, which is one of the first Newton steps.
 
     Parameters
     ----------
     metric : ndarray, shape (m, m)
         Matrix by which the predictors were multiplied.
     score : ndarray, shape (m,)
-        The released score of predictors multiplied by `metric`.
+        The released score for predictors multiplied by `metric`, corrected for the expected effect of clipping.
     noise : float
         Standard deviation of a coordinate of `score`.
     step : ndarray, shape (m,)
@@ -223,7 +223,7 @@ class LastStep:
 
 @dataclass(frozen=True, eq=False)
 class BurnedIn(Pilot):
-    """Coefficients after the burn-in steps.
+    """Coefficients after the burn-in steps, which are the first Newton steps.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def unit(vector: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodStep(OneStep):
-    """One-step fit of a likelihood; expected scores and information are computed with synthetic rows.
+    """One-step fit of a likelihood model, with expected scores and information computed from synthetic rows.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ class LikelihoodStep(OneStep):
 
     @property
     def dispersed(self) -> bool:
-        """Whether the response's variance has an unknown dispersion factor, as for a gamma response."""
+        """Whether the variance of the response has an unknown dispersion factor, as in a gamma model."""
         return isinstance(self.loss.family, Gamma)
 
     @property
@@ -273,8 +273,8 @@ class LikelihoodStep(OneStep):
         All other coefficients are refitted to offset as much of the change as possible. The result is therefore 1
         divided by the residual std dev of the column in a regression on the other columns. Refitting matters for
         squares and products of columns that are far from zero, because other coefficients can offset most of their
-        effect on eta. Eigenvalues of the columns' second moments are raised to at least 1 / rows, the information of
-        one row.
+        effect on eta. Eigenvalues of the columns' second moments are raised to at least 1 / n for n rows, the
+        information of one row.
         """
         columns = self.synthetic.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
         values, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
@@ -302,19 +302,19 @@ class LikelihoodStep(OneStep):
         return np.asarray(W.T @ self.levels.ridge @ W, dtype=float)
 
     def hessian_radius(self, rows: FloatArray, at: Start) -> float:
-        """Return the clipping radius of weighted rows in the Hessian: a high quantile of the synthetic rows' norms."""
+        """Return the clipping radius of weighted rows for the Hessian, at least a high quantile of synthetic norms."""
         lengths = np.linalg.norm(rows, axis=1) * np.sqrt(self.information(at))
         return max(float(np.quantile(lengths, LONG_ROW)), (HELD_LEAST * self.m) ** 0.5)
 
     def whitened_at(self, at: Start) -> FloatArray:
-        """Return the whitening matrix for the information of synthetic rows plus the ridge for rare factor levels."""
+        """Return the matrix that whitens the sum of the synthetic rows' information and the ridge for rare levels."""
         return whitening(self.synthetic.rows, self.information(at), self.ridge)
 
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
-        """Return a note if a positive response has a far upper bound, so that noise may hide rare large values.
+        """Return a note if the upper bound of a positive response is so high that noise may hide rare large values.
 
-        The bound is compared with the response's sd, which is computed from synthetic rows and the dispersion. It
-        includes the variation of the expected response between rows.
+        The distance from the mean to the bound is compared with the response's sd, which is computed from synthetic
+        rows and the dispersion. This sd includes the variation of the expected response between rows.
         """
         family, eta = self.loss.family, self.eta(at)
         if not isinstance(family, LogLink):
@@ -354,7 +354,7 @@ class LikelihoodStep(OneStep):
         return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation without constants of factor levels below their noise, and notes on the levels.
+        """Return the equation without those constants of factor levels that noise hides, and notes on these levels.
 
         The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. If a
         constant is smaller than its noise, the Hessian's noise hides the change of the coefficients that belongs to the
@@ -395,7 +395,7 @@ class LikelihoodStep(OneStep):
 
 @dataclass(frozen=True, eq=False)
 class NewtonSteps(LikelihoodStep):
-    """The fit of a likelihood with Newton steps. Comments in the code number the stages."""
+    """Fit of a likelihood model with Newton steps, whose stages are numbered by comments in the code."""
 
     @property
     def asks_meat(self) -> bool:
@@ -532,7 +532,7 @@ class NewtonSteps(LikelihoodStep):
     def meat(self, pilot: BurnedIn, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
         """Return the variance of the score.
 
-        The released variance combines two releases. The histogram of score norms determines the trace, because it is
+        The variance is computed from two releases. The histogram of score norms determines the trace, because it is
         more precise than the products of scores. The products determine how the trace is distributed among directions,
         to the extent that they exceed noise. With ``cov_type="nonrobust"`` the variance is the information times the
         dispersion.
@@ -550,7 +550,7 @@ class NewtonSteps(LikelihoodStep):
         return Meat(value, self.freedom, noise)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return bias bounds for the scores' curvature along the last step, and coefficients that are not reported.
+        """Return bounds on the bias due to the scores' curvature along the last step, and coefficients not to report.
 
         A coefficient is not reported if the last step is so long that an interval might not cover the coefficient, or
         if too few rows determine the coefficient.
@@ -578,7 +578,7 @@ class NewtonSteps(LikelihoodStep):
         Parameters
         ----------
         step : Step
-            All releases of the fit.
+            The last Newton step, with all releases of the fit.
         spread : ndarray, shape (m, m)
             Expected second moments of the score: sampling variance plus the noise variances of the last two steps.
         """
@@ -648,12 +648,12 @@ def effective_share(
 def few_outcomes(names: Any, effective: FloatArray, levels: KeptLevels) -> tuple[NDArray[np.bool_], tuple[Note, ...]]:
     """Return a mask of coefficients with too few effective rows for a normal approximation, and notes on them.
 
-    The mask also contains two-valued columns whose rarer value occurs in too few rows.
+    The mask also contains the coefficients of two-valued columns whose rarer value occurs in too few rows.
     """
     few, notes = effective < FEW_OUTCOMES, []
     if few.any():
         about = tuple(name for name, one in zip(names, few, strict=True) if one)
-        most = float(np.floor(effective[few].max()))  # "about 8 rows ... and about 8 are needed" would be no reason
+        most = float(np.floor(effective[few].max()))  # rounded down, so that a note never says "8 rows, 8 needed"
         notes.append(note("few outcomes", about, count=about_rows(most), needed=FEW_OUTCOMES))
     for j, rows in levels.rare_values:
         if not few[j]:

@@ -2,8 +2,8 @@
 
 The effect of predictor j is the mean over rows x of ``slope(x' theta) theta_j``, where slope is the derivative of the
 mean response with respect to the linear predictor. The effect of a dummy is the mean change of the mean response when
-its factor changes from the reference level to the dummy's level. Only one column of the formula changes at a time:
-products of this column with other predictors do not change. In a product of a numeric column and a factor, the midpoint
+its factor changes from the reference level to the dummy's level. Only one column of the formula changes at a time; its
+products with other predictors are held fixed. In a product of a numeric column and a factor, the midpoint
 of the column's bounds is subtracted from the column first (`Terms.coding`), so the effect of a dummy is the effect at
 this midpoint. Standard errors are conditional on the predictors in the sample. They include the error of theta (delta
 method) and the noise of the released sums.
@@ -28,7 +28,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.vectors import Box
 
 QUESTION, SHARE = "marginal effects", 0.1  # name of the query, and its budget share in addition to the fit's shares
-FARTHEST = 1e6  # coefficients are clamped to this limit, because large noise could cause overflow
+FARTHEST = 1e6  # coefficients are clamped to this absolute value, because very large (noisy) values might overflow
 
 
 def check_margins(public: PublicFacts) -> None:
@@ -59,7 +59,7 @@ def with_marginal_effects(
     design : Design
         Map from rows to the columns of the model, without data.
     family : Family
-        Family of the model, scaled to the largest response.
+        Family of the model, with the upper bound of the response as the unit of the response.
     levels : KeptLevels
         Factor levels kept in the fit; effects are means over the rows at kept levels.
     estimate : NormalEstimate
@@ -78,7 +78,7 @@ def with_marginal_effects(
     totals, spread = row.sizes * release.value, row.sizes * np.sqrt(release.law.variance())
     rows = max(float(totals[0]), 2 * float(spread[0]), 1.0)
     means = totals / rows
-    seen = np.eye(c) - levels.hidden @ levels.hidden.T  # projection on the coefficients' identified directions
+    seen = np.eye(c) - levels.hidden @ levels.hidden.T  # projection on the identified directions of the coefficients
     place = {j: 2 + c + (1 + c) * k for k, j in enumerate(j for group in groups for j in group.columns)}
     lost = lost_effects(design, levels)
     columns = range(int(design.intercept), c)

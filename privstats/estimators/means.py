@@ -43,7 +43,7 @@ class Means:
     shares: Mapping[str, float] = field(default_factory=lambda: {"sums": 1.0})
 
     def _question(self, public: PublicFacts) -> tuple[Sum, Squares]:
-        """Return the query for all sums, and the set in which the values of a row lie."""
+        """Return the query for all sums, and the set of possible contributions of a row to these sums."""
         columns, grouping = column_facts(public.design), Grouping.of(public.design)
         counted = public.used is None or grouping.groups > 0
         within = Squares(len(columns), counted, squared=0 if no_intervals(public, self.neighbors) else None)
@@ -53,7 +53,7 @@ class Means:
     def noise_variances(self, ask: Laws, public: PublicFacts) -> tuple[float, float]:
         """Return the noise variances of a group's count and of a column's sum; no budget is spent.
 
-        The unit of the sum is the half-range of the column. The variance of the count is 0 if it is not released.
+        The unit of the sum is the half-range of the column. The variance of a count that is not released is 0.
         """
         question, within = self._question(public)
         variance = ask.law(question, by=self.noise).variance()
@@ -89,7 +89,7 @@ class Means:
 
 @dataclass(frozen=True)
 class ChosenMeans:
-    """Means chosen by the dataset-distance mechanism (`DuffMean`), for comparison; there are no intervals.
+    """Estimator of means by the dataset-distance mechanism (`DuffMean`), without intervals; included for comparison.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class ChosenMeans:
     shares: Mapping[str, float] = field(default_factory=lambda: {"mean": 1.0})
 
     def __call__(self, ask: Ask, public: PublicFacts) -> PointEstimate:
-        """Choose the mean of each column in each group; return the means, ordered by column, then by group."""
+        """Release the mean of each column in each group; return the means, ordered by column, then by group."""
         design = public.design
         columns, grouping = column_facts(design, self.grid), Grouping.of(design)
         by = grouping.answered(DuffMean())
@@ -121,7 +121,7 @@ def _scale(columns: Sequence[ColumnFacts]) -> tuple[FloatArray, FloatArray]:
 
 
 def _places(within: Squares, cells: int) -> IntArray:
-    """Return the positions of each group's count, sums and sums of squares in a release; -1 if not released.
+    """Return the position in the released vector of each group's count, sums and sums of squares; -1 if not released.
 
     The shape is (groups, 1 + 2 columns). Without groups, there is one group with all rows.
     """

@@ -1,4 +1,4 @@
-"""Noisy gradient descent and noisy Newton as stated by Avella-Medina, Bradshaw and Loh (2023): for comparison.
+"""Noisy gradient descent and noisy Newton as stated by Avella-Medina, Bradshaw and Loh (2023), for comparison.
 
 Each step releases the noisy mean of the rows' clipped scores; the last iterate is the estimate. Two further releases,
 the Hessian and the score variance, give intervals. The intervals include the exact contribution of the noise of all
@@ -40,25 +40,25 @@ from privstats.sets.vectors import Ball, Products
 LENGTH = math.sqrt(2.0)  # default of the limit C on the norm of a row; rows with a larger norm have weights below 1
 UNIT = 1 / math.sqrt(3.0)  # std dev of a column that is uniform between its bounds, in half-ranges
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in units of the response's scale
-SCALE_STEP = 2.0  # step size for the log residual scale, along the score of the log residual scale
+SCALE_STEP = 2.0  # change of the log residual scale in a step, divided by the mean score of this parameter
 HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, divided by the largest eigenvalue of its noise (`edge`)
-# USUAL_PART: eigenvalues of the Hessian below a limit, which is due to noise, are raised to the limit. No coefficient
-# is reported if the limit exceeds USUAL_PART x (largest curvature of a row's loss) / (number of coefficients).
+# USUAL_PART: eigenvalues of the Hessian are raised to at least a limit proportional to its noise. No coefficient is
+# reported if this limit exceeds USUAL_PART x (largest curvature of a row's loss) / (number of coefficients).
 USUAL_PART = 0.8
-MOST_QUESTIONS = 1000  # largest number of steps; each step is a query of the data in the plan
-MOST_LEFT = 0.4  # coefficients are reported if at most this share of the starting value's error remains
-OUT_OF_SIGHT = 10.0  # assumed error of coefficients that are not reported, in scales of the response
+MOST_QUESTIONS = 1000  # largest number of steps; the plan lists a separate query for each step
+MOST_LEFT = 0.4  # coefficients are reported if at most this share of the starting value's error remains after all steps
+OUT_OF_SIGHT = 10.0  # assumed error of coefficients that are not reported, in units of the response's scale
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # default step size of Newton steps; longest Newton step, in residual scales
-WORTH_SAYING = 1.05  # smallest ratio of interval lengths at which a note names the method with shorter intervals
+WORTH_SAYING = 1.05  # a note names the method with shorter intervals if the ratio of interval lengths exceeds this
 AMPLE = 0.1  # mech="newton" has shorter intervals if noise_to_signal is at most this (`benchmarks.noisy_optimisation`)
 SCORE_SHARE = 0.5  # share of the budget mu^2 of Gaussian differential privacy that mech="newton" gives its final score
 
 
 @dataclass(frozen=True)
 class NoisyGradientDescent:
-    r"""Noisy gradient descent: K steps ``theta <- theta - eta (g + N)``, g the mean score and N normal noise.
+    r"""Noisy gradient descent: K steps ``theta <- theta - eta (g + N)`` with gradient g and normal noise N.
 
-    Here theta is the vector of coefficients, and eta is the step size.
+    Here theta is the vector of coefficients, eta the step size, and g the gradient of the mean loss (minus the score).
 
     Privacy: neighbours replace one row; n is public. A row's score is clipped to a ball of radius B, so that the sum
     changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in total. The
@@ -66,7 +66,7 @@ class NoisyGradientDescent:
     the score variance. The paper spends mu on the steps, mu on the Hessian and mu on the score variance, sqrt(3) mu in
     total. If the norm of rows is at most r, replacing a row changes the sum of products by at most r^2 (`Products`).
     The noise of a matrix released with mu therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off
-    the diagonal. (The paper has 2 r^2 everywhere.)
+    the diagonal. (The paper uses 2 r^2 for all entries.)
 
     Intervals: with M the Hessian per row, s the sd of N, and ``R = I - eta M``, the noise of the last iterate has the
     covariance ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``. The sandwich variance is added to
@@ -97,7 +97,7 @@ class NoisyGradientDescent:
     tuning : float
         Threshold c of a robust loss, in residual scales.
     sigma : float, optional
-        Known scale of the residuals in scales of the response, for benchmarks; by default the scale is fitted.
+        Known residual scale, in units of the response's scale, for benchmarks; by default the scale is fitted.
     """
 
     noises: Noises = NORMAL
@@ -285,8 +285,8 @@ class NoisyGradientDescent:
 class NoisyNewton(NoisyGradientDescent):
     r"""Noisy Newton: K steps ``theta <- theta - eta (H + W)^-1 (g + N)``.
 
-    Here theta is the vector of coefficients, eta is the step size, g is the mean score, with noise N, and H is the
-    Hessian per row, with noise W. Each step releases g + N and H + W. The proof of privacy is the proof for
+    Here theta is the vector of coefficients, eta the step size, g the gradient of the mean loss, with noise N, and H
+    the Hessian per row, with noise W. Each step releases g + N and H + W. The proof of privacy is the proof for
     `NoisyGradientDescent`. The budget mu^2 of mu-GDP is divided into 2 K + 2 equal parts: one part for each of the K
     scores and K Hessians of the steps, one for the Hessian at the last iterate, and one for the score variance.
     Eigenvalues of H + W are raised to the largest eigenvalue of W, ``sqrt(2 p)`` noise sds of a diagonal entry for p
@@ -338,7 +338,7 @@ class ScaledRows:
     box : PublicBox
         Public information about the design's columns.
     clip : float
-        The number C, a limit on the Euclidean norm |x|; rows with a larger norm have weights below 1.
+        Limit C on the Euclidean norm |x| of a row; rows with a larger norm have weights below 1.
     scales : ndarray, shape (c,)
         Scales of the columns, in half-ranges.
     unit : float
@@ -427,14 +427,14 @@ class ScaledRows:
         item : str
             Label of the query: the number of the step.
         present : float
-            Number of rows used. The query subtracts a constant from the scale's score in each row; `present` times this
-            constant is added back.
+            Number of rows used. The query subtracts a constant from each row's score of the log residual scale;
+            `present` times this constant is added back.
 
         Returns
         -------
         tuple of ndarray, float, float
-            The coefficients' score, shape (c,); the scale's score, 0 if the scale is not fitted; and the noise sd of a
-            coordinate of the coefficients' score.
+            Mean score of the coefficients, shape (c,); mean score of the log residual scale, which is 0 if this scale
+            is not fitted; and noise sd of a coordinate of the coefficients' mean score.
         """
         loss, scale = self.at(at)
         if self.both is None:
@@ -474,7 +474,7 @@ class ScaledRows:
 
 
 def edge(matrix: NoisyMatrix) -> float:
-    """Return the largest eigenvalue of a p x p noise matrix: about ``sqrt(2 p)`` noise sds of a diagonal entry."""
+    """Return the approximate largest eigenvalue of a p x p noise matrix: sqrt(2 p) noise sds of a diagonal entry."""
     p = len(matrix.value)
     return float(np.sqrt(2 * p * np.diag(matrix.entry_variances(np.eye(p))).max()))
 

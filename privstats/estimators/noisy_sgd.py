@@ -28,11 +28,11 @@ FARTHER = 1.000001  # factor by which the bound on row norms is enlarged, to all
 
 @dataclass(frozen=True)
 class NoisyStochasticDescent:
-    """Estimator by gradient steps on random subsamples of fixed size; only the last iterate is released.
+    """Estimator that takes gradient steps on random subsamples of fixed size; only the last iterate is released.
 
-    Privacy: the mechanism `NoisySGD` spends the whole budget (eps, delta). Neighbours replace one row; n is public. The
-    unit of a numeric column, and of the response, is its declared scale, or by default its half-range divided by
-    sqrt(3).
+    Privacy: the mechanism `NoisySGD` spends the whole budget (eps, delta). Neighbouring data sets differ in one
+    replaced row; the number n of rows is public. The unit of a numeric column, and of the response, is its declared
+    scale, or by default its half-range divided by sqrt(3).
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ class NoisyStochasticDescent:
     steps : int, optional
         Number of steps, by default 100.
     step_size : float, optional
-        Step size, by default 1 divided by the largest curvature of a row of norm `LENGTH`.
+        Step size, by default 1 divided by the largest curvature of the loss of a row of norm `LENGTH`.
     batch : int, optional
         Number of rows in a subsample, by default a tenth of all rows.
     clip : float, optional
-        Norm at which the gradient of a row is clipped, by default the largest gradient of a row of norm `LENGTH`.
+        Norm at which the gradient of a row is clipped, by default the largest gradient norm of a row of norm `LENGTH`.
     tuning : float
         Threshold c of a robust loss, in units of the response's scale.
     """
@@ -83,7 +83,7 @@ class NoisyStochasticDescent:
 
     @property
     def row_loss(self) -> Loss:
-        """Loss of a row, for columns in units of their scales; the response of a likelihood is not scaled."""
+        """Loss of a row, for columns divided by their scales; the response of a likelihood model is not scaled."""
         if isinstance(self.loss, HuberLoss):
             return type(self.loss)(clip=float(self.tuning))
         assert isinstance(self.loss, Likelihood)

@@ -1,8 +1,8 @@
 """Logistic regression by objective perturbation on whitened rows; one Newton step removes the bias of the ridge.
 
 Rows are whitened with earlier releases and weighted, so that a row's score has a bounded norm. The release of the
-perturbed loss's minimiser therefore satisfies eps-differential privacy. The ridge of the perturbed loss is centred at
-an earlier estimate, and its bias is removed with a released Hessian.
+minimiser of the perturbed loss therefore satisfies eps-differential privacy. The ridge penalty of the perturbed loss is
+centred at an earlier estimate, and the bias that this penalty causes is removed with a released Hessian.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class PerturbedLikelihood:
     split : float
         Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
-        Assumption about rows with large norms that the noise of the released histogram of row norms hides, because
-        there are few of them. "cautious" assumes more of these rows than "usual". It also assumes a larger clipping
+        Assumption about the number of rows with large norms. If this number is small, it is hidden by the noise of the
+        released histogram of row norms. "cautious" assumes a larger number than "usual", and also a larger clipping
         bias: the clipped parts of all rows may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
@@ -133,8 +133,8 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
     variance : float
         Sampling variance of a coordinate of the score.
     size : float
-        Mean of |psi|, where psi is the derivative of a row's loss. If a row is longer than the radius, its weight
-        shortens the row's score by this number times the row's excess norm.
+        Mean of |psi|, where psi is the derivative of a row's loss. If the norm of a row exceeds the radius, the weight
+        of the row reduces the norm of its score by `size` times this excess, on average.
     m : int
         Number of coordinates of a row or score.
     tail : Tail
@@ -152,7 +152,7 @@ class WeightedHessian(Hessian):
     Parameters
     ----------
     ridge_free : Start
-        Coefficients at which the Hessian is released; the bias of the ridge is approximately removed.
+        Coefficients at which the Hessian is released: the minimiser, with the ridge's bias approximately removed.
     within : WeightedLosses
         Set of row losses, which defines the weights of the rows.
     """
@@ -174,7 +174,7 @@ class TiltedLikelihood(LikelihoodStep):
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
     def spread(self, at: Start) -> float:
-        """Return the mean Fisher information of synthetic rows about their linear predictors, at coefficients `at`."""
+        """Return the mean Fisher information about the linear predictor in a synthetic row, at coefficients `at`."""
         return float(self.information(at).mean())
 
     def pilot(self) -> Pilot:
@@ -218,13 +218,13 @@ class TiltedLikelihood(LikelihoodStep):
         step = self.ridge_step(last, self.synthetic.rows, last.ridge)
         return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
 
-    # stage 3: the minimiser; the sum of scores at the minimiser is the ridge's gradient plus the random linear term
+    # stage 3: the minimiser, at which the sum of scores equals the gradient of the ridge plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the perturbed loss's minimiser; return the noisy score at the minimiser: the ridge's gradient."""
+        """Release the minimiser of a perturbed loss; the noisy score there equals the gradient of the ridge penalty."""
         drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, self.start)
 
-    # stage 4: Hessian and score variance, whitened by the information of synthetic rows at `ridge_free` coefficients
+    # stage 4: Hessian and score variance, whitened with the information of synthetic rows at coefficients `ridge_free`
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
         """Release the Hessian of weighted rows."""
         within, at = self.within(clip.radius), self.ridge_free(last)
@@ -240,7 +240,7 @@ class TiltedLikelihood(LikelihoodStep):
         expected = matrix.nearest_positive(1e-3 * self.rows)
         if (
             self.most_rows > 1
-        ):  # scores of a unit's rows may depend on each other, so that the variance of sums is larger
+        ):  # the scores of a privacy unit may be dependent, so that the variance of their sum is larger
             expected = expected * max(float(np.trace(meat.value)) / float(np.trace(expected)), 1.0)
         return Meat(meat.shrunk(expected), self.freedom)
 
@@ -259,7 +259,7 @@ class TiltedLikelihood(LikelihoodStep):
         length = np.maximum(np.linalg.norm(synthetic, axis=1), 1e-300)
         weight = np.minimum(1.0, np.minimum(within.radius / length, within.curvature / length**2))
         rows = synthetic @ metric * weight[:, None]
-        # scores of the same unit are assumed to be equal, so that their sum is as many times as long
+        # all scores of a privacy unit are assumed to be equal, so that the norm of their sum is `many` times as large
         many = self.mean_rows
         squared = many**2 * (rows**2).sum(axis=1)[:, None] * family.psi(eta[:, None], y[None]) ** 2
         tried = np.geomspace(min(HELD_LEAST * m * many**2, 0.5 * squared.max()), squared.max(), PLACES)

@@ -109,26 +109,26 @@ class Problem:
 
     @property
     def most_rows(self) -> int:
-        """Largest number of rows whose scores are added up: 1 without privacy units."""
+        """Largest number of rows of a privacy unit, whose scores are added up; 1 if there are no privacy units."""
         return self.public.rows_per_unit if self.folded else 1
 
     @property
     def mean_rows(self) -> float:
-        """Mean number of rows whose scores are added up, at least 1: used rows for each privacy unit."""
+        """Mean number of used rows per privacy unit, whose scores are added up; 1 if a unit has at most one row."""
         return max(self.sizes.rows / self.sizes.scores, 1.0) if self.most_rows > 1 else 1.0
 
     def total(self, number: float) -> Whole | None:
-        """Return the total count of a histogram and the total's standard error; None if rows have weights.
+        """Return the total count of a histogram of norms, with its standard error; None if rows have weights.
 
         The total is `number`. With privacy units (persons), `number` is only an upper bound of the total, because a
-        unit may have no row that is used.
+        unit may have no used row; the standard error is then infinite.
         """
         released = self.sizes.released
         sd = float(np.hypot(released[1] if released else 0.0, self.levels.left_out_sd))
         return None if self.box.design.weighted else Whole(number, np.inf if self.folded else sd)
 
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:
-        """Return the problem; whiten its predictors again if their second moments may be nearly singular."""
+        """Return the problem, with predictors whitened again if their second moments may be nearly singular."""
         start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, share_of)
         return replace(self, start=start)
 
@@ -230,12 +230,12 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """The last score with its noise: a released sum of clipped scores, or the score at a perturbed loss's minimiser.
+    """The last score with its noise: a sum of clipped scores, or the score at the minimiser of a perturbed loss.
 
     Parameters
     ----------
     value : ndarray, shape (m,)
-        The sum of clipped scores at the coefficients `at`; for a perturbed loss, the ridge's gradient at the minimiser.
+        Sum of clipped scores at the coefficients `at`; for a perturbed loss, gradient of the ridge at its minimiser.
     noise : Loading
         Noise of `value`.
     sd : float
@@ -245,7 +245,7 @@ class LastRelease:
     at : Start
         Coefficients at which the score was computed.
     ridge : float
-        Ridge of the perturbed loss.
+        Coefficient of the ridge penalty of the perturbed loss; 0 for clipped scores.
     products : NoisyMatrix, optional
         Second moments of clipped scores, if released.
     """
@@ -274,10 +274,10 @@ class LastRelease:
 
     @classmethod
     def of_minimiser(cls, drawn: Release, radius: float, start: Start, unit: float = 1.0) -> LastRelease:
-        """Return the last score, computed from a perturbed loss's minimiser, `start` plus ``unit * drawn.value``.
+        """Return the last score, computed at the minimiser of a perturbed loss: `start` plus ``unit * drawn.value``.
 
-        At the minimiser the gradient of the perturbed loss is zero. The sum of scores is therefore the ridge's gradient
-        plus noise of a known law.
+        At the minimiser the gradient of the perturbed loss is zero. The sum of scores there is therefore equal to the
+        gradient of the ridge penalty plus noise of a known law.
         """
         law: Any = drawn.law
         pull, noise = law.ridge * drawn.value, Loading(np.eye(start.m), law)
@@ -285,7 +285,7 @@ class LastRelease:
 
     @property
     def products_sd(self) -> float:
-        """Noise sd of an off-diagonal entry of the scores' second moments, if released together with the score."""
+        """Noise sd of an off-diagonal entry of the second moments of scores, if released together with the score."""
         return self.sd * self.radius
 
 
@@ -333,7 +333,7 @@ class Step:
     pilot : Pilot
         Coefficients at which the last score was released.
     lengths : Lengths
-        Histogram of score norms, or of row norms if scores are about as long as rows.
+        Histogram of score norms, or of row norms if each score has about the norm of its row.
     clip : Clip
         Clipping threshold of the scores, with its bias bound.
     last : LastRelease
@@ -353,7 +353,7 @@ class Step:
 
     @cached_property
     def score(self) -> FloatArray:
-        """The last score in the basis of the coefficients in which the Hessian is given, shape (m,)."""
+        """The last score in the coordinates of the Hessian, shape (m,)."""
         return np.asarray(self.hessian.back @ self.last.value, dtype=float)
 
     @cached_property
@@ -379,8 +379,8 @@ class Doubts:
     Parameters
     ----------
     remaining : float
-        Norm of the last step or of its error. The equation has an error equal to the Hessian's noise times a vector of
-        this norm. It is 0 if `noises` includes this error.
+        Norm of the last step, or of the error of this step. The noise of the Hessian times a vector of this norm is an
+        error of the equation. The norm is set to 0 if `noises` already includes this error.
     known : ndarray, shape (m,), optional
         Approximate coordinates of the coefficients theta along unidentified directions; by default the coordinates
         before the last step.
@@ -437,7 +437,7 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class OneStep(Problem, ABC):
-    """One-step estimation, from an estimation problem to an estimating equation. Each subclass is for one method.
+    """One-step estimation, from an estimation problem to an estimating equation; each subclass implements one method.
 
     Attributes
     ----------
@@ -544,7 +544,7 @@ class OneStep(Problem, ABC):
     @property
     @abstractmethod
     def signal_of_row(self) -> float:
-        """Largest standard deviation of the part of the linear predictor that unidentified directions explain."""
+        """Assumed upper limit of the sd of the part of the linear predictor that unidentified directions explain."""
 
     @property
     def per_eta(self) -> FloatArray | None:
@@ -615,7 +615,7 @@ class OneStep(Problem, ABC):
         return LastRelease.of(score, w, *products)
 
     def products_of(self, question: Sum) -> list[tuple[Sum, Any]]:
-        """Return the separate query for products of scores, with its mechanism, if `question` leaves it necessary."""
+        """Return the separate query for products of scores, with its mechanism; an empty list if it is not needed."""
         if isinstance(question.within, SumAndProducts) or not self.asks_meat:
             return []
         within = Products(self.m, question.within.radius)  # type: ignore[attr-defined]

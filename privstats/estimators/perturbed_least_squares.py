@@ -1,4 +1,4 @@
-"""Least squares by the minimiser of a perturbed loss with clipped scores (row norm times residual).
+"""Least squares by the minimiser of a perturbed loss, with clipped score norms (row norm times absolute residual).
 
 Newton steps use a noisy Hessian. The mechanism of this module minimises the perturbed loss with the exact Hessian. A
 released Hessian is needed only for inference and to remove the bias of the ridge. Comments in the code number the
@@ -6,8 +6,8 @@ stages: 1 rough second moments (the coarse matrix) and, if they are too noisy, s
 norms of scores; 3 coefficients; 4 squared scores.
 
 Let theta be the minimiser, A the sum of ww' over whitened rows w, and E the sum over rows of (score minus clipped
-score). Because the normal equations are linear, the least-squares solution is exactly ``theta_LS = theta + A^-1 (E +
-ridge's gradient + tilt)``, where tilt is the coefficient vector of the perturbed loss's random linear term.
+score). Because the normal equations are linear, the least-squares solution is exactly ``theta + A^-1 (E + G + b)``,
+with the gradient G of the ridge penalty at theta, and the coefficient vector b of the random linear term.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from privstats.sets.vectors import Products, SquaredEntries
 from privstats.sets.weighted_losses import WeightedLosses
 
 FARTHER = 1.000001  # factor by which the bound on row norms is enlarged, to allow for rounding errors
-LONGEST_SIZE = 2.0**40  # largest ratio of the last to the first bin edge of score norms, for floating point
+LONGEST_SIZE = 2.0**40  # largest ratio of the last to the first bin edge of score norms, limited by float64 precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class TwoStrips(Lengths):
         counts : Release
             Released counts: first the bins for score norms; then, if rows can be clipped, the bins for lost norms.
         ends : tuple of float
-            Upper ends of the bins of score norms.
+            Upper edges of the bins of score norms.
         known : Whole, optional
             Total of all counts; by default the sum of the released counts.
         tail : Tail
@@ -165,7 +165,7 @@ class PerturbedSquares(OneStep):
         Parameters
         ----------
         A : NoisyMatrix
-            The matrix A in coordinates of the first whitened predictors, approximately the number of rows times the
+            The matrix A in the coordinates of the whitened predictors; approximately the number of rows times the
             identity.
 
         Notes
@@ -238,7 +238,7 @@ class PerturbedSquares(OneStep):
         return Pilot(self.start)
 
     def both_matrices(self) -> NoisyMatrix:
-        """Return second moments of whitened rows, from the first released matrix (coarse matrix) or a second one.
+        """Return second moments of whitened rows: the coarse (first released) matrix, or its mean with a second matrix.
 
         The second matrix is released if the coarse matrix is noisy. The two matrices are averaged entry by entry, in
         axes in which the noise of different entries of the coarse matrix is uncorrelated. The second matrix must
@@ -258,7 +258,7 @@ class PerturbedSquares(OneStep):
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
-        """Return the query for sums of products (or squares) of the entries of rows, with the clipping radius of rows.
+        """Return the query for sums of products (or squares) of entries of rows, with a computed clipping radius.
 
         The clipping radius is computed such that the noise of the sums is a given share of the number of rows.
 
@@ -325,7 +325,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def ends(self) -> tuple[float, ...]:
-        """Upper ends of bins of score norms; norms beyond `LONGEST_SIZE` share the last bin."""
+        """Upper edges of the bins of score norms; norms above `LONGEST_SIZE` x (first edge) share the last bin."""
         least = self.start.m**0.5 / 8
         return edges(least, min(self.largest_score / self.start.sigma, LONGEST_SIZE * least))
 
@@ -352,12 +352,12 @@ class PerturbedSquares(OneStep):
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of score norms at the starting coefficients.
 
-        If the squared norm of a row exceeds the curvature limit, the row is clipped at every clipping threshold of
+        If the squared norm of a row exceeds the curvature limit, its weight is lowered at every clipping threshold of
         scores. Further bins count the amounts by which the norms of the scores of these rows are reduced.
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
-        curvature = self.curvature if far else np.inf  # the longest rows reach the limit, and may exceed it by rounding
+        curvature = self.curvature if far else np.inf  # no limit, because the longest rows could exceed it by rounding
         of = ProductSizes(start.P, start.residual / start.sigma, curvature, ends[-1])
         bins = (*ends, *(ends[-1] + end for end in ends)) if far else ends
         counts = self.ask(Sum("score sizes", of, Shells(1, bins), self.levels.keep), by=self.by.counts)
@@ -378,7 +378,7 @@ class PerturbedSquares(OneStep):
 
     # stage 3: the minimiser of the perturbed loss
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the perturbed loss's minimiser; return the noisy score at the minimiser: the ridge's gradient."""
+        """Release the minimiser of a perturbed loss; the noisy score there equals the gradient of the ridge penalty."""
         question = self.coefficients(self.within(clip.radius, clip.curvature))
         return LastRelease.of_minimiser(
             self.ask(question, by=self.mechanism), clip.radius, self.start, self.start.sigma
@@ -401,7 +401,7 @@ class PerturbedSquares(OneStep):
         return self.meat_of_squares(of, clip, last, level).mapped(hessian.back)
 
     def excess(self, lengths: Lengths, clip: Clip, meat: Meat, hessian: Hessian) -> FloatArray:
-        """Return the bias bound of each coordinate, shape (m,).
+        """Return a bound on the clipping bias of each coordinate of the score, shape (m,).
 
         The parts of norms that clipping removes are divided among coordinates in proportion to squared scores. All
         scores that the histogram misses may affect the same coordinate. The bound for rows with a squared norm above
@@ -419,7 +419,7 @@ class PerturbedSquares(OneStep):
     # stage 5: the estimating equation
     @property
     def signal_of_row(self) -> float:
-        """Largest sd of the part of the linear predictor that unidentified directions explain, in residual scales."""
+        """Assumed upper limit of the sd of the linear predictor due to unidentified directions, in residual scales."""
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
@@ -441,7 +441,7 @@ class PerturbedSquares(OneStep):
         )
 
     def residual_sd(self, step: Step) -> float:
-        """Return the residuals' std dev at the solution: the root of total minus explained variance of the response.
+        """Return the std dev of the residuals at the solution, from total and explained variance of the response.
 
         The residual scale at the starting coefficients would be too large, because the starting slopes are shrunk and
         noisy. The variance that the solution's errors are expected to explain is subtracted from the explained
@@ -467,9 +467,9 @@ class PerturbedSquares(OneStep):
         return (*super().notes(), *self.levels.clamped, *self.far_bounds(), *far)
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
-        """Return a bias bound for each column with wide bounds.
+        """Return a further bound on the clipping bias of the coefficient of each column with wide bounds.
 
-        The bound holds if all clipped scores affect the coefficient of the column.
+        The bound `all_along` is for the worst case that all clipped scores affect this coefficient.
         """
         rows = [at.W[j] / max(float(np.linalg.norm(at.W[j])), 1e-300) for j in self.far_columns]
         return tuple(Allowance(along[:, None], all_along) for along in rows)
@@ -490,7 +490,7 @@ class CutHessian(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class PerturbedHuber(PerturbedSquares):
-    """Regression by the minimiser of a perturbed Huber loss; the threshold of this loss also clips residuals.
+    """Regression by the minimiser of a perturbed Huber loss; residuals are also clipped at the threshold of this loss.
 
     Residuals are in units of a released scale. Huber's scores are not linear in theta, so the Hessian is released at
     the minimiser. It is the sum of the outer products w w' over whitened rows w, clipped to a norm, whose residuals lie
@@ -558,7 +558,7 @@ class PerturbedHuber(PerturbedSquares):
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the errors of the estimating equation: the errors of least squares, and one due to clipping of rows.
+        """Return the errors of the estimating equation: the errors of least squares, and an error due to clipped rows.
 
         Clipping shortens rows with a large norm, so the Hessian of the clipped rows is too small. The error of the
         equation is the missing part of the Hessian times the last step. `step.hessian.cut` is an upper bound on the

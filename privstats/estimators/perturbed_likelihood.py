@@ -6,8 +6,8 @@ inference and to remove the bias of the ridge. The rough fit is the same as for 
 number the later stages: 1 a first step; 2 score norms; 3 coefficients; 4 Hessian and squared scores.
 
 Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of (score minus clipped and weighted score).
-To first order, the solution of the unclipped equation is ``theta + A^-1 (E + ridge's gradient + tilt)``, where tilt is
-the coefficient vector of the perturbed loss's random linear term.
+To first order, the solution of the unclipped equation is ``theta + A^-1 (E + G + b)``, with the gradient G of the
+ridge penalty at theta, and the coefficient vector b of the random linear term of the perturbed loss.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ SHARES = {
     "coarse matrix": 0.09, "second matrix": 0.07, "first step": 0.05, "score sizes": 0.12,
     "coefficients": 0.60, "hessian": 0.20, "squares of scores": 0.04, QUESTION: SHARE,
 }  # fmt: skip
-# psi is the derivative of a row's loss with respect to the linear predictor eta
+# psi is minus the derivative of a row's loss with respect to the linear predictor eta
 FARTHEST_PSI = 2.0**10  # largest threshold at which psi is clipped for gamma responses
-FARTHEST_ETA = 300.0  # largest |eta - log(clipping threshold of psi)| for linear predictors eta
-LARGEST_RESPONSE = 2.0**40  # largest ratio of a response to the clipping threshold of psi
+FARTHEST_ETA = 300.0  # limit of |eta - log(threshold of psi)|; for gamma responses y, log(y) - eta replaces eta
+LARGEST_RESPONSE = 2.0**40  # (response) / (clipping threshold of psi) is limited to this
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class PerturbedLogLink:
     loss : Likelihood
         Negative log-likelihood of the model.
     tail : {"usual", "cautious"}
-        Assumption about scores with large norms that the noise of the released histogram of score norms hides, because
-        there are few of them. "cautious" assumes more of these scores than "usual". It also assumes a larger clipping
-        bias: the clipped parts of all scores may add up in one coefficient.
+        Assumption about the number of scores with large norms. If this number is small, it is hidden by the noise of
+        the released histogram of score norms. "cautious" assumes a larger number than "usual", and also a larger
+        clipping bias: the clipped parts of all scores may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -176,11 +176,11 @@ class TiltedLogLink(LikelihoodStep):
     # stage 2: the clipping threshold of scores
     @property
     def farthest(self) -> float:
-        """Largest threshold at which psi, the derivative of a row's loss, may be clipped."""
+        """Largest threshold at which psi, minus the derivative of a row's loss, may be clipped."""
         return FARTHEST_PSI if self.dispersed else 2 * self.loss.largest(0.0)
 
     def coefficients(self, w: Start, radius: float, curvature: float) -> Values:
-        """Return the query for the minimiser; the answer is the step from the coefficients of `w` to the minimiser."""
+        """Return the query for the step from the coefficients of `w` to the minimiser of the perturbed loss."""
         k, eta, y = self.farthest, (-FARTHEST_ETA, FARTHEST_ETA), (0.0, LARGEST_RESPONSE)
         within = WeightedLosses(w.m, ClippedExponential(k), radius / k, curvature / k, w.longest, y, eta)
         rows = ClippedLikelihoodRows(self.loss, w.P, w.eta, radius, curvature, k)
@@ -196,7 +196,7 @@ class TiltedLogLink(LikelihoodStep):
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold that gives the shortest intervals, with the limit on the curvature of a row.
+        """Return the clipping threshold with the shortest intervals, and the limit on the curvature of a row's loss.
 
         The bias bound of clipping follows from the released histogram of score norms. If the response is a small count,
         scores are skewed, and rows with large score norms may be too few to exceed the noise of the histogram.
@@ -251,14 +251,14 @@ class TiltedLogLink(LikelihoodStep):
         off = [float(np.linalg.norm((whole - part) @ rows)) / len(rows) for part in kept]
         return self.sizes.scores * np.interp(radii, tried, off)
 
-    # stage 3: the minimiser; the sum of scores at the minimiser is the ridge's gradient plus the random linear term
+    # stage 3: the minimiser, at which the sum of scores equals the gradient of the ridge plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the perturbed loss's minimiser; return the noisy score at the minimiser: the ridge's gradient."""
+        """Release the minimiser of a perturbed loss; the noisy score there equals the gradient of the ridge penalty."""
         drawn = self.ask(self.coefficients(w, clip.radius, clip.curvature), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, w)
 
     def halfway(self, last: LastRelease) -> Start:
-        """Return the midpoint between the minimiser and the coefficients from which the ridge's bias is removed."""
+        """Return the midpoint between the minimiser and the coefficients after removal of the ridge's bias."""
         at = last.at
         step = self.ridge_step(last, self.rows_in(at), 0.0)
         return at.moved(step / 2 * min(1.0, ETA_SIGNAL / max(self.change(at, step), 1e-9)))
@@ -281,9 +281,9 @@ class TiltedLogLink(LikelihoodStep):
         return self.meat_of_squares(of, clip, last, level)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation unchanged: no constant of a factor level is removed, even if it is below its noise.
+        """Return the equation unchanged, with the constants (parameters) of all factor levels, even those below noise.
 
-        Without these constants, coverage was too low at a few hundred rows.
+        Without the constants that noise hides, coverage was too low with a few hundred rows.
         """
         return equation, ()
 

@@ -1,6 +1,6 @@
-"""Objective perturbation for columns scaled by their bounds. The minimiser uses the whole budget; no intervals.
+"""Objective perturbation for columns scaled by their bounds, with the whole budget spent on the minimiser.
 
-Intervals are impossible because neither the sampling error nor the information is released.
+There are no intervals, because neither the sampling error nor the information is released.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from privstats.privacy.promise import is_number
 from privstats.privacy.release import Release
 from privstats.sets.weighted_losses import WeightedLosses
 
-SMOOTHED_RIDGE = 0.03  # ridge of a smoothed check loss / curvature of the loss; this ratio determines the smoothing
+SMOOTHED_RIDGE = 0.03  # a check loss is smoothed such that (required ridge) / (curvature of the loss) is this
 SMOOTHED = (1e-3, 0.3)  # limits of the smoothing half-width of check losses, in half-ranges of the response
 # SPLIT: budget share of the random linear term. In `benchmarks.knorm_figure2`, with eps from 1/16 to 2, this value has
 # the smallest mean error.
@@ -61,8 +61,8 @@ class PlainPerturbedLikelihood:
         Share of the budget for the random linear term; the remaining share is used by the penalty that privacy
         requires.
     ridge : float, optional
-        The penalty is `ridge` times half the sum of squared coefficients of predictors scaled to [-1, 1]. The penalty
-        that privacy requires is a part of this penalty.
+        The penalty is `ridge` times half the sum of squared coefficients of predictors scaled to [-1, 1]. If privacy
+        requires a larger multiple of this sum, the larger multiple is used.
     theta_bound : float, optional
         Bound on the l1 norm of the coefficients of predictors scaled to [-1, 1].
     margins : bool
@@ -110,7 +110,7 @@ class PlainPerturbedLikelihood:
         return PointEstimate(tuple(box.design.names), theta, remarks)
 
     def unpenalised(self, ridge: float, hessian: FloatArray) -> FloatArray:
-        """Return a matrix S such that ``theta + S theta`` approximately removes the penalty that privacy requires.
+        """Return a matrix S such that ``theta + S theta`` approximately undoes the penalty that privacy requires.
 
         Here theta is the minimiser of the perturbed loss. The penalty that the user requested (the option `ridge`) is
         not removed. Let gamma be the penalty to remove. A step ``G^-1 gamma theta`` with the Hessian G of the data
@@ -208,7 +208,7 @@ def within_box(box: PublicBox, loss: RowLoss, norm: str, response: tuple[float, 
 
 
 def offset_alone(box: PublicBox) -> FloatArray:
-    """Return weights whose product with a row z of columns, offset and response is the offset's linear predictor."""
+    """Return weights whose product with a row (columns, offset, response) is the offset in the linear predictor."""
     return np.r_[np.zeros(box.c), box.offset, 0.0]
 
 

@@ -78,7 +78,7 @@ class Start:
     frame : StandardFrame
         The standardised predictors.
     W : ndarray, shape (c, m)
-        Matrix that maps the standardised predictors of a row to whitened predictors w, of which there are m.
+        Matrix that maps the standardised predictors of a row to its m whitened predictors w.
     theta : ndarray, shape (c,)
         Coefficients of the design's columns.
     sigma : float
@@ -90,9 +90,9 @@ class Start:
     offset_reach : float
         Largest absolute value of the offset times its coefficient.
     center : float
-        Released mean of the response minus the offset.
+        Released mean of the difference (response - offset).
     near_singular : bool
-        Whether the second moments may be nearly singular: their smallest eigenvalue is below the noise.
+        Whether the smallest eigenvalue of the second moments is below the noise, so that they may be nearly singular.
     most_sigma : float
         Upper limit of the residual standard deviation; noise in the second moments may make `sigma` too small.
     moments : NoisyMatrix, optional
@@ -214,7 +214,7 @@ def with_squares_of_products(
 
     The mean squares of products cannot be computed from the released sums of columns. The second moments that are
     released later (the coarse matrix) are too small for products, because rows with large products have the largest
-    norms and are clipped. The variance of a squared column would be about half the true variance. A row contributes
+    norms and are clipped. A squared column, for example, would have about half its true variance. A row contributes
     ``(z / WIDE)^2`` for each product z, clamped to [0, 1] (`Fractions`), so replacing a row changes each sum by at most
     1.
     """
@@ -240,8 +240,8 @@ def coarse(
 ) -> Start:
     """Release second moments of columns and response (stage 1, the coarse matrix); return starting coefficients.
 
-    Rows whose Euclidean norm exceeds a public limit are clipped to this limit. Directions about which the rows used
-    have no information are left out.
+    Rows whose Euclidean norm exceeds a public limit are clipped to this limit. Directions of the coefficients about
+    which the rows in the fit have no information are left out.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ class Coarse:
     slopes : ndarray, shape (m,)
         Coefficients of the predictors.
     sigma, most_sigma : float
-        Residual scale in units of the response's scale, and the scale's upper limit given the noise.
+        Residual scale, and an upper limit of it that allows for noise, both in units of the response's scale.
     near_singular : bool
         Whether the smallest eigenvalue was raised, so that a second release of second moments is needed.
     moments : NoisyMatrix, optional

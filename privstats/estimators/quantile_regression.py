@@ -125,8 +125,8 @@ class QuantileSteps:
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     tail : {"usual", "cautious"}
-        Assumption about rows with large norms that the noise of the released histogram of row norms hides, because
-        there are few of them. "cautious" assumes more of these rows than "usual". It also assumes a larger clipping
+        Assumption about the number of rows with large norms. If this number is small, it is hidden by the noise of the
+        released histogram of row norms. "cautious" assumes a larger number than "usual", and also a larger clipping
         bias: the clipped parts of all rows may add up in one coefficient.
     """
 
@@ -170,8 +170,8 @@ class PerturbedQuantile:
     split : float
         Share of the minimiser's budget for the random linear term; the remaining share is used by the ridge.
     tail : {"usual", "cautious"}
-        Assumption about rows with large norms that the noise of the released histogram of row norms hides, because
-        there are few of them. "cautious" assumes more of these rows than "usual". It also assumes a larger clipping
+        Assumption about the number of rows with large norms. If this number is small, it is hidden by the noise of the
+        released histogram of row norms. "cautious" assumes a larger number than "usual", and also a larger clipping
         bias: the clipped parts of all rows may add up in one coefficient.
     few : bool
         Whether 2 min(tau, 1 - tau) x rows x eps / (number of coefficients) is below the limit `FEW_ROWS`
@@ -286,7 +286,7 @@ class Shared:
         start = replace(start, theta=start.theta * half + constant, sigma=unit)
         problem = replace(problem, start=start).assuming(tail, "HC", "rows")
         m = problem.m
-        least = m**0.5 / (32 if public.design.weighted else 2)  # most weighted rows may be far shorter than the longest
+        least = m**0.5 / (32 if public.design.weighted else 2)  # with weights, most norms may be far below their bound
         shells = Shells(m, edges(least, max(start.longest, m**0.5)))
         question = Sum("leverages", WeightedRows(start.P), within=shells, keep=problem.keep)
         leverages = Lengths.released(ask, by, question, problem.total(problem.rows), problem.tail)
@@ -376,7 +376,7 @@ class Kernel:
     width : float
         Half-width of the kernel.
     straight : float
-        Half-width for the smallest clipping radius. The loss is nearly quadratic over steps of about this length.
+        Kernel half-width at the least clipping radius. The loss is nearly quadratic over steps of about this length.
     narrow : float
         Half-width of the kernel for the density at the quantile.
     """
@@ -389,7 +389,7 @@ class Kernel:
 
 @dataclass(frozen=True, eq=False)
 class Centred(Pilot):
-    """Starting coefficients near the quantile regression's solution.
+    """Starting coefficients near the solution of the quantile regression.
 
     Parameters
     ----------
@@ -404,7 +404,7 @@ class Centred(Pilot):
 class Tried(Centred):
     """Coefficients after one step on the check loss, with the score at these coefficients.
 
-    The second score shows by how much the loss differs from a quadratic function.
+    The scores before and after the step show by how much the loss differs from a quadratic function.
 
     Parameters
     ----------
@@ -458,7 +458,7 @@ class Tried(Centred):
 
 @dataclass(frozen=True, eq=False)
 class OneOrder(OneStep):
-    """The fit of one quantile from starting coefficients near the solution, which subclasses compute.
+    """The fit of one quantile, from starting coefficients near the solution; subclasses compute these coefficients.
 
     Parameters
     ----------
@@ -481,7 +481,7 @@ class OneOrder(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Largest standard deviation of the part of the linear predictor that unidentified directions explain."""
+        """Assumed upper limit of the sd of the part of the linear predictor that unidentified directions explain."""
         return self.size
 
     def spread(self, at: Start) -> float:
@@ -578,7 +578,7 @@ class OneOrder(OneStep):
         """Return the histogram of row norms, which all quantiles share; a score has about the norm of its row.
 
         The scores of the rows of one privacy unit are added up, and may be equal or cancel. With several rows for each
-        unit, a histogram of the sums' norms is released, divided by the largest absolute derivative of the loss.
+        unit, a histogram of (norm of this sum) / (largest absolute derivative of the loss) is released instead.
         """
         if self.most_rows == 1:
             return self.leverages
@@ -588,7 +588,7 @@ class OneOrder(OneStep):
         return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
-        """Return the largest norm of a score, divided by the loss's largest derivative, for the shortest interval."""
+        """Return the clipping threshold for the shortest interval, divided by the largest derivative of the loss."""
         if self.most_rows == 1:
             return self.clip_of_rows(lengths, w)
         return best_clip(lengths, self.score_sd(w) / self.largest, self.m, self.tail).times(self.largest)
@@ -601,8 +601,8 @@ class OneOrder(OneStep):
     def squared_weights(self, radius: float) -> float:
         """Return the sum of the squared weights of the rows, for weighted rows clipped to the norm `radius`.
 
-        Without weights the sum is the number of rows. With weights it is the mean over the coordinates of the sums of
-        squares of weighted rows, from the histogram of their norms. It is at least the square of the sum of the
+        Without weights the sum is the number of rows. With weights it is computed from the histogram of the norms of
+        weighted rows, as the mean over coordinates of the sum of squares. It is at least the square of the sum of the
         weights, divided by the number of rows.
         """
         if not self.box.design.weighted:
@@ -614,9 +614,9 @@ class OneOrder(OneStep):
         return self.pilot().last
 
     def last_score(self, pilot: Centred, lengths: Lengths, density: Density) -> Queries[tuple[LastRelease, Density]]:
-        """Release the last score; return it with the Hessian and the number of responses at the fitted quantile.
+        """Release the last score and the number of responses near the fitted quantile; return score and Hessian.
 
-        The number is in excess of the number expected from the density.
+        The Hessian (`Density`) stores the excess of this number over the number that density and noise may explain.
         """
         at, clip = pilot.start, self.clip(pilot, pilot.start, lengths)
         question = self.score("score", at, clip.radius)
@@ -635,7 +635,7 @@ class OneOrder(OneStep):
         return pilot.density
 
     def of_density(self, start: Start, kernel: Kernel, clip: Clip) -> list[tuple[Sum, Any]]:
-        """Return the three queries whose releases `density` takes, each with its mechanism."""
+        """Return the three queries from which the method `density` computes the Hessian, each with its mechanism."""
         of = Shortened(start.P, start.eta, kernel.width, clip.radius)
         hessian = Sum("hessian", of, Products(self.m, kernel.radius), self.keep, self.label(""))
         inside = Within(start.eta, (kernel.narrow, kernel.width))
@@ -753,7 +753,7 @@ class Density(Hessian):
         Half-width of the kernel for rows of typical norm, in half-ranges of the response. The loss is nearly quadratic
         over steps of about this length.
     wide : float
-        Half-width of the kernel in residual scales. The estimate of a wide kernel is biased if the scale of residuals
+        Half-width of the kernel in residual scales. The estimate with a wide kernel is biased if the scale of residuals
         varies with the predictors.
     relative : float
         Relative standard error of the density at the quantile.
@@ -763,7 +763,7 @@ class Density(Hessian):
         Whether the responses near the quantile have few distinct values.
     atom : float
         Number of rows with responses equal to the fitted quantile, in excess of the number expected from the density.
-        The score jumps at these rows.
+        A small change of the coefficients may change the sign of the residuals, and thus the scores, of these rows.
     """
 
     width: float
@@ -781,7 +781,7 @@ class CheckSteps(OneOrder):
     def centred(self) -> Queries[Centred]:
         m, n = self.m, self.rows
 
-        # stage 2: an approximate quantile; then steps on smoothed losses, whose bounded curvature limits the steps
+        # stage 2: an approximate quantile; then steps on smoothed losses, with lengths set by a bound on the curvature
         start = self.start
         residuals = yield from self.residuals(start, "first")
         start = self.recentred(start, residuals)
@@ -806,7 +806,7 @@ class CheckSteps(OneOrder):
             start = start.moved(step * min(1.0, residuals.sigma / max(float(np.linalg.norm(step)), 1e-300)))
         return Centred(start, residuals)
 
-    # stage 4: the check loss's score, clipped for the shortest interval; a kernel estimate of the loss's Hessian
+    # stage 4: the score of the check loss, clipped for the shortest interval, and a kernel estimate of the Hessian
     @property
     def asks_meat(self) -> bool:
         return self.public.intervals
@@ -878,7 +878,7 @@ class Perturbed(OneOrder):
         flat = self.rows * residuals.density
         return Centred(start.moved(drawn.value * (1 + law.ridge / (flat + law.ridge))), residuals)
 
-    # stage 4: the check loss's score at the minimiser, and a kernel estimate of the loss's Hessian
+    # stage 4: the score of the check loss at the minimiser, and a kernel estimate of the Hessian
     def meat(self, pilot: Centred, clip: Clip, last: LastRelease, hessian: Density) -> Meat:
         return Meat(self.tau * (1 - self.tau) * self.squared_weights(clip.radius) * np.eye(self.m), self.freedom)
 

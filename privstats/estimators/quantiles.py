@@ -46,7 +46,7 @@ from privstats.sets.cells import Line
 from privstats.sets.stretches import Stretches
 
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
-MOST_TIMES = 1e6  # largest factor, stated in a note, by which the number of rows must increase for intervals
+MOST_TIMES = 1e6  # largest factor that a note states, by which the number of rows must increase for intervals to exist
 TOGETHER: Mapping[str, float] = {"grid": 0.1, "quantile": 1.0, "rows": 0.05}
 APART: Mapping[str, float] = {"grid": 0.1, "quantile": 0.5, "interval": 0.5, "rows": 0.05}
 
@@ -132,9 +132,9 @@ class Quantiles(ABC):
     ) -> tuple[ColumnFacts, ...]:
         """Return the columns with grids that are coarse enough for the budget and the numbers of rows.
 
-        Let many rows have the same value. On a grid with too many points, drawn quantiles often lie beside this value
-        instead of at the value. Each group has a limit on the number of points. The smallest limit of all groups that
-        are large enough for an interval is used.
+        If many rows have the same value, quantiles that are drawn on a grid with too many points often lie beside this
+        value instead of at it. The number of points is therefore limited; the limit depends on the number of rows. The
+        smallest limit of all groups that are large enough for an interval is used.
         """
         coarse = []
         for (question, by), column in zip(self._ends(columns, grouping, rows), columns, strict=True):
@@ -180,7 +180,7 @@ class Quantiles(ABC):
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
         targets = np.stack([_target_shares(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         parts = zip(columns, np.split(ends, len(columns)), np.split(targets, len(columns)), strict=True)
-        used = 0.0 if grouping.groups else rows.each.sum()  # with groups, zeros are counted for all groups together
+        used = 0.0 if grouping.groups else rows.each.sum()  # 0 with groups, as zeros are counted only over all rows
         ends = np.concatenate([column.around(part, target, used) for column, part, target in parts])
         values, ends = spelled(columns, values), spelled(columns, ends)
         short = np.isnan(ends[..., 0])
@@ -217,7 +217,7 @@ class Quantiles(ABC):
 
 @dataclass(frozen=True)
 class RankQuantiles(Quantiles):
-    """Quantiles by the exponential mechanism on ranks: one draw gives all quantiles and endpoints of a column."""
+    """Quantiles by the exponential mechanism on ranks, which draws all quantiles and endpoints of a column at once."""
 
     together: ClassVar[bool] = True
 
@@ -437,7 +437,7 @@ def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArra
 
 
 def _target_shares(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
-    """Return the target ranks of each interval's ends, divided by the number n of values, shape (orders, 2).
+    """Return the target ranks of each interval's endpoints, divided by the number n of values, shape (orders, 2).
 
     Missing intervals have NaN.
     """
@@ -449,7 +449,7 @@ def _target_shares(orders: Sequence[float], draw: Ends | None, n: float) -> Floa
 
 
 def _times(law: Ends, n: float, orders: Sequence[int]) -> float:
-    """Return the factor (rounded up by at most 1 %) by which n rows must increase for the intervals to exist."""
+    """Return the factor by which the number n of rows must increase for intervals; rounded up by at most 1 %."""
     wanted = {law.levels[order] for order in orders}
 
     def short(times: float) -> bool:

@@ -1,4 +1,4 @@
-"""The ridge of a perturbed minimiser, and the largest curvature of a row's loss that the ridge allows."""
+"""The ridge penalty of a perturbed loss, and the largest curvature of a row's loss that the penalty allows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
     Parameters
     ----------
     ridge : float
-        Ridge as a share of the number of rows.
+        Ridge, divided by the number of rows.
     unit : float
         Ridge that privacy requires for curvatures up to 1.
     m : int
@@ -39,7 +39,7 @@ def of_shortest(clip_at: Callable[[float], Clip], curvature: Callable[[float], f
     clip_at : callable
         Function that maps a curvature bound to the threshold with the shortest interval.
     curvature : callable
-        Function that maps a ridge, as a share of the rows, to its curvature bound.
+        Function that maps (ridge) / (number of rows) to the largest curvature of a row's loss that the ridge allows.
     """
     clips = []
     for ridge in BOUNDED_RIDGES:

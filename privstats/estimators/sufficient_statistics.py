@@ -40,7 +40,7 @@ from privstats.privacy.promise import is_number
 from privstats.sets.coded import LevelProducts
 from privstats.sets.vectors import BoxProducts, Products
 
-LEVEL_SEEN = 6.0  # smallest released count of a factor level, in noise sds, at which the level's mean is reported
+LEVEL_SEEN = 6.0  # the mean at a factor level is reported if the level's released count is at least this many noise sds
 
 Z = float(ndtri(0.975))  # quantile of N(0, 1) for 95 % intervals
 
@@ -122,7 +122,7 @@ class UnclippedSquares(Problem):
         unit = entry_sd(self.ask, question, replace(self.by, matrix=by))
         radius = start.sigma * np.sqrt(max(MEAT_LEAST * m, MATRIX_NOISE * self.sizes.scores / unit))
         longest = float(longest * (np.abs(start.residual).sum() + start.offset_reach)) * self.public.rows_per_unit
-        radius = min(radius, max(longest, FLOOR * start.sigma))  # a radius beyond the longest score only adds noise
+        radius = min(radius, max(longest, FLOOR * start.sigma))  # a radius beyond the largest norm only adds noise
         release = self.ask(question.inside(radius), by=by)
         matrix = NoisyMatrix.of(release).value
         equal = self.sizes.scores * start.sigma**2
@@ -144,7 +144,7 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def entries(self) -> Entries:
-        """Row vectors with released second moments; an entry per factor level unless the mechanism's norm is "hull"."""
+        """Coding of rows in the released moments, with level indicators unless the noise has the norm "hull"."""
         by_level = getattr(self.by.matrix, "norm", None) != "hull"
         return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
 
@@ -158,11 +158,11 @@ class Moments(UnclippedSquares):
 
     @property
     def to_columns(self) -> FloatArray:
-        """Matrix that maps row vectors with released second moments to design columns and response minus offset."""
+        """Matrix that maps a coded row (see `entries`) to the design's columns and the response minus the offset."""
         return self.entries.to_columns
 
     def length(self) -> float:
-        """Return the expected interval length, divided by the length without privacy: a harmonic mean over slopes.
+        """Return the expected interval length, divided by the length without privacy, as a harmonic mean over slopes.
 
         A slope whose information is below its noise has an infinite length. The result is also divided by the share of
         slopes with a finite length, because slopes with an infinite length also lengthen the intervals of correlated
@@ -186,7 +186,7 @@ class Moments(UnclippedSquares):
         """Return whether the released moments can identify the coefficient of a factor level with `rows` rows.
 
         The coefficient is identified if `rows` exceeds `HIDDEN` standard deviations of the moments' noise. The noise is
-        the largest noise along the directions of the coefficients about which the kept rows have no information.
+        the largest noise along the directions of the coefficients that rows at kept levels do not identify.
         """
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
@@ -272,7 +272,7 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def levelled(self) -> list[tuple[int, FloatArray, FloatArray]]:
-        """Factors whose level indicators are linear combinations of columns: position and two matrices of each factor.
+        """Position and two matrices of each factor whose level indicators are linear combinations of columns.
 
         The rows of the first matrix, shape (levels, c), are the columns' values at the levels. The second matrix, shape
         (c, levels), maps a row of the design to its vector of level indicators.
@@ -346,7 +346,7 @@ class Moments(UnclippedSquares):
             yield k, quadratic_forms(columns.value, one), sds, self.seen(k) * sds
 
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
-        """Release the score variance at `start`; return the variance in the problem's coordinates, shape (m, m).
+        """Release the score variance at `start`; return it in coordinates of the starting predictors, shape (m, m).
 
         If possible, the factor with the most levels (at least three) has one coordinate for each level. Products of the
         coordinates of two levels are then known to be zero and need no release. The argument `A` has the released

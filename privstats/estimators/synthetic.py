@@ -68,8 +68,8 @@ class SyntheticRows:
     def rows(self) -> FloatArray:
         """Synthetic rows of whitened predictors w, shape (rows, m); the constant is 1 in each row.
 
-        Factor levels have their released frequencies, numeric columns are normal, and all columns are independent. The
-        rows are then mapped linearly to rows with the moments of w, by the map that changes normal rows the least.
+        Rows are first drawn with the released frequencies of factor levels, normal numeric columns, and independent
+        columns. They are then transformed by the linear map to the moments of w that changes normal rows the least.
         """
         w = drawn_rows(self.box, self.scales, self.levels) @ self.start.P
         S, c, mean = self.second_moments, self.constant, self.mean
@@ -80,14 +80,14 @@ class SyntheticRows:
 
 
 def _power(matrix: FloatArray, exponent: float) -> FloatArray:
-    """Return a power of a positive semidefinite matrix; the eigenvalue zero of the null space stays zero."""
+    """Return a power of a positive semidefinite matrix; zero eigenvalues stay zero, also for negative powers."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     some = values > 1e-9 * max(float(values[-1]), 1e-300)
     return (vectors * np.where(some, np.where(some, values, 1.0) ** exponent, 0.0)) @ vectors.T
 
 
 def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray:
-    """Return synthetic rows (columns, [offset], response): released factor frequencies, and normal numeric columns.
+    """Return synthetic rows (columns, [offset], response), with released factor frequencies and normal numeric columns.
 
     The offset and the response are zero.
     """
@@ -123,7 +123,7 @@ def standard_rows(m: int, k: int) -> FloatArray:
 
 
 def whitening(rows: FloatArray, weight: FloatArray, ridge: FloatArray | float = 0.0) -> FloatArray:
-    """Return the symmetric whitening matrix T: weighted second moments of ``rows @ T`` are the identity.
+    """Return the symmetric matrix T such that the weighted second moments of ``rows @ T`` are the identity.
 
     First, the ridge times the mean weight is added to the moments. Then eigenvalues that are tiny relative to the
     largest eigenvalue are raised.

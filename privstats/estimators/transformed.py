@@ -1,7 +1,7 @@
 """Starting coefficients of a loss from least squares of a transformed response.
 
-Starting coefficients need only be near the minimiser: least squares of ``log(y + 1/2)``, or of a response clipped at a
-few scales, is close enough. The queries are the same as in module `beginning`, but about transformed responses.
+Starting coefficients need only be near the minimiser. The least-squares coefficients for ``log(y + 1/2)``, or for a
+clipped response, are close enough. The queries are the same as in module `beginning`, but about transformed responses.
 """
 
 from __future__ import annotations

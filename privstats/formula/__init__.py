@@ -1,1 +1,1 @@
-"""Formulas, and declared bounds and levels of columns. Only files listed in CONTRIBUTING.md read confidential rows."""
+"""Formulas, and declared bounds and levels of columns. Only code listed in CONTRIBUTING.md reads confidential rows."""

@@ -1,4 +1,4 @@
-"""Numeric expressions without declared bounds, whose values in the data are used to estimate bounds.
+"""Numeric expressions without declared bounds; their bounds are estimated from their values in the data.
 
 Only the method `block` reads confidential rows. A privacy review must read this method.
 """
@@ -26,12 +26,12 @@ from privstats.numerics.law import Rng
 
 @dataclass(frozen=True, eq=False)
 class BareFactor:
-    """A numeric expression without declared bounds, whose unclamped values are used to estimate bounds.
+    """A numeric expression without declared bounds; its bounds are estimated from its unclamped values.
 
     Parameters
     ----------
     code : str
-        The expression, as the formula writes it.
+        Text of the expression in the formula.
     domain : Domain
         Declared bounds and levels of the columns.
     """
@@ -65,7 +65,7 @@ class BareFactor:
         return self._part.reads
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
-        """Return the expression's values in rows, neither clamped nor scaled; each value depends on one row only."""
+        """Return the expression's value in each row, neither clamped nor scaled; each value depends on its row only."""
         rows, present = admit(frame, self.reads, self.domain, self.domain.complete)
         values = self._part.values(rows)[:, 0]
         present &= ~np.isnan(values)
@@ -74,5 +74,5 @@ class BareFactor:
         return Block(present, np.asfortranarray(numbers, dtype=float), (), plain_layout(1))
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
-        """Return `n` synthetic rows with the columns in `reads`, uniform on the domain and independent of any data."""
+        """Return `n` synthetic rows of the columns in `reads`, uniform within their bounds; no data are read."""
         return self.domain.draw(self.reads, n, rng)

@@ -1,8 +1,8 @@
-"""Bases of polynomials and splines for a bounded expression. Trusted code: privacy depends on this file.
+"""Polynomial and spline bases for a bounded expression. Trusted code: privacy depends on this file.
 
 Other packages use the data to orthogonalise polynomials and to choose knots. The functions in this module use only the
-formula and the declared range of the expression. Each column of a basis is a piecewise polynomial, computed once from
-public points, so that the range of the column is known exactly.
+formula and the declared range of the expression. Each column of a basis is a piecewise polynomial, whose coefficients
+are public and computed only once. Therefore the range of the column is known exactly.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from privstats.formula.interval import Interval
 from privstats.formula.language import SPLINES, spline
 from privstats.numerics.law import FloatArray
 
-HIGHEST = 20  # largest degree k in poly(x, k)
+HIGHEST = 20  # largest degree k that is allowed in a term poly(x, k) of a formula
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """A basis of piecewise polynomials of one number.
+    """A basis of piecewise polynomials in one variable x.
 
-    The number is first clamped to the range of the knots, unless `extend` is True.
+    The variable is first clamped to the range of the knots, unless `extend` is True.
 
     Parameters
     ----------
     knots : ndarray, shape (pieces + 1,)
-        Limits of the pieces, in ascending order.
+        End points of the intervals (pieces) on which each column is a polynomial, in ascending order.
     series : ndarray, shape (pieces, columns, degree + 1)
         Coefficients of each column of the basis on each piece, with respect to the Legendre polynomials of degrees 0,
         1, .... The argument of the Legendre polynomials is the position within the piece, rescaled to [-1, 1].
     extend : bool
-        Whether numbers beyond the first and last knot are used without clamping.
+        Whether values of x below the first knot or above the last knot are used without clamping.
     """
 
     knots: FloatArray
@@ -46,9 +46,9 @@ class Basis:
     extend: bool = False
 
     def columns(self, x: FloatArray) -> FloatArray:
-        """Return the basis columns at n numbers x, shape (n, columns); NaN where x is NaN.
+        """Return the values of the basis columns at n points x, shape (n, columns); NaN where x is NaN.
 
-        Bonnet's recursion computes the Legendre polynomials.
+        The Legendre polynomials are computed by Bonnet's recursion.
         """
         x = np.asarray(x, dtype=float)
         inside = x if self.extend else np.clip(x, self.knots[0], self.knots[-1])
@@ -69,14 +69,14 @@ class Basis:
 
 
 def _range(polynomial: Legendre) -> Interval:
-    """Return the range of a polynomial on [-1, 1], computed at -1, at 1 and at the stationary points between."""
+    """Return the range of a polynomial on [-1, 1], from its values at -1, 1 and the stationary points between them."""
     roots = np.asarray(polynomial.deriv().roots(), dtype=complex)
     stationary = [float(root.real) for root in roots if abs(root.imag) < 1e-9 and -1 < root.real < 1]
     return Interval.hull([float(polynomial(point)) for point in (-1.0, 1.0, *stationary)])
 
 
 def _legendre(code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> Basis:
-    """Return the Legendre polynomials of degrees 1 to k as a basis, where k is the argument of `poly` in the formula.
+    """Return the Legendre polynomials of degrees 1 to k as a basis, where k is the degree in the term ``poly(x, k)``.
 
     The polynomials are orthogonal on the declared range of the expression, `public`, and lie within [-1, 1] there.
     """
@@ -88,7 +88,7 @@ def _legendre(code: str, public: Interval, arguments: list[Any], keywords: dict[
 
 def _spline(kind: str) -> Callable[..., Basis]:
     def made(code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> Basis:
-        """Return a spline basis on the declared range of the expression, with the knots that the formula lists."""
+        """Return a spline basis with the formula's inner knots; boundary knots are by default the declared bounds."""
         keywords = dict(keywords)
         ends = [keywords.pop("lower_bound", public.lo), keywords.pop("upper_bound", public.hi)]
         knots = keywords.pop("knots", None)
@@ -111,10 +111,10 @@ def _of_knots(kind: str, knots: list[float], low: float, high: float, keywords: 
     if not all(low < knot < high for knot in knots):
         raise ValueError
     breaks = np.array([low, *knots, high])
-    unit = (breaks - low) / (high - low)  # rescaled to [0, 1], because patsy would lose digits on a range far from 0
+    unit = (breaks - low) / (high - low)  # rescaled to [0, 1], because patsy's rounding errors are large far from 0
     values = spline(kind, {"knots": unit[1:-1], "lower_bound": 0.0, "upper_bound": 1.0, **keywords})
     degree = keywords.get("degree", 3)
-    # Chebyshev points of a piece, rescaled to [-1, 1]
+    # each piece is rescaled to [-1, 1], and its polynomials are computed from their values at the Chebyshev points
     points = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     series = np.linalg.inv(legvander(points, degree))
     pieces = [series @ values((a + b) / 2 + (b - a) / 2 * points) for a, b in itertools.pairwise(unit)]

@@ -1,15 +1,15 @@
-"""Blocks of confidential rows: numbers on a grid and codes of levels. Trusted code: privacy depends on this file.
+"""Blocks of confidential rows, stored as numbers and factor level codes. Trusted code: privacy depends on this file.
 
 `Design.block` and `Columns.block` return a block, which is never released. A public layout describes how each column of
-the model matrix is computed from the numbers and codes. Every function of rows is computed with one method,
-`Block.times`. The result for a row depends on this row alone, exactly to the last bit.
+the model matrix is computed from the numbers and codes. The products of rows and public matrices are computed by one
+method, `Block.times`. The result for a row depends on this row alone, exactly to the last bit.
 
 In a regression the product of a row's numbers and a public matrix is a sum of two exact products. The numbers are whole
 multiples of 2^-21 in [-1, 1]. Let the absolute values of the entries in one column of the matrix add up to at most 2^e.
 The first product uses this column, rounded to whole multiples of 2^(e - 31). The second product uses the column of the
-rounding errors, rounded in the same way with the exponent e of this second column. In each of the two products, every
-partial sum is a whole multiple of 2^(e - 52) below 2^(e + 1), and a float represents such a number exactly. So no order
-of additions, and no fused operation of a linear algebra library, causes a rounding error.
+rounding errors, rounded in the same way with an exponent e of its own. In each of the two products, every partial sum
+is a whole multiple of 2^(e - 52) below 2^(e + 1), and a float represents such a number exactly. So no order of
+additions, and no fused operation of a linear algebra library, causes a rounding error.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from numpy.typing import NDArray
 from privstats.numerics.exact import ROW_BITS, step_of
 from privstats.numerics.law import FloatArray
 
-CHUNK = 8000  # rows computed at a time, so that they fit into the cache; a power of two would cause cache conflicts
+CHUNK = 8000  # number of rows processed at a time, which fit into the cache; a power of two would cause cache conflicts
 TOGETHER = 8  # number of columns of a matrix product that are computed at a time
 REMEMBERED = 8  # number of public matrices whose coefficient tables are cached for later blocks
-ONTO_GRID = 1.5 * 2.0 ** (52 - ROW_BITS)  # adding, then subtracting it rounds a number to a multiple of 2^-21
-SLOPE_BITS = 52 - ROW_BITS  # bits kept in rounded entries of a public matrix, so that sums of products are exact
+ONTO_GRID = 1.5 * 2.0 ** (52 - ROW_BITS)  # adding and then subtracting this rounds a number to a multiple of 2^-21
+SLOPE_BITS = 52 - ROW_BITS  # number of bits kept when a public matrix is rounded, so that sums of products are exact
 
 Codes = NDArray[np.intp]
-Place = tuple[int | None, int | None]  # key of a coefficient table: (factor's index or None, number's index or None)
+Place = tuple[int | None, int | None]  # key of a coefficient table: index of a factor, index of a numeric variable
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """Columns of the model matrix that are linear in one number, with separate coefficients for each level of a factor.
+    """Columns of the model matrix that are linear in one numeric variable, with coefficients for each factor level.
 
     A row has the values ``number * slopes[code] + shifts[code]`` in these columns, where number is the row's value of
-    the numeric expression and code is the index of the row's level.
+    the numeric variable and code is the index of the row's factor level.
 
     Parameters
     ----------
     columns : tuple of int
         Indices of these columns in the model matrix.
     number : int, optional
-        Index of the column of `Block.numbers` on which these columns depend; None if they depend on no number.
+        Index of the numeric variable (a column of `Block.numbers`); None if these columns depend on none.
     factor : int, optional
-        Index in `Block.codes` of the factor on which these columns depend; None if they depend on no factor. The
-        matrices `slopes` and `shifts` then have one row.
+        Index of the factor in `Block.codes`; None if these columns depend on no factor. The matrices `slopes` and
+        `shifts` then have one row.
     slopes, shifts : ndarray, shape (levels or 1, columns)
-        Public coefficients of the columns at each level.
+        Public coefficients of these columns; row k belongs to level k of the factor.
     """
 
     columns: tuple[int, ...]
@@ -64,7 +64,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Public description of how each column of the model matrix is computed from a row's numbers and level codes.
+    """Public description of how the columns of the model matrix are computed from numeric variables and level codes.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Layout:
     terms : tuple of Term
         Definitions of the columns of the model matrix; each column belongs to one term.
     numbers : int
-        Number of columns of `Block.numbers`.
+        Number of numeric variables, which are the columns of `Block.numbers`.
     """
 
     width: int
@@ -84,9 +84,9 @@ class Layout:
     def parts(self) -> list[tuple[Place, list[int], FloatArray]]:
         """The coefficient matrices `Term.slopes` and `Term.shifts` of all terms, except matrices of zeros.
 
-        Each element of the list has three entries: the pair (index of the factor or None, index of the number or
-        None), the indices of the term's columns in the model matrix, and the matrix `slopes` or `shifts`. For
-        `shifts` the index of the number is None.
+        Each element of the list has three entries: a pair of the index of the factor (or None) and the index of the
+        numeric variable (or None), the indices of the term's columns in the model matrix, and the coefficient matrix.
+        For a matrix `shifts`, the index of the numeric variable is None.
         """
         both = [(t, number, public) for t in self.terms for number, public in ((None, t.shifts), (t.number, t.slopes))]
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
@@ -94,10 +94,10 @@ class Layout:
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
         """Return coefficient tables to compute the product of the model matrix and `matrix`, which has k columns.
 
-        The keys are the pairs (index of a factor or None, index of a number or None). The table of a key has one row
-        of k entries for each level of the factor, or a single row if the key has no factor. To compute the product
-        for a row of data, take from each table the entries at the row's level, multiply these entries by the row's
-        number (if the key has a number), and add the results of all keys.
+        A key is a pair: the index of a factor or None, and the index of a numeric variable or None. Its table has one
+        row of k entries for each level of the factor, or a single row if the key has no factor. To compute the
+        product for a row of data, take from each table the entries at the row's level, multiply these entries by the
+        row's value of the numeric variable (if the key has one), and add the results of all keys.
         """
         out: dict[Place, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
         for place, columns, public in self.parts:
@@ -112,9 +112,9 @@ class Layout:
 class _Summand:
     """One summand of the product of the model matrix and a public matrix, for consecutive `columns` of the product.
 
-    For a row of data the summand is ``table[:, code] * number``. Here code is the index of the row's level of factor
-    number `factor`, and number is the row's value in column `number` of `Block.numbers` (1 if `number` is None). The
-    array `table` has one row for each of the columns and one column for each level.
+    For a row of data the summand is ``table[:, code] * value``. Here code is the row's level code of the factor with
+    index `factor`, and value is the row's value of the numeric variable with index `number`, or 1 if `number` is None.
+    The array `table` has one row for each of the columns of the product, and one column for each level.
     """
 
     factor: int
@@ -128,7 +128,7 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
     """Return the summands of the product of the model matrix and a public matrix with k columns.
 
     The first result is the constant summand, which is equal for all rows of data, shape (k, 1). The second result is a
-    list of pairs: a slice of m columns of `Block.numbers`, and the coefficients of these columns, shape (k, m). The
+    list of pairs: a slice of m numeric variables (columns of `Block.numbers`) and their coefficients, shape (k, m). The
     third result is the list of the summands that depend on a factor. Each of these summands belongs to one group of
     `TOGETHER` columns of the product, and the list is sorted by group. The function is cached.
 
@@ -138,7 +138,7 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
     matrix : bytes
         The entries of the matrix as bytes, because a key of the cache must be hashable.
     on_grid : bool
-        Whether the numbers are multiples of 2^-21 in [-1, 1]; then the products with the numbers are exact.
+        Whether all values of the numeric variables are multiples of 2^-21 in [-1, 1]; their products are then exact.
     """
     tables: dict[Any, FloatArray] = layout.tables(np.frombuffer(matrix).reshape(layout.width, -1))
     slopes = np.column_stack([tables.pop((None, k)).T for k in range(layout.numbers)])
@@ -156,7 +156,7 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
 
 
 def _rounded(slopes: FloatArray) -> FloatArray:
-    """Return coefficients, shape (k, numbers), rounded so that products with multiples of 2^-21 add up exactly."""
+    """Return coefficients, rounded so that sums of their products with multiples of 2^-21 in [-1, 1] are exact."""
     step = np.array([step_of(size, SLOPE_BITS) for size in np.abs(slopes).sum(axis=1).tolist()])[:, None]
     return np.rint(slopes / step) * step
 
@@ -165,7 +165,7 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return ``left @ right``, summed in an order that does not depend on the machine's libraries."""
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):
-        some = np.flatnonzero(right[j])  # skip zeros: many matrices only select columns of the data
+        some = np.flatnonzero(right[j])  # zeros are skipped, because many matrices only select columns
         columns = slice(some[0], some[-1] + 1) if len(some) else slice(0)
         out[:, columns] += left[:, j, None] * right[j, columns]
     return out
@@ -173,25 +173,25 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A block of confidential rows, as numbers and codes of factors' levels.
+    """A block of confidential rows, stored as values of numeric variables and as level codes of factors.
 
     Parameters
     ----------
     present : ndarray of bool, shape (n,)
         Mask of the rows that are used.
     numbers : ndarray, shape (n, p), in column-major order
-        In a regression: numbers within [-1, 1] that are whole multiples of 2^-21; the last column is the response. The
-        type is float32, which represents these numbers exactly, or float64 if the model has an offset. For means and
-        quantiles: numbers in the user's units, of type float64. The method `times` assumes multiples of 2^-21 if and
-        only if the type is float32. Rows that are not used have zeros.
+        Values of p numeric variables. In a regression they are whole multiples of 2^-21 within [-1, 1] (an offset may
+        be larger), and the last variable is the response; the type is float32, which represents them exactly, or
+        float64 if there is an offset. For means and quantiles they are in the user's units, of type float64. The method
+        `times` assumes multiples of 2^-21 if and only if the type is float32. Rows that are not used have zeros.
     codes : tuple of integer arrays, shape (n,)
         For each factor, the index of the row's level; 0 in rows that are not used.
     layout : Layout
-        Definition of the columns of the model matrix in terms of the numbers and codes.
+        Definition of the columns of the model matrix in terms of the numeric variables and level codes.
     weights : ndarray, shape (n,), optional
         Weight of each row, in [0, 1]; None if all weights are 1.
     shared : dict
-        Results that several queries of one pass share, such as the rows multiplied by a public matrix.
+        Cache of intermediate results for several queries of one pass, such as products of the rows and a matrix.
     """
 
     present: NDArray[np.bool_]
@@ -205,12 +205,12 @@ class Block:
         return len(self.present)
 
     def times(self, matrix: Any) -> FloatArray:
-        """Return the product z'M of each row z (columns of the model matrix, offset if any, response) and a matrix M.
+        """Return the product z'M for each row z of the data and a public matrix M.
 
         Parameters
         ----------
         matrix : array_like, shape (entries of z, k)
-            The public matrix M.
+            The matrix M. A row z has the columns of the model matrix, the offset (if any) and the response.
 
         Returns
         -------
@@ -245,5 +245,5 @@ class Block:
 
 
 def on_block_grid(values: FloatArray) -> FloatArray:
-    """Return numbers, at most 2^30 in absolute value, rounded to whole multiples of 2^-21."""
+    """Return `values` rounded to whole multiples of 2^-21; their absolute values must be at most 2^30."""
     return np.subtract(rounded := values + ONTO_GRID, ONTO_GRID, out=rounded)

@@ -3,8 +3,8 @@
 A single cell can change the type of a whole column: one string among integers makes an object column, one missing value
 makes integers floats, one complex number makes all numbers complex. The values read from the other rows must not
 change. Therefore each cell is converted by itself to one of four types: a number (float), a string, bytes, or an
-instant; every other cell is missing. Types are compared with `issubclass`, and values are converted with methods of
-built-in types, so that no method of a class that came with the data is run (except the time zone of an aware datetime).
+instant; any other cell counts as missing. Types are compared with `issubclass`, and values are converted with methods
+of built-in types, so that no method of a class from the data is run (except the time zone of an aware datetime).
 No cell can cause an error or a warning in these functions.
 """
 
@@ -27,18 +27,18 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-LARGEST_NAME = 2.0**53  # numeric names of privacy units must be smaller: floats do not represent all larger integers
+LARGEST_NAME = 2.0**53  # numeric names of privacy units must be below this, since floats skip some larger integers
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(1)
 TRUTH_VALUES = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
 COARSE, FINE = ("Y", "M", "W"), ("ps", "fs", "as")  # numpy's time units longer than a day, or shorter than a nanosecond
-# ids of the Python types whose values are looked up in a dict without conversion
+# ids of Python types; cells of these types are looked up in a dict without conversion
 PLAIN = {*map(id, (str, float, int, bool, type(None), type(pd.NA)))}
 
 
 @dataclass(frozen=True)
 class Instant:
-    """A time in UTC: whole days since 1970, and the fraction of the day. Times without a time zone count as UTC."""
+    """A time in UTC: whole days since 1970-01-01, and a fraction of the day. A time without time zone counts as UTC."""
 
     day: int
     part: float
@@ -67,9 +67,9 @@ def _cell(column: pd.Series, row: int) -> Any:
 
 
 def read(cell: Any) -> Reading:
-    """Return the value of a cell: a number, a string, bytes or an instant; None if it is missing.
+    """Return the value of a cell: a number, a string, bytes or an instant; None if it is missing or of another type.
 
-    A complex number with imaginary part 0 counts as a number, because one complex cell makes all cells complex.
+    A complex number with imaginary part 0 counts as a number, because one complex cell makes a whole column complex.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def _read(cell: Any, kind: type) -> Reading:
 
 
 def _ratio(numerator: int, denominator: int) -> float:
-    """Return a fraction as the nearest float; infinity if it exceeds the largest float."""
+    """Return a fraction as the nearest float; plus or minus infinity if its size exceeds the largest float."""
     try:
         return numerator / denominator
     except OverflowError:
@@ -161,7 +161,7 @@ def _split(moments: Any) -> tuple[Any, Any]:
 
 
 def by_row(column: Any) -> Any:
-    """Return an object whose slices by row position are arrays for a numeric column, and Series for other columns."""
+    """Return an object that is sliced by row position; a slice is an array for a numeric column, otherwise a Series."""
     return np.asarray(column) if is_numeric(column) else column.iloc
 
 
@@ -194,8 +194,8 @@ def _number(cell: Any) -> float:
 def _written(text: str) -> float:
     """Return the number or truth value that a string spells, as a float; NaN for any other string.
 
-    If one cell of a column of numbers is not a number, readers of files return all cells as strings. The other cells
-    must still be read as numbers.
+    If one cell of a column of numbers is not a number, functions that read files return all cells of the column as
+    strings. The other cells must still be read as numbers.
     """
     try:
         return float(text)
@@ -212,7 +212,7 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
     ----------
     column : Series
     place : mapping
-        The code of each value that a cell may have; the keys are numbers and strings.
+        Map from each value that a cell may have (a number or string) to the code of this value.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         table = positions(pd.Series(column.cat.categories), place)
@@ -227,7 +227,7 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _keys(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the codes of cells that are keys of the mapping `place`, looked up in one step; -1 for other cells.
+    """Look up all cells of a column, without conversion, in the mapping `place`; return codes, -1 if not found.
 
     Types are compared by identity, because a comparison or a set of types would run methods of the metaclasses of these
     types. If a cell has an unusual type, no cell is looked up here, and all cells have the code -1.
@@ -248,10 +248,10 @@ def _is_arrow(dtype: Any) -> bool:
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the code of each string in a column that is a key of `place`, compared as bytes; -1 for other strings.
+    """Look up each string of a column, compared as bytes, in the mapping `place`; return codes, -1 if not found.
 
-    Strings that are Python objects are joined, and a zero byte marks the end of each string. This runs no methods of
-    their classes. It fails if a cell is not a string or cannot be written as UTF-8, or if a string has a zero byte.
+    Strings that are Python objects are joined, with a zero byte at the end of each string, so that no method of their
+    classes is run. An error is raised if a cell is not a string, is not valid in UTF-8, or contains a zero byte.
     """
     from pyarrow import LargeStringArray, array, compute, py_buffer
 
@@ -282,7 +282,7 @@ def _numeric_positions(values: FloatArray, place: Mapping[Any, int]) -> NDArray[
 
 
 def days(column: pd.Series, origin: datetime.date) -> FloatArray:
-    """Return dates as days since `origin`, row by row; NaN for a cell that is not a date.
+    """Return dates as numbers of days since the date `origin`, row by row; NaN for a cell that is not a date.
 
     Times with a time zone are converted to UTC. Strings must be in the format ISO 8601, because a guess of other
     formats could depend on other rows.

@@ -15,7 +15,7 @@ import pandas as pd
 from privstats.errors import DomainError, quote
 from privstats.formula.declarations import Dates, DeclaredGrid, Known, Levels, Numbers, declared
 
-Declarations = tuple[dict[str, Known], list[str]]  # declarations by column, and columns without missing values
+Declarations = tuple[dict[str, Known], list[str]]  # bounds or levels by column; columns without missing values
 
 T = TypeVar("T")
 HEADINGS = {"column": "name", "min": "low", "max": "high", "type": "kind", "required": "complete"}
@@ -149,7 +149,7 @@ def _split(levels: str, kind: str) -> list[Any]:
 
 
 def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
-    """Return ``read(*arguments)``; the text of an error starts with `where`, such as "field 'age' of the schema"."""
+    """Return ``read(*arguments)``; put `where`, such as "field 'age' of the schema", before the text of an error."""
     try:
         return read(*arguments)
     except DomainError as error:
@@ -160,7 +160,7 @@ def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
 def declaration(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, ordered: bool) -> Known | None:
     """Return the declared levels or bounds of one column; None if neither levels nor both bounds are given.
 
-    If `kind`, the type of the column, is boolean, the levels are False and True, and need not be given.
+    If `kind`, the type of the column, is boolean, the levels are always False and True.
     """
     if kind in TRUTH_KINDS:
         return Levels((False, True))

@@ -1,4 +1,4 @@
-"""Columns to be summarised by means, quantiles and histograms: bounded values in each row, and the row's group.
+"""Columns of bounded values, to be summarised by means, quantiles and histograms for all rows together or by group.
 
 A formula lists expressions, as in ``"x"``, ``"np.log(x)"`` or ``"x1 + x2"``. A grouping factor may follow, as in ``"x ~
 g"`` or ``"x ~ cut(z, [0, 1, 2])"``. Values stay in the user's units. Only the method `Columns.block` reads confidential
@@ -44,8 +44,8 @@ from privstats.formula.terms import DesignFactor
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
-NARROWEST = 1e-290  # smallest width of a column's range; a division by a smaller width could overflow
-WIDEST = 1e75  # largest width of a column's range; the fourth power of the width must not overflow
+NARROWEST = 1e-290  # a column with a narrower range is refused, because a division by the width could overflow
+WIDEST = 1e75  # a column with a wider range is refused, because the fourth power of the width could overflow
 MOST_BINS = 100_000
 LIKE = "x ~ group"
 
@@ -61,7 +61,7 @@ class Columns:
     formula : str
         The formula, as the user wrote it.
     domain : Domain
-        Public knowledge of the columns.
+        Public bounds and levels of the columns.
     subset : str, optional
         Condition on the rows that are used, as the user wrote it.
     targets : tuple of NumericFactor or LevelFactor
@@ -73,8 +73,7 @@ class Columns:
     complete : bool
         Whether every row is used, whatever its cells contain.
     lacking : tuple of str
-        Expressions without declared bounds. The bounds of these expressions are arbitrary until `with_bounds` sets
-        them.
+        Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
     components : tuple
         Labels of the estimates of each column and group, such as the probabilities of several quantiles or the bins of
         a histogram; (None,) if each column and group has one estimate.
@@ -131,11 +130,11 @@ class Columns:
 
     @property
     def layout(self) -> Layout:
-        """Description of the computed columns: no factors; column j is column j of the numbers in a block of rows."""
+        """Layout of a block of rows: column j is column j of `Block.numbers`, and no column depends on a factor."""
         return plain_layout(self.width)
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
-        """Return clamped values in the user's units; each value depends on one raw row only.
+        """Return the clamped values of the expressions in the user's units; each value depends on one raw row only.
 
         A level is replaced by its position in the list of declared levels. If `complete` is True, every row is used;
         otherwise a row is used if no value is missing, all levels are declared, and the row satisfies the condition
@@ -160,7 +159,7 @@ class Columns:
         return Block(present, numbers, tuple(codes), self.layout)
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
-        """Return synthetic rows, uniform on the domain, which do not depend on any data."""
+        """Return `n` synthetic rows, uniform within the bounds or on the levels of each column; no data are read."""
         return self._bound.draw(self.reads, n, rng)
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Columns:
@@ -175,17 +174,17 @@ class Columns:
         return _rebound(self.formula, self.domain.extended(found), self.subset, self.components, self.component)
 
     def numeric(self, verb: str) -> None:
-        """Raise an error if a column has levels, for a function that needs numbers.
+        """Raise an error if a column to be summarised has levels; called by functions that need numeric columns.
 
         Parameters
         ----------
         verb : str
-            Name of this function, such as "dp_mean", for the error text.
+            Name of the calling function, such as "dp_mean", for the error text.
 
         Raises
         ------
         FormulaError
-            The error names the column.
+            If a column has levels; the error names the column.
         """
         for part in self.targets:
             if isinstance(part, LevelFactor):
@@ -246,25 +245,25 @@ class Columns:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of the parts of a label: "term"; "group" if rows are grouped; `component` if components have labels."""
+        """Names of a label's parts: "term", "group" (if rows are grouped), `component` (if components have labels)."""
         several = [self.component] if self.components != (None,) else []
         return ("term", *(["group"] if self.group is not None else []), *several)
 
     @cached_property
     def labels(self) -> tuple[tuple[Any, ...], ...]:
-        """Label of each released number: a tuple of column, group and component (such as a quantile's probability)."""
+        """Label of each estimate: a tuple of column, group and component (such as the probability of a quantile)."""
         groups = [()] if self.group is None else [(level,) for level in self.group_levels]
         parts = [()] if self.components == (None,) else [(part,) for part in self.components]
         return tuple((code, *group, *part) for code in self.codes for group in groups for part in parts)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Labels of the estimates as strings, for summaries and hypotheses: ``x[a, 0.5]``."""
+        """Labels of the estimates as strings, for summaries and hypotheses, such as ``x[a, 0.5]``."""
         names = tuple(_name(label, str) for label in self.labels)
         return names if len(set(names)) == len(names) else tuple(_name(label, repr) for label in self.labels)
 
     def spelled(self, values: FloatArray) -> Any:
-        """Return the estimates for the user: in a column with levels, positions of levels are replaced by levels."""
+        """Return the estimates as shown to the user: for a column with levels, a level in place of its position."""
         if not any(isinstance(part, LevelFactor) for part in self.targets):
             return values
         each = len(values) // len(self.targets)
@@ -276,12 +275,12 @@ class Columns:
         return spelled
 
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
-        """Return indicators of the group of each new row, shape (n, groups); a column of ones if there is no group.
+        """Return indicators of the groups for n new rows, shape (n, groups); a column of ones if there are no groups.
 
         Raises
         ------
         FormulaError
-            If there are several columns, or the group's column is missing.
+            If there are several columns or components, or a column of the grouping factor is missing from `new_data`.
         """
         if len(self.targets) > 1 or len(self.components) > 1:
             raise FormulaError("predict needs one column and one number of it for each group; fit each by itself")
@@ -294,18 +293,19 @@ class Columns:
         return np.where((present & (codes >= 0))[:, None], np.eye(len(self.group_levels))[codes], np.nan)
 
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
-        """Return a matrix R and a vector q such that a hypothesis about the estimates means ``R @ params = q``."""
+        """Return the matrix R and vector q of a linear hypothesis ``R @ params = q`` about the estimates `params`."""
         return constraint(self.names, hypothesis)
 
     @property
     def is_regression(self) -> bool:
-        """Whether a regression on groups is possible: there is one column, and a group has declared levels."""
+        """Whether the column can be regressed on the groups: it is the only one, and the groups (if any) are levels."""
         return len(self.targets) == 1 and not isinstance(self.group, CutFactor)
 
     def as_regression(self) -> Design:
-        """Return the design of a regression of the only column on a dummy for each group, or on an intercept alone.
+        """Return the design of a regression of the only column on the groups, or on an intercept alone without groups.
 
-        The columns of the design are an intercept and contrasts of groups, so that the response is centred.
+        The reported coefficients are those of a dummy for each group. The fit uses an intercept and contrasts of the
+        groups, so that the response is centred.
 
         Raises
         ------
@@ -329,7 +329,7 @@ class Columns:
 
 
 def plain_layout(width: int) -> Layout:
-    """Return the description of columns without factors: column j is column j of the numbers in a block of rows."""
+    """Return the layout of `width` columns without factors, in which column j is column j of `Block.numbers`."""
     unit, zero = np.ones((1, 1)), np.zeros((1, 1))
     return Layout(width, tuple(Term((j,), j, None, unit, zero) for j in range(width)), width)
 
@@ -347,8 +347,8 @@ def bind_columns(
     Parameters
     ----------
     formula : str
-        ``"x"`` or ``"x1 + np.log(x2)"``, also by group with ``"~ g"`` at the end, where g is a column of declared
-        levels or an expression ``cut(z, [0, 1, 2])``.
+        ``"x"`` or ``"x1 + np.log(x2)"``; for results by group with ``"~ g"`` at the end, where g is a column with
+        declared levels or an expression ``cut(z, [0, 1, 2])``.
     domain : Domain or mapping
         Bounds or levels of each column in the formula. `Columns.lacking` lists the numeric expressions without bounds.
     subset : str, optional
@@ -365,7 +365,7 @@ def bind_columns(
     Raises
     ------
     FormulaError
-        If the formula cannot be read, combines values of different rows, or has more than one group.
+        If the formula cannot be read, combines values of different rows, or has more than one grouping factor.
     DomainError
         If levels are missing, or a column is constant on the domain.
     """
@@ -392,7 +392,7 @@ def _rebound(
 
 
 def _sides(formula: str) -> tuple[list[str], str | None, tuple[str, ...]]:
-    """Return the expressions to be summarised, the expression of the group, and all expressions in the formula."""
+    """Return the expressions to be summarised, the grouping expression or None, and all expressions in the formula."""
     parsed = parse_formula(formula, LIKE)
     sides = [[term for term in side if term] for side in (parsed.left, parsed.right)]
     left, right = sides if sides[0] else sides[::-1]

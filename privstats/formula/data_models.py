@@ -1,4 +1,4 @@
-"""Declared bounds and levels of columns, read from pydantic classes and pandera schemas; no cell is read.
+"""Declared bounds and levels of columns, read from pydantic classes and pandera schemas; no data are read.
 
 Neither package is imported: bounds and levels are read from the attributes of the given class or schema.
 """
@@ -19,8 +19,8 @@ from privstats.errors import DomainError, quote
 from privstats.formula.codebook import Declarations, declaration, located
 from privstats.formula.declarations import Known
 
-BOUND_NAMES = ("ge", "gt", "le", "lt")  # names of bounds in pydantic
-# for each check in pandera: the check's arguments, and the name that pydantic has for each of these bounds
+BOUND_NAMES = ("ge", "gt", "le", "lt")  # pydantic's names of bounds: lower (>=, >) and upper (<=, <)
+# checks of pandera that set bounds, by name; for each argument of a check, pydantic's name of the kind of bound
 CHECKS = {
     "in_range": {"min_value": "ge", "max_value": "le"},
     "greater_than_or_equal_to": {"min_value": "ge"},
@@ -130,7 +130,7 @@ def _plain(level: Any) -> Any:
 def _bounds(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     """Yield the bounds in the metadata of a field, including bounds in the metadata of a nested annotation.
 
-    A bound is a pair: the kind of the bound ("ge", "gt", "le" or "lt") and the number or date.
+    A bound is a pair: the kind of the bound ("ge", "gt", "le" or "lt") and its value, a number or date.
     """
     for part in metadata:
         yield from _bounds(getattr(part, "metadata", ()))
@@ -140,7 +140,7 @@ def _bounds(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _of_pandera(columns: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
-    """Yield the name and the declared bounds or levels of each column; columns named by a pattern are left out."""
+    """Yield the name and declared bounds or levels of each pandera column, except columns that a pattern names."""
     for name, column in columns.items():
         if column.regex:
             continue

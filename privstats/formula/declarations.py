@@ -1,4 +1,4 @@
-"""Declared bounds or levels of one column: numbers in an interval, dates, or levels. This module reads no cell."""
+"""Declared bounds or levels of one column: numbers in an interval, dates, or levels. No data are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Known(ABC):
     @property
     @abstractmethod
     def meaning(self) -> Interval | Levels:
-        """Interval of the column's values as numbers in formulas (dates are numbers of days), or declared levels."""
+        """Declared levels, or the interval of the column's values in formulas, where dates are numbers of days."""
 
     @property
     def typical(self) -> Known:
@@ -44,7 +44,7 @@ class Known(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Return the declaration as a dict for JSON, with the first key "bounds", "dates", "scale" or "levels"."""
+        """Return the declaration as a dict for JSON, whose first key is "bounds", "dates", "scale" or "levels"."""
 
     @abstractmethod
     def __str__(self) -> str: ...
@@ -59,7 +59,7 @@ class Known(ABC):
 
 @dataclass(frozen=True)
 class Numbers(Known):
-    """Numbers from `lo` to `hi`; a number outside is moved to the nearer bound.
+    """A numeric column with the bounds `lo` and `hi`; a value beyond a bound is replaced by this bound.
 
     Parameters
     ----------
@@ -90,13 +90,13 @@ class Numbers(Known):
         return f"{plain(self.lo)} to {plain(self.hi)}"
 
 
-FARTHEST = 1e100  # largest absolute value of a bound, declared or estimated
+FARTHEST = 1e100  # a declared bound with a larger absolute value is refused; an estimated bound is clamped to this
 UNKNOWN = Numbers(EVERYTHING.lo, EVERYTHING.hi)
 
 
 @dataclass(frozen=True)
 class DeclaredGrid(Numbers):
-    """Numbers from `lo` to `hi` with a declared grid of usual values, such as the numbers of a Python ``range``.
+    """A numeric column with bounds and with a declared grid of usual values, such as the values of a ``range``.
 
     Values between grid points are allowed, and are not rounded to the grid.
 
@@ -120,7 +120,7 @@ class DeclaredGrid(Numbers):
 
 @dataclass(frozen=True)
 class Estimated(Numbers):
-    """Numbers whose bounds are, or will be, estimated privately; the bounds apply to one expression only.
+    """Bounds of a numeric expression that are, or will be, estimated privately; they apply to this expression only.
 
     Estimated bounds of x are not used to compute the range of another expression, such as log(x). Therefore a wrong
     estimate cannot make the range of log(x) empty, infinite or a single point.
@@ -130,8 +130,8 @@ class Estimated(Numbers):
     def inside(cls, known: Interval, low: float, high: float) -> Estimated:
         """Return the range from `low` to `high`, restricted to the known interval of an expression's values.
 
-        A bound outside the known interval is replaced by the nearer bound of this interval. If no number lies in both
-        the range and the known interval, the range is first moved to the nearer end of the known interval.
+        A bound outside the known interval is replaced by the nearer bound of this interval. If the range and the known
+        interval do not overlap, the range is first moved to the nearer end of the known interval.
         """
         low, high = (min(max(end, -FARTHEST), FARTHEST) if end == end else 0.0 for end in (low, high))
         if not low < high:
@@ -154,7 +154,7 @@ class Dates(Numbers):
     first, last : str or date
         Public bounds, such as "2020-01-31".
     origin : str or date, optional
-        Day 0; by default `first`.
+        The date that counts as day 0; by default `first`.
 
     Raises
     ------
@@ -195,7 +195,7 @@ class Dates(Numbers):
 
 
 def as_date(day: Any) -> datetime.date:
-    """Return a date, given as a text such as "2020-01-31" or as a date; raise a `DomainError` for anything else."""
+    """Convert a string such as "2020-01-31", or a date, to a date; raise a `DomainError` for any other object."""
     try:
         if isinstance(day, str):
             return datetime.date.fromisoformat(day)
@@ -253,8 +253,8 @@ class Levels(Known):
     def place(self) -> dict[Any, int]:
         """Map from the value of a cell to the code (position) of the declared level that the cell denotes.
 
-        For a string, the key is the string. For a number or truth value, the keys are the number as a float and the
-        usual spellings of the number as strings; for 1 and 0 also the spellings of truth values, such as "True".
+        A level that is a string has this string as its key. A level that is a number or truth value has several keys:
+        the number as a float, and its usual spellings as strings; 1 and 0 also have spellings such as "True".
         """
         texts = {str.__str__(value): code for code, value in enumerate(self.values) if isinstance(value, str)}
         numbers = {float(value): code for code, value in enumerate(self.values) if not isinstance(value, str)}
@@ -263,7 +263,7 @@ class Levels(Known):
         return {**written, **truths, **texts, **numbers}
 
     def compare(self, symbol: str, chosen: list[Any]) -> Callable[[NDArray[np.intp]], NDArray[np.bool_]]:
-        """Return the function from level codes of rows to truth values of a comparison, such as "equal to level 'a'".
+        """Return a function that evaluates a comparison with levels, such as "equal to 'a'", on arrays of level codes.
 
         Parameters
         ----------
@@ -379,5 +379,5 @@ def _numbers(low: Any, high: Any) -> Numbers:
 
 
 def plain(number: float) -> str:
-    """Return the shortest text of a number from which exactly the same number can be read."""
+    """Return a short text that represents a number exactly, so that reading the text gives the same number."""
     return repr(int(number)) if float(number).is_integer() and abs(number) < 1e15 else repr(float(number))

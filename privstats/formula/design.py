@@ -1,8 +1,8 @@
 """The design of a regression: the map from rows to scaled columns, and from coefficients back to the user's units.
 
-Each column is shifted and scaled to [-1, 1]. Without an intercept, columns are only scaled: a shift would change the
-model. A design holds no data and can be pickled. Only the method `Design.block` reads confidential rows. A privacy
-review must read this method.
+Each column of the model matrix is shifted and scaled to [-1, 1]. Without an intercept, columns are only scaled, since a
+shift would change the model. A design holds no data and can be pickled. Only the method `Design.block` reads
+confidential rows. A privacy review must read this method.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
 EXAMPLE = "y ~ x1 + x2"
-MANY_COLUMNS = 300  # largest number of columns whose linear dependence is checked before the fit
-NEARLY_ZERO = 1e-8  # numbers below this size count as rounding errors in a comparison of columns
+MANY_COLUMNS = 300  # a design with more columns than this is not checked for collinearity before the fit
+NEARLY_ZERO = 1e-8  # values below this size count as rounding errors when columns of two model matrices are compared
 
 
 class Mean(Protocol):
@@ -59,19 +59,19 @@ class Mean(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Recoded:
-    """The design that the user wrote, for a design that has other columns and describes the same model.
+    """The design that the user wrote, and its relation to the design that the fit uses for the same model.
 
     Parameters
     ----------
     design : Design
         The design that the user wrote.
     columns : tuple of str
-        Names of the other columns.
+        Names of the columns that the fit uses.
     matrix : ndarray, shape (coefficients, coefficients)
-        Matrix that maps the coefficients of the other columns to the coefficients of `design`, in the order `order`.
+        Matrix that maps the coefficients of these columns to the coefficients of `design`, in the order `order`.
     order : tuple of int
-        For each of the other columns, the index of a coefficient of `design` that depends on the column's coefficient,
-        and is named in its place.
+        For each column that the fit uses, the index of the coefficient of `design` that is reported in its place; the
+        coefficient of the column has a nonzero weight in the reported coefficient.
     """
 
     design: Design
@@ -87,19 +87,19 @@ class Recoded:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The design of a regression, from a formula and declared columns; made by `bind_regression`.
+    """The design of a regression, from a formula and declared bounds and levels; made by `bind_regression`.
 
     Parameters
     ----------
     formula : str
         The formula, as the user wrote it.
     domain : Domain
-        Public knowledge of the columns.
+        Public bounds and levels of the columns.
     written : tuple of str or None
         The arguments `subset`, `weights` and `offset`, as the user wrote them.
     family : Mean, optional
-        Family of a model with a link function. The response of such a model is divided by its largest value
-        and not centred, because the coefficients are not in units of the response.
+        Family of a model with a link function. The response of such a model is divided by its upper bound, and is not
+        centred, because the coefficients are not in units of the response.
     names : tuple of str
         Names of the coefficients, in order. If the model has an intercept, the first name is "Intercept".
     intercept : bool
@@ -109,21 +109,21 @@ class Design:
     reads : tuple of str
         Names of the columns of the data that the method `block` reads.
     complete : bool
-        Whether every row is used: all columns are declared complete, all expressions have finite values everywhere,
-        there is no `subset`, and all weights are equal.
+        Whether every row is used, because all columns are declared complete, all expressions have finite values
+        everywhere, and neither `subset` nor `weights` is given.
     centred : bool
         Whether a numeric predictor is centred at the middle of its range in its products with factors. The fit then
         does not depend on the origin of the predictor, such as the year 0.
     lacking : tuple of str
-        Expressions without declared bounds. The bounds of these expressions are arbitrary until `with_bounds` sets
-        them.
+        Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
     layout : Layout
-        Definition of the scaled columns as functions of the numbers and level codes that are stored for each row.
+        Definition of the scaled columns as functions of the numeric variables and level codes that are stored for each
+        row.
     factors : tuple of DesignFactor
         The factors, in the order in which the level codes of a row are stored.
     centers, halves : ndarray, shape (coefficients,)
-        Centre and half-range of each column of X C, with the model matrix X and the matrix C = `coding`: the scaled
-        column (column - center) / half lies in [-1, 1].
+        Centre and half-range of each column of X C, with the model matrix X and the matrix C = `coding`. The scaled
+        column, which is (column - center) / half, lies in [-1, 1].
     response_center, response_half : float
         Centre and half-range of the response.
     recoded : Recoded, optional
@@ -184,11 +184,11 @@ class Design:
 
     @property
     def coding(self) -> FloatArray:
-        """Square matrix C, one row a coefficient: X C replaces the model matrix X, and then columns are scaled."""
+        """Square matrix C, one row for each coefficient; X C replaces the model matrix X before columns are scaled."""
         return self._made.coding
 
     def bounds(self) -> tuple[tuple[float, float], ...]:
-        """Return the range of each column of X C: model matrix X in the user's units, times the matrix C (`coding`)."""
+        """Return the range of each column of X C, with model matrix X in the user's units and matrix C = `coding`."""
         return tuple((interval.lo, interval.hi) for interval in self._made.intervals)
 
     @property
@@ -209,12 +209,12 @@ class Design:
 
     @property
     def declared_scales(self) -> FloatArray:
-        """Declared scale of each column and the response, as a fraction of the half-range; 1 if bounds are declared."""
+        """Declared scales of the columns and the response, divided by their half-ranges; 1 if no scale is declared."""
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.columns, self.response)])
 
     @cached_property
     def products(self) -> tuple[tuple[int, int, int], ...]:
-        """Indices (product, first factor, second factor) of columns that are the product of two columns, or a square.
+        """Index triples (product, first factor, second factor) for columns that are squares or products of two columns.
 
         The two factors are numeric columns of the model matrix that are not products of other columns.
         """
@@ -222,7 +222,7 @@ class Design:
 
     @cached_property
     def has_higher_powers(self) -> bool:
-        """Whether a column has three or more numeric factors, some of which are a column, such as x**3 beside x."""
+        """Whether a product of three or more numeric factors, such as x**3, has another column as a factor."""
         return self._made.has_higher_powers()
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
@@ -259,12 +259,12 @@ class Design:
         return Block(present, numbers, codes, self.layout, self._selection.weighs(rows))
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
-        """Return synthetic rows, uniform on the domain, which do not depend on any data."""
+        """Return `n` synthetic rows, uniform within the bounds or on the levels of each column; no data are read."""
         return self._bound.draw(self.reads, n, rng)
 
     @cached_property
     def terms(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of the coefficients of each term, by term, in the order of the formula."""
+        """Mapping from each term of the formula, in order, to the names of its coefficients."""
         parsed = parse_formula(self.formula, EXAMPLE)
         probes = {code: factor(code, self._bound).probe for term in parsed.right for code in term}
         return columns_by_term(parsed.right, probes)
@@ -301,7 +301,7 @@ class Design:
         recoded, domain = self.recoded, self.domain.extended(found)
         if (
             recoded is not None
-        ):  # a choice of columns at these bounds would depend on releases, and so would the queries
+        ):  # the columns are kept: with a new choice of columns, the queries would depend on the estimated bounds
             design = _rebound(recoded.design.formula, domain, self.written, self.family, self.centred)
             recoded = replace(recoded, design=design)
         return _rebound(self.formula, domain, self.written, self.family, self.centred, recoded)
@@ -321,8 +321,8 @@ class Design:
 
         For example, the dummies of all levels of a factor add up to 1, so the model ``y ~ 0 + C(g)`` equals ``y ~
         C(g)``. With an intercept, columns and response are centred, and noise is smaller. The method `to_original` of
-        the returned design gives the coefficients of this design, whose names the returned design has. If there is no
-        such combination, this design is returned.
+        the returned design gives the coefficients of this design, and `names` of the returned design are their names.
+        If no such combination is found, this design is returned.
         """
         if self.intercept or not self._made.reads or len(self.names) > MANY_COLUMNS:
             return self
@@ -346,7 +346,7 @@ class Design:
         return replace(other, names=recoded.names, recoded=recoded)
 
     def to_original(self, response: bool = True) -> tuple[FloatArray, FloatArray]:
-        """Return (matrix, shift): coefficients in the user's units are ``matrix @ theta + shift``.
+        """Return a matrix and a shift such that coefficients in the user's units are ``matrix @ theta + shift``.
 
         The vector theta has the coefficients of the scaled columns.
 
@@ -365,7 +365,7 @@ class Design:
         return matrix, shift
 
     def to_written(self, response: bool = True) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
-        """Return the matrix and shift of `to_original` for coefficients in the user's order, and their names."""
+        """Return the matrix and shift of `to_original`, with coefficients in the formula's order, and their names."""
         matrix, shift = self.to_original(response)
         place = slice(None) if self.recoded is None else np.argsort(self.recoded.order)
         return matrix[place], shift[place], self.as_written.names
@@ -404,7 +404,7 @@ class Design:
         return np.where(present, self._offset.values(rows, clamp=False)[:, 0], np.nan)
 
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
-        """Return a matrix R and a vector q such that a hypothesis about coefficients means ``R @ params = q``.
+        """Return the matrix R and vector q of a linear hypothesis ``R @ params = q`` about the coefficients `params`.
 
         Parameters
         ----------
@@ -419,7 +419,7 @@ class Design:
         return constraint(self.names, hypothesis)
 
     def expressions(self, params: FloatArray) -> tuple[str, str]:
-        """Return the response and the linear predictor with coefficients `params`, as expressions in data columns.
+        """Return the response and the linear predictor X @ params, as texts of expressions in the data's columns.
 
         Raises
         ------
@@ -436,7 +436,7 @@ class Design:
         return written_number(self._outcome, self.domain), fitted
 
     def null_space(self, kept: Sequence[NDArray[np.bool_] | None] | None = None) -> FloatArray:
-        """Return a basis of the vectors v with x'v = 0 for all rows x of the scaled model matrix with kept levels.
+        """Return a basis of the null space of the scaled model matrix of all possible rows with kept factor levels.
 
         The basis is computed from the contrasts of the factors; no row is read. Different products of numeric
         predictors are treated as linearly independent.
@@ -463,8 +463,8 @@ class Design:
     def prior(self) -> tuple[FloatArray, FloatArray]:
         """Assumed mean and standard deviation of each scaled column except the intercept, and of the scaled response.
 
-        A column has the moments of the uniform distribution between its bounds, or its declared centre and scale. Each
-        of the two arrays has shape (columns without intercept + 1,); the last entry belongs to the response.
+        They are the moments of the uniform distribution between the bounds, or the declared centre and scale. Each of
+        the two arrays has shape (columns without intercept + 1,); the last entry belongs to the response.
         """
         domain = self.domain.typical
         usual = _rebound(self.formula, domain, self.written, self.family, self.centred)
@@ -493,7 +493,7 @@ def _fill(
 ) -> None:
     """Write ``(values - center) / half`` to `out`, rounded to multiples of 2^-21 and clamped to [-most, most].
 
-    For NaN, 0 is written, and `present` is set to False.
+    Where a value is NaN, 0 is written, and the mask `present` of the rows that are used is set to False.
     """
     scaled = values - center
     scaled /= half
@@ -528,9 +528,9 @@ def bind_regression(
     domain : Domain or mapping
         Bounds or levels of the columns in the formula. `Design.lacking` lists the numeric expressions without bounds.
     subset, weights : str, optional
-        Condition on the rows that are used, such as ``"age >= 18"``, and expression of the weights of rows.
+        Condition on the rows that are used, such as ``"age >= 18"``, and expression for the weights of the rows.
     offset : str, optional
-        Term of the linear predictor with coefficient 1: an expression with public bounds.
+        Expression with public bounds that is added to the linear predictor, with coefficient 1.
     family : Mean, optional
         Family of a model with a link function.
     rows : int, optional
@@ -590,7 +590,7 @@ def _bound_to(
     known = {code: _known(code, declared, family if code == parsed.left[0][0] else None) for code in missing}
     missing = tuple(code for code in missing if not known[code].is_finite)
     bound = declared.extended({code: Estimated.inside(within, -1.0, 1.0) for code, within in known.items()})
-    # terms that "-" removes are included, such as z in y ~ x - z
+    # expressions in terms that a minus sign removes are included, such as z in y ~ x - z
     parts = {code: factor(code, bound) for code in parsed.written}
     refuse_crowds([[parts[code] for code in term] for term in parsed.right], rows)
     outcome = _outcome(parts[parsed.left[0][0]], family)
@@ -664,7 +664,7 @@ def _outcome(part: Factor, family: Mean | None) -> NumericFactor | LevelFactor:
 
 
 def _refuse_support(part: NumericFactor, family: Mean) -> None:
-    """Raise an error if the declared bounds of the response exceed the support of the family."""
+    """Raise an error if the declared bounds of the response are not within the support of the family."""
     low, high = family.support
     lo, hi = part.within.lo, part.within.hi
     if low <= lo < hi <= high:
@@ -690,7 +690,7 @@ def _refuse_shared(outcome: NumericFactor | LevelFactor, parsed: Formula, parts:
 
 
 def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool) -> tuple[FloatArray, FloatArray]:
-    """Return centre and half-range of each column of the model matrix; the intercept's column stays 1 after scaling."""
+    """Return centre and half-range of each column of the model matrix; 0 and 1 for the column of the intercept."""
     shifted = [interval.middle if intercept else 0.0 for interval in intervals]
     halves = [interval.half if intercept else interval.magnitude for interval in intervals]
     if intercept:
@@ -719,17 +719,17 @@ def _refuse_constant(name: str, half: float) -> None:
 
 
 def _scaled(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a matrix with columns divided by their largest absolute values, and these values (1 for zeros)."""
+    """Divide each column of a matrix by its largest absolute value (a zero column by 1); also return the divisors."""
     most = np.abs(matrix).max(axis=0)
     most[most == 0] = 1.0
     return matrix / most, most
 
 
 def _matched(matrix: FloatArray) -> tuple[int, ...] | None:
-    """Return for each column of a matrix the index of a row with a nonzero entry in it; None if none is found.
+    """Return a different row index for each column of a square matrix, such that the entry there is not zero.
 
-    Different columns get different rows. Rows with few nonzero entries are matched first, and no match is revised, so
-    that an existing assignment may be missed.
+    Rows with few nonzero entries are assigned first, and no assignment is revised, so that an existing solution may be
+    missed. The result is None if no solution is found.
     """
     rows: dict[int, int] = {}
     for k in np.argsort(np.count_nonzero(matrix, axis=1), kind="stable").tolist():
@@ -751,8 +751,8 @@ def _refuse_collinear(design: Design) -> None:
     among = np.zeros(len(design.names), dtype=bool)
     for product, mine in zip(made.products, points.sources, strict=True):
         reads = {name for part in mine for name in part.reads}
-        # a term that combines several columns of the data, with a threshold on one of the columns, is not checked for
-        # collinearity: the points of the check may lack some combination of the columns' values
+        # a term that combines several columns of the data, with a condition (threshold) on one of them, is not checked
+        # for collinearity, because the public points may lack some combination of the columns' values
         alone = reads.isdisjoint(points.ends) or len(reads) == 1
         among[list(product.columns)] = alone and all(shown(part, points.coded) for part in mine)
     found = collinear((made.matrix(points.rows, points.n) @ made.coding - design.centers) / design.halves, among)
@@ -770,20 +770,20 @@ def _refuse_collinear(design: Design) -> None:
 
 
 class _Points(NamedTuple):
-    """Public points within the declared bounds, on which columns of the model matrix can be compared.
+    """Public points within the declared bounds, at which columns of model matrices are evaluated and compared.
 
     Attributes
     ----------
     rows : mapping
-        The points, by column of the data.
+        Values of each column of the data at the points.
     n : int
         Number of points; 0 if too many would be needed.
     sources : list
-        For each product of the model matrix, the numeric expressions and factors that it multiplies.
+        For each element of `Terms.products`, the numeric expressions and factors that are multiplied.
     coded : tuple of str
         Columns of the data with levels.
     ends : dict
-        For each column of the data, the thresholds with which conditions compare it.
+        For each column of the data, the thresholds with which conditions in the formula compare the column.
     """
 
     rows: Mapping[str, Any]
@@ -794,7 +794,7 @@ class _Points(NamedTuple):
 
     @classmethod
     def of(cls, design: Design) -> _Points:
-        """Return the points for the columns of a design."""
+        """Return points at which the columns of a design can be compared."""
         made, domain = design._made, design._bound
         coded = tuple(name for name in made.reads if isinstance(domain.known(name), Levels))
         sources = [made.sources(product) for product in made.products]

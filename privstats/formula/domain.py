@@ -26,14 +26,14 @@ from privstats.numerics.law import Rng
 
 
 class Domain(Mapping[str, Known]):
-    """Declared bounds and levels of columns, or of expressions as a formula writes them.
+    """Declared bounds and levels of columns, or of expressions written as in a formula.
 
     Parameters
     ----------
     columns : mapping
         Bounds or levels of each column by its name: ``(low, high)``, a tuple of two numbers or of two dates; a list of
-        levels, a `pandas.CategoricalDtype` or an Enum class with the levels as its values; ``bool``; or `Levels` and
-        `Dates` with their options. A name may be an expression of a formula, as in ``{"np.log(y)": (8, 14)}``. Write a
+        levels, a `pandas.CategoricalDtype` or an Enum class with the levels as its values; ``bool`` for False and True;
+        or `Levels` or `Dates` with options. A name may be an expression, as in ``{"np.log(y)": (8, 14)}``. Write a
         CategoricalDtype from public knowledge: the CategoricalDtype of a column made by ``astype("category")`` lists
         the levels that occur in the data, which are confidential.
     complete : bool or iterable of str
@@ -99,10 +99,10 @@ class Domain(Mapping[str, Known]):
     def hint(
         self, column: str, mean: float | None = None, sd: float | None = None, shares: Mapping[Any, float] | None = None
     ) -> Domain:
-        """Return a domain with a hint about the distribution of a column, from which plans forecast interval widths.
+        """Return a domain with a hint about the distribution of a column, for forecasts of confidence interval widths.
 
         Hints have no other effect: a fit, its cost and its digest are the same without them. A wrong hint makes the
-        forecast interval widths wrong. Write hints from public knowledge, such as a codebook or an earlier publication.
+        forecast widths wrong. Write hints from public knowledge, such as a codebook or an earlier publication.
 
         Parameters
         ----------
@@ -111,10 +111,10 @@ class Domain(Mapping[str, Known]):
             second hint about a column replaces the first hint.
         mean, sd : float, optional
             Mean and standard deviation of a numeric column, which may be a column of weights. By default the mean is
-            the middle of the bounds, and the values are assumed to cover only a part of the range.
+            the middle of the bounds, and the standard deviation is small relative to the width of the bounds.
         shares : mapping of level to float, optional
-            Shares of the rows at the levels of a column, or at 0 and 1. Levels without a given share have equal shares
-            of the remaining rows.
+            Share of the rows at each level of a column, or at 0 and 1 for a column with the bounds 0 and 1. Levels
+            without a given share have equal shares of the remaining rows.
 
         Returns
         -------
@@ -174,11 +174,11 @@ class Domain(Mapping[str, Known]):
         return domain
 
     def known(self, name: str) -> Interval | Levels:
-        """Return the declared bounds or levels of a column; all real numbers if the column is not declared."""
+        """Return the declared bounds or levels of a column; the whole real line if the column is not declared."""
         return self.get(name, UNKNOWN).meaning
 
     def bounds(self, name: str) -> Interval:
-        """Return the declared interval of a column or expression; all numbers if it is not declared."""
+        """Return the declared interval of a column or expression; the whole real line if no interval is declared."""
         known = self.known(name)
         return known if isinstance(known, Interval) else EVERYTHING
 
@@ -187,7 +187,7 @@ class Domain(Mapping[str, Known]):
         return name in self and name in self.complete
 
     def extended(self, columns: Mapping[str, Any]) -> Domain:
-        """Return the domain, extended by declarations of further columns; values in these columns may be missing."""
+        """Return the domain with declarations of further columns added; `complete` and the hints stay the same."""
         return Domain({**self._columns, **columns}, self.complete)._with_hints(self.hints)
 
     def scaled(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ class Domain(Mapping[str, Known]):
 
     @property
     def typical(self) -> Domain:
-        """The domain, in which columns declared by a centre and a scale have the bounds centre +- sqrt(3) scale."""
+        """The same domain, but with bounds centre +- sqrt(3) scale for columns declared by a centre and a scale."""
         return Domain({name: known.typical for name, known in self._columns.items()}, self.complete)
 
     def draw(self, names: Sequence[str], n: int, rng: Rng) -> pd.DataFrame:
@@ -336,7 +336,7 @@ class Domain(Mapping[str, Known]):
         Raises
         ------
         DomainError
-            If a line cannot be read; the error names the line, and line 1 has the headings.
+            If a line cannot be read; the error gives the number of the line, where line 1 has the headings.
 
         Examples
         --------
@@ -394,7 +394,7 @@ class Domain(Mapping[str, Known]):
         return cls(*of_model(model))
 
     def check(self, schema: pd.DataFrame | Mapping[str, Any]) -> list[str]:
-        """Compare the domain with names and types of columns: list missing, misspelt and wrongly declared columns.
+        """List missing, misspelt and wrongly declared columns, given the names and types of the data's columns.
 
         No cell is read. Names and types of columns count as public (PRIVACY.md).
 

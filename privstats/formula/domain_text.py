@@ -8,8 +8,8 @@ from collections.abc import Container, Iterator, Mapping
 from privstats.formula.declarations import Known, Levels
 from privstats.formula.hints import Hint
 
-LINE, INDENT, GAP = 80, 2, 2  # in characters: longest line, indentation, gap between columns
-SHORT_LEVELS = 30  # smallest width for a list of declared levels, in characters
+LINE, INDENT, GAP = 80, 2, 2  # largest line length, indentation, and gap between columns, in characters
+SHORT_LEVELS = 30  # a longer list of declared levels gets at least this width, in characters
 COMPLETE = "complete"
 DEEPEST = 40  # largest indentation of a hint, in characters
 

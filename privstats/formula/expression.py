@@ -1,8 +1,8 @@
 """The allowed syntax of formulas, which is limited to expressions that are computed for each row by itself.
 
-Bounds of an expression are computed by walking its syntax tree over intervals (`values.walk`). Only the syntax nodes
+Bounds of an expression are computed by interval arithmetic on its syntax tree (`values.walk`). Only the syntax nodes
 listed in `values.walk` and the functions in `functions` are allowed, so that no expression can mix rows or read
-anything outside the frame.
+anything outside the DataFrame.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WHOLE = range(1, 100)  # exponents for which a power is treated as a product of 
 FACTOR = re.compile(r"((?:as\.)?(?:factor|ordered))\((.*)\)")  # functions of R that correspond to C(...)
 ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # a date in ISO format
 TREES = 1024  # largest number of cached syntax trees
-MOST_NODES = 300  # largest number of nodes of an expression, well below Python's recursion limit
+MOST_NODES = 300  # largest number of nodes of an expression's syntax tree, well below Python's recursion limit
 METHODS = ("mean", "median", "std", "var", "max", "min", "sum")
 OF_ALL_ROWS = (
     "scale",
@@ -45,7 +45,7 @@ OF_ALL_ROWS = (
 
 
 class _Normal(ast.NodeTransformer):
-    """A transformer of syntax trees that replaces ``Q('any name')`` by a name, and ``x * x`` by ``x ** 2``.
+    """A transformer of syntax trees that replaces ``Q('any name')`` by the column name, and ``x * x`` by ``x ** 2``.
 
     The interval of ``x ** 2`` has no negative values, whereas the interval of ``x * x`` may have some.
     """
@@ -68,8 +68,8 @@ class _Normal(ast.NodeTransformer):
 def parse(code: str) -> ast.expr:
     """Return the syntax tree of one factor of a formula.
 
-    In the tree, ``Q('any name')`` is replaced by a name, and ``x * x`` by ``x ** 2``. Trees are cached and must not be
-    changed.
+    In the tree, ``Q('any name')`` is replaced by the column name, and ``x * x`` by ``x ** 2``. Trees are cached and
+    must not be changed.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def with_days(node: ast.expr, known: Mapping[str, Known]) -> ast.expr:
     Raises
     ------
     FormulaError
-        If a column of dates is compared with another text, or a date with a column without dates or levels.
+        If a column of dates is compared with a text that is not a date, or an undeclared or numeric column with a date.
     """
     if not any(isinstance(part, ast.Compare) for part in ast.walk(node)):
         return node
@@ -158,7 +158,7 @@ def spelling(code: str) -> str:
 
 
 def powers(node: ast.expr) -> Counter[str]:
-    """Return the factors of a product with their exponents; an expression that is no product is its own only factor.
+    """Return the factors of a product with their exponents; any other expression is returned as the only factor.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def _all_rows(code: str, what: str, of: str) -> str:
 
 
 def _refusal(node: ast.expr, of: Mapping[str, Interval | Levels]) -> str:
-    """Return an error text: the reason why an expression cannot be used, and a replacement."""
+    """Return an error text that gives the reason why an expression cannot be used, and a replacement."""
     code = ast.unparse(node)
     match node:
         case ast.Name(id=name) if isinstance(of.get(name), Levels):

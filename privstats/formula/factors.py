@@ -28,15 +28,15 @@ from privstats.formula.language import CODINGS, coding, level_probe, numeric_pro
 from privstats.formula.values import Coded, values_of
 from privstats.numerics.law import FloatArray
 
-ROWS_A_LEVEL = 10  # smallest number of rows per level, for factors with more than `MANY_LEVELS` levels
-MANY_LEVELS = 50  # a factor with at most this number of levels may have fewer than `ROWS_A_LEVEL` rows per level
-MOST_LEVELS = 2000  # largest number of levels of a factor or product of factors, so that its coding fits in memory
+ROWS_A_LEVEL = 10  # a factor with more than `MANY_LEVELS` levels is refused if it has fewer rows per level than this
+MANY_LEVELS = 50  # a factor with at most this number of levels is accepted whatever the number of rows per level
+MOST_LEVELS = 2000  # a factor or product of factors with more levels is refused, so that its coding fits in memory
 TRUTH = np.array([[0.0], [1.0]])
 
 
 @dataclass(frozen=True, eq=False)
 class NumericFactor:
-    """A numeric expression in columns, whose values are clamped to the interval `within`.
+    """A numeric expression in columns of the data, whose values are clamped to the interval `within`.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ class NumericFactor:
     node : ast.expr
         Syntax tree of the expression.
     total : bool
-        Whether the expression has a finite value at all finite values of its columns.
+        Whether the expression is known to be finite at all values of its columns within their declared bounds.
     step : float, optional
-        Step of the declared grid of a column's values, if any.
+        Step of the grid on which the values usually lie, if such a grid is declared for the column.
     """
 
     code: str
@@ -127,7 +127,7 @@ class LevelFactor:
     levels : Levels
         The declared levels of the column.
     contrast : object
-        Coding of the levels as dummies or other contrasts, an object of patsy.
+        Coding of the levels as dummies or other contrasts, as an object of the package patsy.
     """
 
     code: str
@@ -146,7 +146,7 @@ class LevelFactor:
         return level_probe(self.levels.values, self.contrast)
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the index of the factor's level in each row, from columns checked against their declarations."""
+        """Return the index of the factor's level in each row; undeclared levels were replaced by the first level."""
         column = rows[self.name]
         assert isinstance(column, Coded)
         return column.codes
@@ -186,7 +186,7 @@ Factor = NumericFactor | BasisFactor | LevelFactor
 
 
 def factor(code: str, domain: Domain) -> Factor:
-    """Return the factor (number, basis or levels) that the text `code` denotes, with bounds from the domain.
+    """Return the factor that the text `code` denotes, with bounds or levels from the domain.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def level_factor(code: str, name: str, levels: Levels) -> LevelFactor:
 
 
 def numeric(code: str, domain: Domain) -> NumericFactor:
-    """Return the bounded numeric expression that `code` denotes; a column of truth values is also numeric."""
+    """Return the bounded numeric expression that `code` denotes; a column with levels False and True is numeric."""
     return _numeric(code, parse(code), domain)
 
 
@@ -263,7 +263,7 @@ def cut_factor(code: str, domain: Domain) -> CutFactor | None:
 
 
 def origin_of(code: str, domain: Domain) -> datetime.date | None:
-    """Return day 0 of a column of dates; None for any other expression."""
+    """Return the date that counts as day 0 of a column of dates; None for any other expression."""
     known = domain.get(code)
     return known.origin if isinstance(known, Dates) else None
 
@@ -476,7 +476,7 @@ def _refuse_bounds_in_a_list(name: str, levels: Levels) -> None:
 
 
 def _no_bounds(code: str, node: ast.expr, domain: Domain) -> str:
-    """Return an error text: the reason why an expression has no finite bounds, and a declaration that helps."""
+    """Return an error text that gives the reason why an expression has no finite bounds, and a better declaration."""
     missing = next((n for n in columns(node) if n not in domain or isinstance(domain.get(n), Estimated)), None)
     if missing is not None:
         return (

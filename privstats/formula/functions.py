@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Rowwise:
-    """A function allowed in formulas, evaluated row by row, and a second function that bounds the values of the first.
+    """A function allowed in formulas, evaluated row by row, and a second function that computes bounds on its values.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def _increasing(ufunc: Callable[[Any], Any]) -> Rowwise:
 
 
 def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a version of `function` with value NaN where an argument is NaN; a comparison with NaN would be false."""
+    """Return `function` with the value NaN where an argument is NaN; without this, comparisons with NaN are false."""
 
     def values(*arguments: Any) -> Any:
         missing = np.logical_or.reduce(np.broadcast_arrays(*(np.isnan(part) for part in arguments)))
@@ -52,13 +52,13 @@ def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def logical(function: Callable[..., Any]) -> Rowwise:
-    """Return a logical operation, such as "and", and its bounds: values are 0 and 1, and nonzero arguments are true."""
+    """Return a logical operation, such as "and", with values 0 and 1, and its bounds; nonzero arguments are true."""
     truth = _unknown_where_missing(lambda *parts: function(*(np.not_equal(part, 0).astype(float) for part in parts)))
     return Rowwise(truth, lambda *_: Interval(0.0, 1.0))
 
 
 def relation(function: Callable[..., Any]) -> Rowwise:
-    """Return a comparison of two numbers, such as "<", and its bounds: 1 if true, 0 if false, NaN if either is NaN."""
+    """Return a comparison of two numbers with value 1 (true), 0 (false) or NaN (if a number is NaN), and its bounds."""
     return Rowwise(_unknown_where_missing(lambda a, b: function(a, b).astype(float)), lambda *_: Interval(0.0, 1.0))
 
 
@@ -67,9 +67,9 @@ def _hull(*intervals: Interval) -> Interval:
 
 
 def _endpoints(function: Callable[..., Any]) -> Callable[..., Interval]:
-    """Return the rule that maps intervals of the arguments to the range of `function`, nondecreasing in each argument.
+    """Return a map from intervals of the arguments to the range of `function`, which is nondecreasing in each argument.
 
-    The ends of the range are the values of `function` at the lower ends, and at the upper ends, of the intervals.
+    The lower (upper) bound of the range is the value of `function` at the lower (upper) bounds of the intervals.
     """
     return lambda *of: Interval(float(function(*(i.lo for i in of))), float(function(*(i.hi for i in of))))
 
@@ -198,7 +198,7 @@ def _image(name: str, bounds: Any) -> Callable[..., Interval]:
 def _one_by_one(function: Callable[..., Any]) -> Callable[..., FloatArray]:
     """Return a function of arrays that calls `function` for one row at a time; the value is NaN if the call fails.
 
-    Therefore `function` cannot mix rows.
+    Since each call sees one row only, `function` cannot mix rows.
     """
 
     def one(*row: float) -> float:

@@ -1,6 +1,6 @@
-"""Hints: public knowledge of a column's usual values.
+"""Hints, which state public knowledge of the distribution of a column.
 
-Hints are used only to forecast interval widths. No code that reads rows uses hints.
+Hints are used only to forecast the widths of confidence intervals. No code that reads rows uses hints.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROUNDING = 1e-9  # tolerance by which a sum of shares may exceed 1
 
 @dataclass(frozen=True)
 class Hint:
-    """Public mean and standard deviation of a numeric column, or shares of its levels; made by `hint_of`.
+    """Public mean and standard deviation of a numeric column, or shares of rows at each level; made by `hint_of`.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Hint:
 
 
 def levels_with_shares(known: Known) -> Levels | None:
-    """Return the levels whose shares of the rows a hint about this column may state; None if there are no such levels.
+    """Return the levels of a column for which a hint may state the shares of the rows; None if there are none.
 
     The levels are the declared levels, or 0 and 1 for a column of numbers with the bounds 0 and 1.
     """
@@ -85,7 +85,7 @@ def _moments(name: str, known: Numbers, mean: Any, sd: Any) -> Hint:
             f"the mean of '{name}' is {plain(mean)}, outside its bounds {known}; write {example(name, known)}"
         )
     middle = known.meaning.middle if mean is None else mean
-    most = math.sqrt((middle - known.lo) * (known.hi - middle))  # the largest sd: all values are at the bounds
+    most = math.sqrt((middle - known.lo) * (known.hi - middle))  # largest possible sd, with all values at the bounds
     if sd is not None and not 0 < sd < most:
         raise DomainError(
             f"the sd of '{name}' is {plain(sd)}; within {known} and with mean {middle:g} it is above 0 and below "

@@ -94,7 +94,7 @@ class Interval:
         return self * Interval(1 / other.hi, 1 / other.lo)
 
     def __pow__(self, power: Interval) -> Interval:
-        """Return the interval of ``x ** power`` for x in this interval; `power` has equal bounds (a constant)."""
+        """Return the interval of ``x ** power`` for x in this interval; `power` must be an interval of one number."""
         exponent = power.lo
         if power.hi != exponent:
             raise FormulaError("an exponent must be a number, not a column")
@@ -121,7 +121,7 @@ def _power(base: float, exponent: float) -> float:
 
 
 def increasing(function: Callable[[float], float]) -> Callable[[Interval], Interval]:
-    """Return the function that maps an interval to its image under an increasing function.
+    """Return the function that maps an interval to its image under the increasing function `function`.
 
     If the function is undefined (NaN) at a bound of the interval, the image is the whole real line.
     """

@@ -26,7 +26,7 @@ DECLARED = {
         "domain={{'{name}': ('2020-01-01', '2024-12-31')}}",
     ),
 }
-# patterns of type names of polars and pyarrow, in lower case, for types that pandas does not know
+# for each kind of column: a pattern of lower-case names of its types in polars, pyarrow and (text only) pandas
 NAMED = {
     "truth": re.compile("bool"),
     "dates": re.compile("date|timestamp"),
@@ -65,7 +65,7 @@ def types_by_column(schema: Any) -> Mapping[str, Any] | None:
 def kind_of(dtype: Any) -> str:
     """Return the kind of a column of this type: "truth" (boolean), "dates", "number", "text" or "other".
 
-    The kind decides which declarations suit the column. The types of polars and pyarrow are known by their names.
+    The kind decides which declarations suit the column. The types of polars and pyarrow are recognised by their names.
     """
     if pd.api.types.is_bool_dtype(dtype):
         return "truth"
@@ -124,7 +124,7 @@ def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], typ
 
 
 def misfit(name: str, known: Known, dtype: Any) -> str | None:
-    """Return a sentence on a column whose declaration does not suit its type; None if it does."""
+    """Return a sentence about a column whose declaration does not suit its type; None if the declaration suits."""
     if (instead := _cure(known, dtype)) is None:
         return None
     return f"column '{name}' has {HOLDS[kind_of(dtype)]}, and is declared as {known.shown(40)}; {instead}"

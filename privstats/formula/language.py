@@ -47,14 +47,14 @@ class Formula:
 
 @dataclass(frozen=True, eq=False)
 class Subterm:
-    """Consecutive columns of the model matrix for one product of factors; the level of the first factor varies fastest.
+    """A product of factors, and its consecutive columns in the model matrix; the first factor's column varies fastest.
 
     Parameters
     ----------
     factors : tuple of str
         The expressions of the factors.
     contrasts : mapping of str to ndarray, shape (levels, columns)
-        The coding of each factor with levels.
+        Contrast matrix of each factor with levels, by the expression of the factor.
     columns : int
         Number of columns.
     """
@@ -143,7 +143,7 @@ class _Probe:
 
 
 def numeric_probe(columns: int) -> Any:
-    """Return one synthetic row of a numeric factor with the given number of columns, as input for patsy."""
+    """Return one synthetic row of a numeric factor, as input for patsy: a vector if `columns` is 0, else a matrix."""
     return np.zeros(1) if columns == 0 else np.zeros((1, columns))
 
 
@@ -156,7 +156,7 @@ def level_probe(levels: Sequence[Any], contrast: Any) -> Any:
 def code_columns(
     terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], tuple[Subterm, ...]]:
-    """Return the names of a formula's columns, and the products of factors (subterms) that generate the columns.
+    """Return the column names of a model matrix, and the products of factors (subterms) that generate the columns.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def code_columns(
 
 
 def columns_by_term(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the columns of each term, by the term's name; `probes` has a synthetic row of each factor."""
+    """Return the names of each term's columns, by the name of the term; see `code_columns` for the parameters."""
     info = _coded(terms, probes)
     return {term.name(): tuple(info.column_names[places]) for term, places in info.term_slices.items()}
 
@@ -228,7 +228,7 @@ def spline(kind: str, options: Mapping[str, Any]) -> Callable[[FloatArray], Floa
 
 
 def constraint(names: Sequence[str], hypothesis: Any) -> tuple[FloatArray, NDArray[np.float64]]:
-    """Return a matrix R and a vector r such that a hypothesis about coefficients means ``R @ params = r``.
+    """Return the matrix R and vector r of a linear hypothesis ``R @ params = r`` about coefficients with given names.
 
     Raises
     ------

@@ -23,9 +23,9 @@ SMOOTH = frozenset(
         *("np.sqrt", "np.cbrt", "np.tanh", "np.arctan", "np.sinh", "np.arcsinh"),
     }
 )
-ROUNDING = 1e-9  # tolerance of linear dependence, relative to the norm of a column
+ROUNDING = 1e-9  # a column is collinear with others if the norm of its residual is below this fraction of its norm
 FEWEST = 40  # number of test points in addition to two points per column of the model matrix
-NARROW = 0.1  # width of a spline's piece, relative to the range, below which the piece may have too few test points
+NARROW = 0.1  # a spline with a piece narrower than this fraction of its range is not checked for collinearity
 MOST_POINTS = 20_000
 
 
@@ -48,7 +48,7 @@ def synthetic(
         Sets of columns with levels. Each combination of their levels is among the points, `repeats` times.
     ends : mapping of str to sequence of float
         For each column, the thresholds with which conditions compare the column. The thresholds cut the range of the
-        column into pieces; each piece gets `repeats` points in addition to its two limits.
+        column into pieces; each piece gets `repeats` points in addition to its two end points.
     repeats : int
         Number of points for each combination of levels and for each piece.
     columns : int
@@ -83,9 +83,9 @@ def synthetic(
 
 
 def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatArray:
-    """Return points of a column's declared range, in each of the pieces into which thresholds (`ends`) divide it.
+    """Return points in each of the pieces into which the thresholds `ends` divide the declared range of a column.
 
-    The points of a piece are the two limits of the piece and `repeats` equally spaced points between these limits.
+    The points of a piece are its two end points and `repeats` equally spaced points between them.
     """
     low, high = min(ends) - 1, max(ends) + 1
     if isinstance(known, Numbers) and not isinstance(known, Estimated):
@@ -96,7 +96,7 @@ def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatAr
 
 
 def compared(node: ast.AST) -> dict[str, set[float]] | None:
-    """Return the numbers with which an expression such as ``age >= 18`` compares a column, by column; None otherwise.
+    """Return the column and the numbers that a comparison such as ``age >= 18`` compares; None for other expressions.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def primes(many: int) -> list[int]:
 def _spread(prime: int, n: int) -> FloatArray:
     """Return a low-discrepancy sequence of n points in (0, 1): the fractional parts of k sqrt(prime), k = 1, ..., n.
 
-    Different primes give unrelated sequences.
+    Sequences for different primes, taken as coordinates of points, fill the unit cube evenly.
     """
     return np.asarray(np.modf(np.arange(1, n + 1) * math.sqrt(prime))[0])
 
@@ -180,7 +180,7 @@ def _is_smooth(piece: ast.AST) -> bool:
 
 
 def collinear(matrix: FloatArray, among: NDArray[np.bool_]) -> tuple[int, list[int]] | None:
-    """Return the index of the first column that depends linearly on earlier columns, and these columns' indices.
+    """Return the indices of the first column that depends linearly on earlier columns, and of these earlier columns.
 
     Only columns in the mask `among` are considered. The result is None if no column is a linear function of earlier
     columns.

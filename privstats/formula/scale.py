@@ -12,12 +12,12 @@ from privstats.errors import DomainError
 from privstats.formula.declarations import Numbers
 from privstats.numerics.law import Rng
 
-FAR = 30.0  # values are clamped to the interval of centre +- this number of declared scales
+FAR = 30.0  # values are clamped to the interval centre +- this multiple of the declared scale
 
 
 @dataclass(frozen=True)
 class Scale(Numbers):
-    """Numbers without bounds whose centre and scale are publicly known, for use in robust regressions.
+    """A numeric column without bounds whose centre and scale are publicly known, for use in robust regressions.
 
     Values are clamped to the interval centre +- `FAR` * scale. A robust loss is not sensitive to the size of a value
     beyond this interval.

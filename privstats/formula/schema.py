@@ -18,7 +18,7 @@ from privstats.formula.kinds import SLIP, kind_of, near_name, undeclared
 from privstats.formula.language import CODINGS
 from privstats.formula.values import admitted
 
-SEPARATORS = (";", "\t", "|")  # separators of a file that was read as a single column
+SEPARATORS = (";", "\t", "|")  # column separators in a file that was mistakenly read as a single column
 NO_COLUMNS = frozenset({"np", *CODINGS})  # names in formulas that are not columns
 
 
@@ -63,8 +63,8 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
 def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -> None:
     """Check that each name in the domain is a column of the data, or an expression in the formula or in an argument.
 
-    If any other name is similar to an undeclared column or expression of the formula, the name is taken for a
-    misspelling, and an error is raised. If it is not similar, a warning is given.
+    If a name is neither, but resembles an undeclared column or expression of the formula, it is taken for a
+    misspelling, and an error is raised. If it resembles none of them, a warning is given.
 
     Parameters
     ----------

@@ -22,9 +22,9 @@ from privstats.formula.factors import NumericFactor, numeric
 from privstats.formula.language import a
 from privstats.numerics.law import FloatArray
 
-LARGEST_OFFSET = 1000.0  # largest absolute value of an offset
+LARGEST_OFFSET = 1000.0  # an offset whose bounds exceed this absolute value is refused
 EXAMPLES = {"subset": "x > 0.5", "weights": "w", "offset": "np.log(years)"}
-# replacements for & | ~ in a condition, so that these operators bind less tightly than >=, as in the query of pandas
+# replacements for & | ~ in a condition, so that these operators bind less tightly than >=, as in `DataFrame.query`
 WORDS = {"&": "and", "|": "or", "~": "not"}
 
 
@@ -37,8 +37,8 @@ class Selection:
     subset : NumericFactor, optional
         The condition. Rows in which the value of the condition is zero or missing contribute nothing.
     weights : NumericFactor, optional
-        The weight. The contribution of a row is multiplied by the row's weight divided by the public upper bound of the
-        weights.
+        The expression for the weight of a row. The contribution of the row is multiplied by this weight, divided by the
+        public upper bound of all weights.
     """
 
     subset: NumericFactor | None

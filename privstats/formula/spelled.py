@@ -1,6 +1,6 @@
 """A fitted linear predictor, written as an expression in the data's columns, for use in another formula.
 
-Each term is a coefficient times expressions of the formula, clamped to their declared bounds, times conditions on
+Each term is a coefficient times expressions of the formula, clamped to their declared bounds, times indicators of
 levels. The columns of one basis are replaced by one piecewise polynomial: the sum of the columns, weighted by the
 coefficients. All parts of the expression are public.
 """
@@ -22,7 +22,7 @@ from privstats.formula.factors import BasisFactor, LevelFactor, NumericFactor
 from privstats.formula.terms import Terms
 from privstats.numerics.law import FloatArray
 
-LONGEST = MOST_NODES * 4 // 5  # largest number of syntax nodes, so that the text can be part of a larger expression
+LONGEST = MOST_NODES * 4 // 5  # largest number of syntax nodes of an expression that can be part of a larger expression
 
 
 def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
@@ -92,9 +92,9 @@ def condition(part: LevelFactor | NumericFactor, level: Any) -> str:
 
 
 def as_number(part: LevelFactor) -> str:
-    """Return a remedy for error texts: how to use a column of levels as a number.
+    """Return advice, for error texts, on how to use a column with declared levels as a number.
 
-    Numeric levels become declared bounds; any other level becomes an indicator of this level.
+    If the levels are numbers, the advice is to declare bounds; otherwise, to use the indicator of one level.
     """
     values = part.levels.values
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):

@@ -1,8 +1,8 @@
-"""The terms of a formula, which define the columns of the model matrix as functions of numbers and level codes.
+"""The terms of a formula, which define the model matrix as a function of numeric variables and level codes.
 
 A column is the product of numeric factors (1 if there are none) and of contrasts of factors with levels (1 if there are
-none). A block of rows stores one number for each product of numeric factors, and one code for each factor with levels
-or combination of such factors. Columns are in the user's units, or scaled to [-1, 1].
+none). A block stores for each row one number per product of numeric factors, and one code per factor with levels or
+combination of such factors. Columns are in the user's units, or scaled to [-1, 1].
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from privstats.formula.interval import Interval
 from privstats.formula.language import Subterm
 from privstats.numerics.law import FloatArray
 
-Key = tuple[str, ...]  # key of a factor or combination of factors: names of categorical columns, texts of conditions
+Key = tuple[str, ...]  # names of the categorical columns (or texts of conditions) in a factor or combination of factors
 CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # a categorical column with its coding in a formula, such as C(g, Sum)
 LARGEST = Interval(-1e300, 1e300)
-Number = tuple[tuple[str, int], ...]  # numeric factors of a product: pairs (expression, index of its column)
+Number = tuple[tuple[str, int], ...]  # a product of numeric factors, as pairs (expression, index of its column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class DesignFactor:
     def reference(self) -> int | None:
         """Index of the reference level, at which every dummy has its lowest value.
 
-        None if no level is the reference level, for instance for contrasts other than dummies, or for a combination.
+        None if there is no reference level, as for contrasts other than dummies, or for a combination of factors.
         """
         high = self._high
         first = np.flatnonzero(~high.any(axis=1))
@@ -85,7 +85,7 @@ class DesignFactor:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """Columns of the model matrix: a product of numeric factors times contrasts of a factor or of a combination.
+    """Columns of the model matrix: a product of numeric factors, times contrasts of a factor or combination of factors.
 
     Parameters
     ----------
@@ -129,8 +129,8 @@ class Terms:
         Range of each column of the model matrix times `coding`.
     coding : ndarray, shape (columns, columns)
         Matrix by which the model matrix is multiplied from the right before its columns are scaled. It differs from the
-        identity only for the product of a numeric predictor and a factor: the predictor is centred at the middle of its
-        range. Otherwise ``year:C(g)[T.b]`` would be almost proportional to ``C(g)[T.b]``, and noise would hide the
+        identity only if, in products with factors, numeric predictors are centred at the middle of their ranges.
+        Without the centring, ``year:C(g)[T.b]`` would be almost proportional to ``C(g)[T.b]``, and noise would hide the
         difference.
     """
 
@@ -150,7 +150,7 @@ class Terms:
         return tuple(dict.fromkeys(name for part in parts for name in part.reads))
 
     def sources(self, product: Product) -> list[Factor]:
-        """Return the factors of a product; a factor is numeric or has levels."""
+        """Return the numeric factors and the factors with levels of which a product consists."""
         number = () if product.number is None else self.numbers[product.number]
         key = () if product.factor is None else self.keys[product.factor]
         return [*(self.numeric[code] for code, _ in number), *(self.coded[name] for name in key)]
@@ -200,7 +200,7 @@ class Terms:
         return np.where(there[:, None], out, np.nan)
 
     def multiplied_columns(self) -> tuple[tuple[int, int, int], ...]:
-        """Return indices (product, factor, factor) of columns that are the product of two columns, or a square.
+        """Return index triples (product, factor, factor) for columns that are squares or products of two columns.
 
         The two factors are columns that are not products of other columns. Products are recognised in any notation,
         because columns are compared by the exponents of their factors.
@@ -217,7 +217,7 @@ class Terms:
         return tuple((column, *min(found)) for column, found in sorted(plain.items()) if found)
 
     def has_higher_powers(self) -> bool:
-        """Return whether a column has three or more numeric factors, some of which are a column: x**3 beside x."""
+        """Return whether a product of three or more numeric factors, such as x**3, has another column as a factor."""
         made_of = [powers for p in self.products if (powers := self._powers(p))]
         return any(part < whole for whole in made_of if whole.total() > 2 for part in made_of)
 
@@ -232,11 +232,11 @@ class Terms:
         return sum(map(powers, nodes), Counter()) if numeric else Counter()
 
     def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
-        """Return the definition of the scaled columns as functions of scaled numbers and level codes of a row.
+        """Return the definition of the scaled columns as functions of scaled numeric variables and level codes.
 
-        A scaled column is ``((number + shift) * contrast - center) / half``, with ``number`` in the user's units, the
-        shift from the matrix `coding` (minus the middle of the number's range, or 0), and the column's centre and
-        half-range. `offset` is whether the model has an offset.
+        A scaled column is ``((x + shift) * contrast - center) / half``. Here x is a product of numeric factors in the
+        user's units, the shift (minus the middle of the range of x, or 0) follows from the matrix `coding`, and center
+        and half are the centre and half-range of the column. `offset` states whether the model has an offset.
         """
         terms, offsets = [], (self.coding - np.eye(len(self.coding))).sum(axis=0)
         for product in self.products:
@@ -276,7 +276,7 @@ class Terms:
     def null_space(
         self, kept: Sequence[NDArray[np.bool_] | None] | None, centers: FloatArray, halves: FloatArray, intercept: bool
     ) -> FloatArray:
-        """Return a basis of the null space of the scaled model matrix, over rows whose factor levels are all kept.
+        """Return a basis of the null space of the scaled model matrix of all possible rows with kept factor levels.
 
         `kept` has a mask of the kept levels of each factor in `keys`; None keeps all levels. The linear equations that
         define the null space are computed separately for each product of numeric predictors.
@@ -294,9 +294,9 @@ class Terms:
         return np.linalg.qr(boxed)[0] if boxed.size else boxed
 
     def _allowed(self, kept: Sequence[NDArray[np.bool_] | None]) -> list[NDArray[np.bool_]]:
-        """Return a mask of levels for each factor or combination in `keys`: the levels that kept rows can have.
+        """Return the mask of the levels that kept rows can have, for each factor or combination of factors in `keys`.
 
-        A kept row has only levels whose entry in the masks `kept` is True.
+        A row is kept if the entry of its level is True in each mask in `kept`.
         """
         allowed = [np.ones(len(self.levels(key)), bool) for key in self.keys]
         for k, key in enumerate(self.keys):
@@ -394,12 +394,12 @@ def key_of(part: Factor) -> str:
 def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor], centred: bool) -> Terms:
     """Return the description (`Terms`) of the columns of a formula, given as products of factors (subterms).
 
-    `centred` is whether a numeric predictor is centred at the middle of its range in its products with factors.
+    `centred` states whether a numeric predictor is centred at the middle of its range in its products with factors.
 
     Raises
     ------
     FormulaError
-        If a column of levels occurs twice in a product.
+        If a categorical column, or a condition, occurs twice in a product.
     """
     builder = _Builder(parts, {}, {}, {}, {}, [], [])
     for subterm in subterms:
@@ -411,7 +411,7 @@ def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor], centred: 
 class _Builder:
     """Builder of the description of columns (`Terms`); each call of `add` appends the columns of a product of factors.
 
-    `parts` has all factors by the text of their expression. The other fields hold the description so far.
+    `parts` has all factors by the text of their expression. The other fields describe the columns added so far.
     """
 
     parts: Mapping[str, Factor]
@@ -481,7 +481,7 @@ class _Builder:
         return within
 
     def terms(self, centred: bool) -> Terms:
-        """Return the description of the columns added so far; if `centred`, predictors are centred in products."""
+        """Return the description of added columns; if `centred`, predictors in products with factors are centred."""
         scales = tuple((within.middle, within.half) for within in self.numbers.values())
         coding, intervals = np.eye(len(self.intervals)), list(self.intervals)
         alone = {
@@ -524,7 +524,7 @@ def _contrast(part: Factor, subterm: Subterm) -> FloatArray:
 
 
 def multiplied(parts: Mapping[str, FloatArray], key: Number) -> FloatArray:
-    """Return the product of the factors in `key` for each row, in the order of the formula; `parts` has the factors."""
+    """Return the product of the numeric factors in `key` in each row; `parts` has the values of the factors."""
     (first, column), *others = key
     product = parts[first][:, column]
     for code, place in others:

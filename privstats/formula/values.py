@@ -68,7 +68,7 @@ class Coded:
 
 
 def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, NDArray[np.bool_]]:
-    """Clamp a column to its declared bounds or levels, row by row; also return the mask of rows with a legal value.
+    """Clamp a column to its declared bounds or levels; also return the mask of rows with a number or declared level.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, 
     column : Series
         Raw cells.
     clamp : bool
-        Whether numbers are clamped. It is False for rows that are not confidential, and while bounds are estimated.
+        Whether numbers are clamped. It is False only for rows that are not confidential.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, 
         codes = positions(column, known.place)
         return Coded(np.where(codes >= 0, codes, 0), known), codes >= 0
     values = days(column, known.origin) if isinstance(known, Dates) else numbers(column)
-    within, legal = known.meaning, np.equal(values, values)  # False if missing: NaN differs from itself
+    within, legal = known.meaning, np.equal(values, values)  # False if missing, since NaN differs from itself
     assert not isinstance(within, Levels)
     if not legal.all():
         values = np.where(legal, values, within.middle if within.is_finite else 0.0)
@@ -180,7 +180,7 @@ def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
 
 
 def walk(node: ast.expr, algebra: Algebra) -> Any:
-    """Return the array of an expression's values, or the interval of its bounds, by the operations of `algebra`.
+    """Evaluate an expression with the operations of `algebra`; return its value in each row, or bounds on its values.
 
     An error is raised for syntax that is not allowed in formulas.
     """
@@ -228,7 +228,7 @@ def walk(node: ast.expr, algebra: Algebra) -> Any:
 
 
 def literals(node: ast.expr, algebra: Algebra) -> list[Any]:
-    """Return the factor levels in an expression of one or several constants; raise an error for other expressions."""
+    """Return the factor levels in a constant or in a list of constants; raise an error for other expressions."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privstats.formula.block import CHUNK
 from privstats.formula.cells import is_numeric
 
-BATCH_ROWS = 16 * CHUNK  # rows of the pieces into which longer record batches are split; a multiple of a block's rows
+BATCH_ROWS = 16 * CHUNK  # longer record batches are split into pieces with this many rows, a multiple of a block's rows
 FEW_ROWS = 4 * CHUNK  # a record batch with fewer rows is joined with the next batch
 DIGITS_A_BIT = 0.30103  # decimal digits per bit, log10 of 2
 

@@ -30,12 +30,12 @@ PLAIN_STEPS: tuple[str, ...] = (
     "FromPandas",
 )
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
-CONVERTS = "pyarrow_strings_enabled"  # parameter of query plan steps: convert object columns to strings or not
+CONVERTS = "pyarrow_strings_enabled"  # parameter of query plan steps: whether object columns are converted to strings
 NAME = "privstats"  # prefix of the names of tasks
-JOINED_BYTES = 1 << 24  # Parquet files of fewer bytes are joined to one partition; their rows are copied
+JOINED_BYTES = 1 << 24  # Parquet files with fewer bytes are joined into one partition, which copies their rows
 TASK_BYTES = 1 << 26  # largest total size, in bytes, of several partitions that one task reads
-MESSAGES = set[str]()  # on a worker: names of the waiting or running tasks that a message has brought
-TRIES, PAUSE = 5, 0.3  # attempts to contact all workers; seconds within which Dask notices a lost worker
+MESSAGES = set[str]()  # names of the tasks that this worker has received in messages and not finished
+TRIES, PAUSE = 5, 0.3  # number of attempts to contact all workers; pause in seconds while Dask notices a lost worker
 
 
 @dataclass(eq=False, repr=False)
@@ -131,9 +131,10 @@ class DaskFrame:
 
     def _partitions(self, work: Work) -> list[Any]:
         """Return the partitions of the requested columns; all rows of a privacy unit (person) are in one partition."""
-        frame, parts = self.frame[list(work.reads)], int(self.frame.npartitions)
+        # in the order of the files, so that Dask reads these columns only, and does not copy them to change their order
+        frame, parts = self.frame[[c for c in self.frame.columns if c in work.reads]], int(self.frame.npartitions)
         if work.unit is not None:
-            place = "place of " + "".join(work.reads)  # new, because it is longer than every column's name
+            place = "place of " + "".join(work.reads)  # a new name: it is longer than the name of every column
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
@@ -337,7 +338,7 @@ def silent(client: Any) -> Iterator[None]:
 
 
 def _have_ended(client: Any) -> bool:
-    """After a pass has failed, wait until the running tasks have ended; return False if some are still running."""
+    """After a failed pass, wait for running tasks to end; return False if some still run after a time limit."""
     time.sleep(PAUSE)  # after this pause, no worker starts a task that was cancelled
     then = client.run(_running)
 

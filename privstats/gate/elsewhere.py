@@ -1,7 +1,7 @@
 """Rows on the workers of a cluster: a task is sent to each part of the rows, and the worker returns its result.
 
 One task reads a whole part. The result is confidential until a mechanism has added noise: it is sent from the worker to
-the process that runs the fit, and nowhere else. The cluster, which has the rows, is trusted with the results, too.
+the process that runs the fit, and nowhere else. The cluster holds the rows, so it is trusted with the results, too.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class PartSums(PassWork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Taken(PassWork):
-    """A task that computes rows' vectors for the query `question`, and applies the function `take` to each block."""
+    """A task that computes the rows' vectors for a query, and applies the function `take` to each block of vectors."""
 
     question: Question
     take: Callable[[FloatArray], Any]

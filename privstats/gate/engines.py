@@ -26,7 +26,7 @@ LAZY = re.compile(  # lines of a polars plan that reads a frame or Parquet files
     r'SELECT \[col\("[^"]*"\)(, col\("[^"]*"\))*\]|DF \[.*\]; PROJECT \S+ COLUMNS|Parquet SCAN \[.*\]'
     r"|PROJECT \S+ COLUMNS|ESTIMATED ROWS: \d+"
 )
-# keys of the query, of a column and of the table, in the JSON tree of a DuckDB query that only selects columns
+# JSON keys of a DuckDB query that only selects columns: keys of the query, of a selected column, and of the table
 SELECT = {"type", "cte_map", "select_list", "from_table", "aggregate_handling"}
 CHOSEN = {"class", "type", "query_location", "query_location_length", "column_names", "exclude_list"}
 TABLE = {"type", "alias", "query_location", "query_location_length", "qualified_name"}
@@ -225,7 +225,7 @@ def _once(data: Any) -> NoReturn:
     )
 
 
-KINDS: Mapping[tuple[str, str], Callable[[Any], Columnar]] = MappingProxyType(  # functions that return a source
+KINDS: Mapping[tuple[str, str], Callable[[Any], Columnar]] = MappingProxyType(  # functions that return a source of rows
     {
         ("pyarrow", "Dataset"): _dataset,
         ("pyarrow", "RecordBatchReader"): _once,

@@ -1,4 +1,4 @@
-"""Temporary files for data that a call keeps beyond its memory limit: unnamed, and deleted when the call ends.
+"""Temporary files for data beyond the memory limit of a call, which are deleted when the call ends.
 
 The files lie in the system's folder for temporary files (`TMPDIR`). A file has no name, or is unlinked before a row is
 written; on Windows a file has a name, and the system deletes the file when it is closed. Therefore no other process can
@@ -90,7 +90,7 @@ def _changed(item: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _whole(step: Callable[[memoryview], int], flat: NDArray[Any]) -> None:
-    """Write or read all bytes of an array by repeated calls of `step`, which returns the number of bytes done."""
+    """Write or read all bytes of an array; each call of `step` transfers some bytes and returns their number."""
     left = flat.view(np.uint8).data
     while left:
         done = step(left)

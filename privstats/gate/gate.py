@@ -171,15 +171,15 @@ class Conversation(ABC):
 
     @abstractmethod
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose the algorithm (branch) with the shortest expected intervals, once per fit; NaN counts as infinite.
+        """Choose the algorithm (branch) with the shortest expected intervals, once per fit.
 
         Parameters
         ----------
         name : str
             Name of the choice.
         lengths : mapping
-            Expected length of the intervals of each branch, computed from public information and releases. If no length
-            is finite, the first branch is taken.
+            Expected length of the intervals of each branch, computed from public information and releases. NaN counts
+            as infinite; if no length is finite, the first branch is taken.
         """
 
     @abstractmethod
@@ -351,7 +351,7 @@ class Gate(Conversation):
 
 
 def shortest(lengths: Mapping[str, float]) -> str:
-    """Return the name with the smallest length; NaN counts as infinite, and the first of equal lengths is taken."""
+    """Return the key of the smallest of `lengths`; NaN counts as infinite, and the first of equal lengths is taken."""
     return min(lengths, key=lambda name: float(np.nan_to_num(lengths[name], nan=np.inf, posinf=np.inf, neginf=-np.inf)))
 
 
@@ -373,8 +373,8 @@ def sealed(work: Callable[[], T]) -> T:
     Raises
     ------
     PrivacyError
-        If `work` fails. It is raised outside the exception handler, so that no context, traceback or frame of the
-        failure is attached to it.
+        If `work` fails. The error is raised outside the exception handler, so that no context, traceback or frame of
+        the failure is attached to it.
     """
     says = PrivacyError(FAILED)
     try:
@@ -394,8 +394,8 @@ def readable(work: Callable[[], T]) -> T:
     Raises
     ------
     PrivacyError
-        If reading fails. It is raised outside the exception handler, so that no context, traceback or frame of the
-        failure is attached to it.
+        If reading fails. The error is raised outside the exception handler, so that no context, traceback or frame of
+        the failure is attached to it.
     """
     try:
         with quiet():

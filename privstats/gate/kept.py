@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from privstats.gate.files import File
 
-INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes: if the rows are in memory, and otherwise
+INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes, for rows in memory and for rows not in memory
 BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the memory limit for blocks of rows, vectors, and vectors by group
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Memory:
 
 
 class Kept(Generic[T]):
-    """Items computed in one pass over the rows and kept for later passes; without room, each pass computes them again.
+    """Items computed in one pass over the rows and kept for later passes; if there is no room, they are computed again.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Kept(Generic[T]):
         self._file: File | None = None
 
     def again(self, made: Iterable[T]) -> Iterator[T]:
-        """Return the kept items; if there are none, return the items of `made` and keep them if there is room."""
+        """Return the kept items; if there are none, return the items of `made`, and keep them if there is room."""
         if self._items is not None:
             yield from (item() if isinstance(item, partial) else item for item in self._items)
             return

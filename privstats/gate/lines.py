@@ -21,7 +21,7 @@ import pandas as pd
 from privstats.errors import OptionError, SourceChangedError
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}  # separator of cells, by file extension; ".gz" may follow the extension
-LONGEST = 1 << 20  # largest number of bytes in a line, and in one read of the file
+LONGEST = 1 << 20  # lines with more bytes count as malformed; the file is read in pieces of this many bytes
 BROKEN = b"\0"  # a malformed line, which replaces a line that is too long
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PLAIN = bytes({*range(1, 128)} - {*b'"\r'})  # lines with only these bytes are split at separators without parsing
@@ -29,7 +29,7 @@ PLAIN = bytes({*range(1, 128)} - {*b'"\r'})  # lines with only these bytes are s
 
 @dataclass(eq=False, repr=False)
 class TextLines:
-    """A text file as a source of rows: the lines below its header; the file must not change during a call.
+    """A text file as a source of rows, one for each line below the header; the file must not change during a call.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class TextLines:
     names : list of str
         Column names, from the first line.
     pin : tuple
-        Size, time of change, inode and device of the file when it was first opened.
+        Size, modification time, inode and device of the file when it was first opened.
 
     Raises
     ------
@@ -60,8 +60,8 @@ class TextLines:
     def head(self) -> pd.DataFrame:
         """Return a DataFrame without rows, whose columns all have type float.
 
-        A text file has no column types. Since every column has type float, the use of a column in the formula alone
-        decides whether bounds or levels must be declared.
+        A text file has no column types. Since every column has type float, only the use of a column in the formula
+        decides whether its bounds or its levels must be declared.
         """
         return _frame(self.names, [[] for _ in self.names]).astype(float)
 
@@ -132,7 +132,7 @@ def file_at(path: str) -> IO[bytes]:
 
 
 def pin_of(path: str) -> tuple[int, ...]:
-    """Return the size, time of change, inode and device of a file; any change of the file changes one of the four.
+    """Return the size, modification time, inode and device of a file, by which changes of the file are detected.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def pin_of(path: str) -> tuple[int, ...]:
 
 
 def lines_of(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield the lines of a file in batches, without line ends; text after the last line end is a line if not empty.
+    """Yield the lines of a file in batches, without line ends; nonempty text after the last line end is a line, too.
 
     A line of more than `LONGEST` bytes is replaced by a malformed line, and is never in memory as a whole.
     """

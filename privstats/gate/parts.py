@@ -149,7 +149,7 @@ class Elsewhere(Protocol):
 
 
 def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[int, tuple[Any, ...]]:
-    """Return the results of each part of the rows, after a check that each part has answered once, with the same rows.
+    """Return the results of each part of the rows, and check that each part has answered once, with unchanged rows.
 
     Parameters
     ----------

@@ -149,16 +149,16 @@ class Ask(Laws, Protocol):
         """Ask several queries of the data in one pass over the rows; `pairs` are queries with their mechanisms."""
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose the algorithm (branch) with the shortest expected intervals, once per fit; NaN counts as infinite."""
+        """Choose, once per fit, the algorithm with the shortest expected intervals; NaN counts as infinite."""
 
     def decide(self, label: str, wanted: bool) -> bool:
         """Return whether the optional query with this label is to be asked.
 
-        A fit returns `wanted`. A trial run may return another value, because trial runs cover both cases.
+        A fit returns `wanted`. A trial run may return another value, because trial runs cover both decisions.
         """
 
     def through(self, design: Any) -> None:
-        """From now on, map the same rows to blocks of numbers with another design, such as one with released bounds."""
+        """From now on, map the same rows to blocks of numbers with another design, for example with released bounds."""
 
     def close(self) -> None:
-        """Accept no more queries of the data: inference follows, and a trial run of the estimator may end here."""
+        """Accept no more queries of the data: inference is computed next, and a trial run may end here."""

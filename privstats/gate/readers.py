@@ -21,10 +21,10 @@ from privstats.gate.arrow import ByName, Rows, is_stream, streamed
 from privstats.gate.engines import columnar
 from privstats.gate.tables import Columnar
 
-READ_ROWS = 4 * CHUNK  # number of rows up to which small frames are joined
+READ_ROWS = 4 * CHUNK  # small frames are joined into frames of at most this many rows
 
 
-Asked = Callable[[Callable[[], Any]], Any]  # calls a function: `plainly` passes on its errors, `readable` hides them
+Asked = Callable[[Callable[[], Any]], Any]  # calls a user function: `plainly` raises its errors, `readable` hides them
 
 
 def plainly(work: Callable[[], Any]) -> Any:
@@ -34,7 +34,7 @@ def plainly(work: Callable[[], Any]) -> Any:
 
 @dataclass(eq=False, repr=False)
 class Batches:
-    """Source of rows: DataFrames that a user's function returns anew in each pass; not all are in memory at once.
+    """Source of rows in DataFrames, which a user's function returns anew in each pass; not all are in memory at once.
 
     Before the passes of the fit, another pass reads the columns from the first frame. This pass reads the remaining
     frames only if the number of rows is needed. Errors in this pass are not shown, because their texts may depend on
@@ -57,7 +57,7 @@ class Batches:
     in_memory = False
     asked: Asked = field(default_factory=lambda: plainly, init=False)  # calls `make` before the charge to the ledger
     _head: pd.DataFrame | None = field(default=None, init=False)
-    _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass; -1 before it
+    _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass; -1 before this pass
     _pass: Generator[Any, None, None] | None = field(
         default=None, init=False
     )  # generator of the first pass, while this pass is open
@@ -129,7 +129,7 @@ class Batches:
 
 
 def joined(frames: Iterable[Any]) -> Iterator[Rows]:
-    """Yield DataFrames of rows; small ones with columns of the same types are joined, up to `READ_ROWS` rows.
+    """Yield DataFrames of rows; small frames with columns of the same types are joined, up to `READ_ROWS` rows.
 
     A larger DataFrame (or `ByName`) is yielded before the next is read, while its cells are in the processor's cache.
     """

@@ -28,12 +28,12 @@ from privstats.sets.base import Set
 
 ROWS = 64
 CUTS = (0, 1, 5, 14, ROWS)  # row indices at which the audit cuts the synthetic rows into smaller blocks
-GROUPS = 2  # number of groups of synthetic units: a total must be the sum of the groups' totals
+GROUPS = 2  # number of groups of synthetic units; the audit checks that a total is the sum of the groups' totals
 UNITS, MOST_ROWS = 29, 2  # number of synthetic units, which have up to 3 rows; largest number of rows used per unit
 USUAL = 10_000  # number of rows assumed in a rehearsal if the true number is private
 AT_ONCE = 1 << 18  # number of entries of contributions that are summed at a time
 NO_SHARES: Mapping[str, float] = MappingProxyType({})  # no default shares: each query has the whole budget
-MOST_SYNTHETIC = 1 << 14  # largest number of rows' vectors given to a mechanism in a rehearsal
+MOST_SYNTHETIC = 1 << 14  # largest number of vectors of synthetic rows given to a mechanism in a rehearsal
 
 T = TypeVar("T")
 
@@ -216,11 +216,11 @@ class _Frames:
         return iter(self.frames)
 
 
-Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of rows used; vectors before and after projection
+Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of used rows; their vectors before and after projection
 
 
 class Audit:
-    """An audit of queries: the contribution of a row (or privacy unit) must not depend on other rows (or units) at all.
+    """A check that contributions of a row (or privacy unit) to queries do not depend on other rows (or units) at all.
 
     The synthetic rows are read three times: in one block, in reversed order in smaller blocks, and in groups of units.
     The contributions must agree to the last bit.

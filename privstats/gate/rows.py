@@ -31,7 +31,7 @@ from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
 GATHERED = 8  # collected vectors are added once their entries outnumber the entries of the sum by this factor
-LARGEST_STEPS = 1 << 40  # largest entry of a row's vector, in grid steps: 2^10 times the largest entry after projection
+LARGEST_STEPS = 1 << 40  # vectors' entries are clamped to this many grid steps, 2^10 times the largest projected entry
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a privacy unit's vectors, in grid steps; it fits into int64
 
 UnitNumbers = NDArray[np.int32]  # index of each row's privacy unit; -1 if the row is not used
@@ -70,7 +70,7 @@ class BlockRows:
     key : bytes
         Secret key with which the digests of each pass are computed and the used rows of each unit are chosen.
     offered : int, optional
-        Number of rows if it is public; each pass must read this number.
+        Number of rows, if it is public; each pass must read exactly this many rows.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class BlockRows:
             start += many
             if self.read is not None:
                 self.read(start)
-            yield replace(block, shared={}), units  # nothing that the queries of a pass share outlasts it
+            yield replace(block, shared={}), units  # the values that queries share are not kept after the pass
 
     def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:
         """Read the rows in a new pass; return the privacy unit of each row and the hash of its cells, part by part.
@@ -200,8 +200,8 @@ def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:
 class Plain:
     """An exact sum over rows, to which each row contributes its own vector.
 
-    The vectors of several blocks are collected before they are added, because computing a long total for each block
-    would be slow.
+    The vectors of several blocks are collected before they are added, because computing a total of many entries for
+    each block would be slow.
     """
 
     def __init__(self, question: Sum) -> None:
@@ -290,7 +290,7 @@ class RowValues:
         self._cells: _Cells | None = None
 
     def cell(self, k: int) -> RowValues:
-        """Return the values of group k: the vectors whose first coordinate is k, without this coordinate."""
+        """Return the vectors of the rows in group k; the first coordinate, which is the group number, is removed."""
         if self._cells is None:
             limit = self._rows.memory.part(CELLS, self._rows.source.in_memory)
             self._cells = _Cells(self, cast(ByCell, self._question.within), limit)
@@ -311,7 +311,7 @@ class RowValues:
 
 
 class _OneCell(RowValues):
-    """Values of the rows of one group: the vectors with first coordinate k, without this coordinate.
+    """Vectors of the rows in group k; the first coordinate, which is the group number, is removed.
 
     The vectors are taken from memory if an earlier scan has gathered them; otherwise the rows are scanned again.
     """
@@ -326,24 +326,24 @@ class _OneCell(RowValues):
 
 
 class _Cells:
-    """Values by group (first coordinate of the vector); a scan gathers as many groups as the memory limit allows."""
+    """Vectors of rows by group (their first coordinate); a scan gathers as many groups as the memory limit allows."""
 
     def __init__(self, values: RowValues, within: ByCell, limit: float) -> None:
         self.values, self.dim, self.most = values, within.dim, limit / (8 * within.dim)
         counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
         self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
         self.first, self.many = 0, 0
-        self.kept: list[tuple[IntArray, FloatArray]] = []  # per block: start of each group; values by group
+        self.kept: list[tuple[IntArray, FloatArray]] = []  # for each block: start of each group; vectors by group
 
     def of(self, k: int) -> list[FloatArray] | None:
-        """Return the values of group k (first coordinate of vectors) in row order; None if the group is too large."""
+        """Return the vectors of the rows in group k, in row order; None if they exceed the memory limit."""
         if not self.first <= k < self.first + self.many:
             self._gather(k)
         some = (rows[slice(*ends[k - self.first : k - self.first + 2])] for ends, rows in self.kept)
         return [np.concatenate([np.zeros((0, self.dim - 1)), *some])] if self.many else None
 
     def _gather(self, k: int) -> None:
-        """Gather the values of group k (first coordinate of vectors) and of later groups, within the memory limit."""
+        """Gather the vectors of the rows in group k and in as many later groups as the memory limit allows."""
         many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
         self.first, self.many, self.kept = k, many, []
         for part in self.values.scan() if many else ():

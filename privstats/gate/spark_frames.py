@@ -76,7 +76,7 @@ class SparkFrame:
         return (Answer(part, rows, bytes(digest), pickle.loads(units)) for part, rows, digest, units in answers)
 
     def _load(self, work: Work) -> Any:
-        """Return the columns that a task needs, one Arrow batch in each cell; a person's rows are in one partition."""
+        """Return the columns that a task needs, packed into bytes; all rows of a person are in one partition."""
         what = (work.reads, work.unit)
         if what not in self._loaded:
             places_of = {name: k for k, name in reversed([*enumerate(self.frame.columns)])}
@@ -192,7 +192,7 @@ def _types(frame: Any) -> list[Any]:
 
 
 def takes_columns(frame: Any) -> bool:
-    """Return whether a Spark query plan reads all rows of a frame, Parquet or ORC files, and only selects columns."""
+    """Return whether a Spark plan reads all rows of a frame, or of Parquet or ORC files, and only selects columns."""
     plain = all(
         _name(step) in KNOWN_STEPS and all(map(_is_column, _each(step.expressions()))) for step in steps_of(frame)
     )
@@ -305,7 +305,7 @@ def followed(context: Any, parts: int, told: Callable[[int], None]) -> Iterator[
 
 
 def _have_ended(context: Any, group: str) -> bool:
-    """Cancel the tasks of a failed pass (a job group), and wait until they have ended; False if some still run."""
+    """Cancel the tasks of a failed pass (a job group), and wait for them to end; return False if some still run."""
     context.cancelJobGroup(group)
     tracker = context.statusTracker()
 

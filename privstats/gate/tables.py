@@ -19,7 +19,7 @@ import pandas as pd
 from privstats.errors import SourceChangedError
 from privstats.gate.arrow import BATCH_ROWS, Rows, by_name, frame_of, whole_batches
 
-BUFFER = 1 << 16  # bytes of a column that are read at a time
+BUFFER = 1 << 16  # number of bytes of a column that are read at a time
 NO_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -108,7 +108,7 @@ class ParquetFiles:
     Raises
     ------
     SourceChangedError
-        During a pass, if the size, time of change, number of row groups or number of rows of a file has changed.
+        During a pass, if the size, modification time, number of row groups or number of rows of a file has changed.
     """
 
     fragments: Callable[[], list[tuple[Any, dict[str, Any]]]]
@@ -167,7 +167,7 @@ class ParquetFiles:
 
 
 def _pins(files: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """Return the path, size, time of change, number of row groups and number of rows of each file."""
+    """Return the path, size, modification time, number of row groups and number of rows of each file."""
     found = []
     for file in files:
         info = file.filesystem.get_file_info(file.path)

@@ -1,4 +1,4 @@
-"""Choice of the rows of a privacy unit that are used: a sample that depends neither on other units nor on row order.
+"""Choice of the used rows of each privacy unit, as a sample that depends neither on other units nor on row order.
 
 Each row gets a number: a keyed hash of the name of its unit, of its cells, and of its index among the rows of the unit
 with identical cells. The `rows_per_unit` rows of a unit with the smallest numbers are used.
@@ -20,7 +20,7 @@ from privstats.formula.declarations import UNKNOWN, Known
 from privstats.formula.values import Coded, admitted
 from privstats.numerics.law import IntArray
 
-SORTED_ROWS = 1 << 20  # approximate number of rows of a batch of units; the used rows are chosen batch by batch
+SORTED_ROWS = 1 << 20  # the rows to be used are chosen for batches of privacy units with about this many rows in total
 
 Hashes = NDArray[np.uint64]
 
@@ -52,7 +52,7 @@ class Units:
     def __init__(self, unit: str, rows_per_unit: int, key: bytes) -> None:
         self.unit, self.rows_per_unit, self.key = unit, rows_per_unit, key
         self.numbers: dict[Any, int] = {}
-        self.counting: NDArray[np.int32] | None = None  # index of each row's unit, in source order; -1 if not used
+        self.counting: NDArray[np.int32] | None = None  # index of each row's unit, in source order; -1: not used
 
     def of(self, column: pd.Series) -> IntArray:
         """Return the index of each row's privacy unit (person); -1 for a row whose unit name is missing or invalid."""

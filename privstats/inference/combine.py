@@ -18,7 +18,7 @@ from privstats.inference.pooled_means import normal_means, pooled_means
 from privstats.inference.pooled_normal import pooled_normal
 from privstats.inference.pooled_quantiles import pooled_quantiles
 
-RARE = 1e-3  # type I error of the test for differences between fits; low, because noise may have heavy tails
+RARE = 1e-3  # significance level of the test for differences between fits; low, because noise may have heavy tails
 POOLED: Mapping[type, Callable[[Any, bool], Any]] = {
     NormalEstimate: pooled_normal,
     GroupMeans: pooled_means,
@@ -32,8 +32,8 @@ def pooled(estimates: Sequence[Estimate], same: bool) -> Estimate:
     Parameters
     ----------
     estimates : sequence of Estimate
-        Estimates with equal coefficient names. An estimate without any interval gets no weight, with one exception: a
-        `NormalEstimate` without intervals may still determine some linear combinations of the coefficients.
+        Estimates with equal coefficient names. An estimate without any interval gets no weight, unless it is a
+        `NormalEstimate`, which may determine linear combinations of the coefficients without having intervals for them.
     same : bool
         True if the estimates are from the same rows and have a common sampling error; False if they are from disjoint
         sets of rows.
@@ -74,16 +74,16 @@ def _missing(estimate: Estimate) -> frozenset[str]:
 def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[Note, ...]:
     """Merge the notes of several fits; notes of one kind about the same coefficients become one note.
 
-    The text of a merged note begins with the number of the first fit with the note, and the count of further fits with
-    the same note. If a fit does not report some coefficients, its note about these coefficients is left out if another
-    fit reports them.
+    The text of a merged note begins with the number of the first fit that has this note, followed by the number of
+    further fits that have it. A note on coefficients that are not reported keeps only the names in `missing`, and is
+    left out if none of its names is in `missing`.
 
     Parameters
     ----------
     notes : sequence of sequence of Note
         Notes of each fit.
     missing : frozenset of str
-        Names of the coefficients that no fit reports.
+        Names of the coefficients that the pooled estimate does not report.
     """
     whose: dict[tuple[str, tuple[str, ...]], list[tuple[int, Note]]] = {}
     for k, own in enumerate(notes, start=1):
@@ -121,7 +121,7 @@ def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[
 
 
 def _diagnostics(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return diagnostics of pooled fits: largest ratio of noise to information, and root mean square residual scale."""
+    """Return the largest ratio of noise to information, and the root mean square residual scale, of pooled fits."""
     found = {}
     for name in dict.fromkeys(name for one in each for name in one):
         values = np.array([one[name] for one in each if name in one])

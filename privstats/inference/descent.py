@@ -1,4 +1,4 @@
-"""Error of the last iterate of noisy gradient or Newton steps: noise covariance, and remaining starting error.
+"""Error of the last iterate of noisy gradient or Newton steps: covariance of the noise, and remaining starting error.
 
 The starting error is the difference between the starting value and the minimiser.
 """
@@ -11,13 +11,13 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-Step = tuple[FloatArray, float]  # matrix S that multiplied a score, and standard deviation s of the score's noise
+Step = tuple[FloatArray, float]  # one step: matrix S that multiplies the score, and standard deviation s of its noise
 
 
 def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the covariance of the noise in the last iterate, and a matrix for the remaining starting error.
 
-    The matrix maps the error of the starting value to the error of the last iterate without noise; errors are
+    The matrix maps the error of the starting value to the error that the last iterate has without noise; errors are
     differences from the minimiser theta_hat. A step is ``theta <- theta - S (M (theta - theta_hat) + s Z)`` with
     standard normal Z. This form of a step is exact if the score is linear in theta, with derivative M.
 
@@ -26,7 +26,7 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
     path : sequence of (ndarray, float)
         Matrix S and noise sd s of each step.
     M : ndarray, shape (c, c)
-        Derivative of the score: the Hessian.
+        Derivative of the score, which is the Hessian of the loss.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
 
 
 def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArray, FloatArray]:
-    """Return the error of the last iterate due to the start theta = 0, and the directions in which it is unknown.
+    """Return the error of the last iterate due to the starting value 0, and the directions in which it is unknown.
 
     Parameters
     ----------

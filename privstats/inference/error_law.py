@@ -16,12 +16,12 @@ from privstats.inference.tails import Quantile, far_quantile, student_quantile
 from privstats.numerics.law import FloatArray
 
 CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
-LEAST_P = 1e-100  # smallest p-value if some noise is not normal: Student's quantiles overflow at smaller levels
-ROUNDS, PARTS = 4, 16  # rounds of a grid search for log p, and grid cells per round; p is at most .4 % too large
+LEAST_P = 1e-100  # smallest p-value computed if some noise is not normal; at smaller levels Student quantiles overflow
+ROUNDS, PARTS = 4, 16  # rounds of a grid search for log p, and cells per round; the p-value p is at most .4 % too large
 STEPS = 100  # largest number of steps of a root search; about a dozen are needed
-SIMULATED = 0.02  # smallest share of non-normal noise in a variance at which the noise is simulated
-UNRESOLVED = 1 / (1 + DRAWS)  # smallest tail probability whose quantile can be estimated from the simulated draws
-WIDEST_ALLOWANCE = 8.0  # largest bias bound, in std errors, for which critical values are tabulated
+SIMULATED = 0.02  # noise that is not normal is simulated if its share of the variance of an error exceeds this
+UNRESOLVED = 1 / (1 + DRAWS)  # smallest tail probability at which a quantile can be estimated from the simulated draws
+WIDEST_ALLOWANCE = 8.0  # largest bias bound, in std errors, for which critical values of intervals are tabulated
 ALLOWANCE_CELLS = 2048  # number of grid cells (of the bias bound) in the table of critical values
 
 
@@ -88,9 +88,9 @@ class ErrorLaw:
     def lengths(self, alpha: float) -> FloatArray:
         """Return the half-lengths of intervals with confidence 1 - alpha, one for each error, shape (q,).
 
-        At the largest possible bias, an error exceeds its half-length with probability alpha. If alpha is too small for
-        the simulated draws, upper bounds are returned: the bias bound plus the quantiles of the Student part and of the
-        noise part of the error, each at level alpha / 2.
+        At the largest possible bias, the absolute value of an error exceeds its half-length with probability alpha. If
+        alpha is too small for the simulated draws, upper bounds are returned: the bias bound plus the quantiles of the
+        Student part and of the noise part of the error, each at level alpha / 2.
         """
         if alpha not in self._found:
             if self.far is None or alpha >= self._least:
@@ -102,18 +102,18 @@ class ErrorLaw:
 
     @property
     def _least(self) -> float:
-        """Smallest alpha whose quantile can be estimated from the simulated draws."""
+        """Smallest level alpha at which half-lengths can be computed from the simulated draws."""
         return max(UNRESOLVED, float(self.finest.max(initial=0.0)))
 
     def _far_lengths(self, alpha: FloatArray) -> FloatArray:
-        """Return bounds on half-lengths at alphas too small for the simulated draws, shape (q,) or (levels, q)."""
+        """Return upper bounds on half-lengths, at levels too small for the simulated draws, in the shape of `alpha`."""
         assert self.far is not None
         rest, freedom, noise = self.far()
         t = student_quantile(np.where(freedom < CERTAIN, freedom, np.inf), alpha / 2)
         return self.allowance + np.where(rest > 0, rest * t, 0.0) + noise(alpha / 2)
 
     def _far_pvalues(self, distance: FloatArray) -> FloatArray:
-        """Return p-values too small for the simulated draws: the levels alpha at which half-lengths equal `distance`.
+        """Return p-values too small for the simulated draws: levels alpha at which the half-lengths equal `distance`.
 
         The levels are found by a grid search: in each round, an interval of log alpha is divided into equal parts, and
         the part that contains the root is kept.
@@ -200,7 +200,7 @@ def mixed_law(
     total, apart, allowance : ndarray, shape (q,)
         Variances of the errors, parts of these variances that are due to noise that is not normal, and bias bounds.
     freedom : callable
-        Function from the variance of the normal part to its degrees of freedom.
+        Function that maps the variances of the normal parts of the errors to their degrees of freedom.
     draws : callable
         Function that returns draws of the noise that is not normal, shape (draws, q). It is called only if the share of
         this noise in some variance exceeds `SIMULATED`; otherwise the noise is treated as normal.

@@ -1,4 +1,4 @@
-"""Inference by the sandwich covariance, ``hessian^-1 (variance of the score + privacy noise) hessian^-1``."""
+"""Inference by the sandwich covariance, ``hessian^-1 (score variance + variance of privacy noise) hessian^-1``."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ __all__ = [
     "quantile_scores",
 ]
 
-NEW = 0.98  # an interval with a bias bound above this share of the coefficient's public range is uninformative
+NEW = 0.98  # a bias bound above this share of the public bound on a coefficient's absolute value is uninformative
 UNIDENTIFIED_SHARE = 0.25  # largest accepted bias bound due to unidentified directions, divided by the 95 % half-length
-# largest bias bound due to unidentified directions, in std errors, with which an estimate is reported
+# largest bias bound due to unidentified directions, in std errors, of an estimate that is reported
 MOST_UNIDENTIFIED = 50.0
-WIDEST_ETA = 10.0  # an interval is not reported if its half-length moves the linear predictor by this many std devs
+WIDEST_ETA = 10.0  # an interval is reported only if its half-length moves the linear predictor by fewer std devs
 FULL_RANK = 1e-6  # a matrix has full rank if all diagonal entries of its QR factor R exceed this share of the largest
-EXACT = 1e-8  # relative size below which a contrast's component along a direction without information is rounding
-CELLS = 1000  # number of equally probable chi-square values in the computation of a noncentral F distribution
+EXACT = 1e-8  # relative size below which a contrast's component in a direction without information is rounding error
+CELLS = 1000  # number of chi-square quantiles over which the computation of a noncentral F distribution averages
 VISIBLE = 0.2  # smallest bias bound due to unidentified directions, in std errors, that a note reports
 # MOVED: smallest bias bound due to clipping or starting values, in std errors, that a note reports. The table `tidy`
 # lists all bias bounds.
 MOVED = 1.0
 
 
-UNSAVED = ("_draws", "_given", "_own_law")  # names of cached values, which are not saved but computed after loading
+UNSAVED = ("_draws", "_given", "_own_law")  # names of cached attributes, which are not saved but computed anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +72,8 @@ class Coordinates:
     matrix : ndarray, shape (c, m)
         Matrix that maps changes of t to changes of theta.
     hidden : ndarray, shape (c, l)
-        Directions of theta about which the rows used have no information, because of the coding of factors; usually
-        there are no such directions.
+        Directions of theta about which the rows of the fit have no information, because of the coding of factors;
+        usually there are no such directions.
     """
 
     origin: FloatArray
@@ -89,8 +89,8 @@ class Coordinates:
     def back(self) -> FloatArray:
         """Matrix that maps ``theta - origin`` to the coordinates t, shape (m, c).
 
-        The part of ``theta - origin`` along the directions `hidden` does not change t. The matrix has the first m rows
-        of the pseudo-inverse of (`matrix`, `hidden`).
+        The part of ``theta - origin`` along the directions `hidden` does not change t. The matrix consists of the first
+        m rows of the pseudo-inverse of the joint matrix (`matrix`, `hidden`).
         """
         m, both = self.matrix.shape[1], np.column_stack([self.matrix, self.hidden])
         Q, R = np.linalg.qr(both)
@@ -123,8 +123,8 @@ class NumericColumns:
         """Return the numeric columns of a model matrix: columns that do not belong to a factor and are not products.
 
         In a model with an intercept, columns with bounds from 0 to at most 1, such as truth values and splines, are
-        left out, because the sum of their values is roughly their sum of squares. Products, also products with levels
-        of a factor, are listed separately: if noise hides the variation of a column, it also hides the products.
+        left out, because the sum of their values is roughly their sum of squares. Products of columns, also with levels
+        of a factor, are listed separately, because noise that hides a column's variation also hides its products.
         """
         at = {name: j for j, name in enumerate(design.columns)}
         products = {j: parts for name, j in at.items() if len(parts := product_parts(name)) > 1}
@@ -138,7 +138,7 @@ class NumericColumns:
         return cls(tuple(left), intercept, (*design.products, *written))
 
     def without(self, constant: Sequence[int]) -> NumericColumns:
-        """Return the numeric columns without those at some positions, which are constant in the rows of the fit."""
+        """Return the numeric columns without the columns at positions `constant`, which do not vary in the fit."""
         return replace(self, positions=tuple(j for j in self.positions if j not in constant))
 
 
@@ -160,7 +160,7 @@ def product_parts(name: str) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Allowance:
-    """A bias bound: the bias of ``R theta``, for coefficients theta, is at most ``|R @ loading|_2 * size``.
+    """A bound on the bias of a linear function ``R theta`` of coefficients theta: ``|R @ loading|_2 * size``.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class Estimate(ABC):
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
         """Test hypotheses ``R theta = q`` about the coefficients theta jointly.
 
-        The result has the statistic, the number of independent hypotheses, and the p-value.
+        The three returned numbers are the test statistic, the number of independent hypotheses, and the p-value.
         """
 
     @abstractmethod
@@ -260,7 +260,7 @@ class Estimate(ABC):
         return estimate / sd
 
     def pvalues(self) -> FloatArray:
-        """Return two-sided p-values of the hypotheses that a coefficient is zero, for k coefficients, shape (k,)."""
+        """Return two-sided p-values of the k hypotheses that a coefficient is zero, shape (k,)."""
         return self.contrast(np.eye(len(self.names)))[4]
 
     def bias_bound(self) -> FloatArray:
@@ -290,13 +290,14 @@ class EstimatingEquation:
         Bound that limits the component v't of t along an unidentified direction v: ``(v't)^2 I <= signal^2``. Here I is
         the largest information along v that the noise of the Hessian may hide, but at most `usual`.
     usual : float
-        Typical information along a direction; the noise of the Hessian may be many times larger.
+        Typical information along a direction. It is an upper limit for I in the description of `signal`, because the
+        noise of the Hessian may hide many times as much.
     known : ndarray, shape (m,), optional
         Approximate value of t, by default 0. The component of the estimate along unidentified directions is taken from
         this value, which matters if noise may have moved the origin of t far from theta along these directions.
     remaining : float
-        Norm |t| by which the noise of the Hessian is multiplied in the equation; 0 if `noises` includes the product of
-        this noise and t.
+        Norm of the vector t, which multiplies the noise of the Hessian in the equation; 0 if `noises` includes the
+        product of this noise and t.
     clipped : tuple of Allowance
         Bounds on the bias that clipping causes in the score.
     moved : tuple of Allowance
@@ -312,7 +313,7 @@ class EstimatingEquation:
         Public bounds: theta is ``within @ phi`` with every entry of phi in [-1, 1]. If given, these bounds, and not
         `signal`, limit theta along unidentified directions.
     numeric : NumericColumns
-        Columns whose values may vary far less than their bounds.
+        Columns whose values may vary far less than their bounds allow.
     """
 
     score: FloatArray
@@ -425,12 +426,12 @@ class EstimatingEquation:
 
     @cached_property
     def unseen(self) -> tuple[list[int], FloatArray]:
-        """Positions of numeric columns whose variation noise hides, and of their products; a direction for each.
+        """Positions of numeric columns whose variation is hidden by noise, and of their products, with directions.
 
-        The directions of the c coefficients have shape (c, l), for l columns. In the direction of a numeric column, its
-        coefficient changes, and the intercept changes such that the linear predictor at the column's mean stays the
-        same. In the direction of a product, only its coefficient changes. If the Hessian has no unidentified direction,
-        l is 0.
+        The directions, shape (c, l), are vectors in the space of the c coefficients, one for each of these l columns.
+        In the direction of a numeric column, its coefficient changes, and the intercept changes such that the linear
+        predictor at the column's mean stays the same. In the direction of a product, only its coefficient changes. If
+        the Hessian has no unidentified direction, l is 0.
         """
         back, numeric = np.asarray(self.coordinates.back), self.numeric
         every, own = np.eye(back.shape[1]), list(numeric.positions)
@@ -479,7 +480,7 @@ class EstimatingEquation:
         return np.asarray(G @ (lost @ most)), (Allowance(F @ root, 1.0),)
 
     def _ranges(self) -> FloatArray:
-        """Return a matrix with c rows: the sum of the absolute entries of row j is a bound on coefficient |theta_j|.
+        """Return a matrix with c rows; the sum of the absolute entries of row j is an upper bound on ``|theta_j|``.
 
         The matrix is `within`, if given. Otherwise the matrix follows from the bound `signal`: the square of a
         coefficient, times the information about this coefficient, is at most the square of `signal`.
@@ -505,8 +506,8 @@ class NormalEstimate(Estimate):
     - s is zero or not finite;
     - the half-length of the interval changes the linear predictor by at least `WIDEST_ETA` std devs;
     - the part of a that is due to unidentified directions exceeds a quarter of the 95 % half-length, and also exceeds
-      fifty s or nearly the whole public range of ``R theta``: the std error would not describe the error, or the
-      interval would add little to the public range.
+      fifty s or nearly the public bound on ``|R theta|``. Then the std error would not describe the error, or the
+      interval would be hardly narrower than the public range.
 
     Parameters
     ----------
@@ -535,16 +536,15 @@ class NormalEstimate(Estimate):
     freedom : float
         Residual degrees of freedom.
     meat_noise : tuple of NoisyMatrix
-        Independent noises of `sampling`, if `sampling` was released; only the noises of these matrices are used, not
-        their values.
+        If `sampling` was released, matrices whose independent noises add up to its noise; their values are not used.
     remarks : tuple of Note
-        Notes of the estimator; the property `notes` adds notes that follow from the numbers.
+        Notes of the estimator; the property `notes` adds notes that are derived from the estimates and their errors.
     diagnostics : mapping of str to float
         Further numbers about the fit, by name.
     margins : MarginalEffects, optional
         Average marginal effects, if they were released.
     from_start : bool
-        Whether `allowances` are for the starting value of an iteration.
+        Whether notes attribute the bias bounds in `allowances` to the starting value of an iteration, not to clipping.
     leaning : tuple of Allowance
         Further bounds on the bias due to unidentified directions: noise in the Hessian changes these directions, and
         the bounds in `unidentified` do not include this change.
@@ -662,7 +662,7 @@ class NormalEstimate(Estimate):
         return np.where(given, np.diag(self.noise) / np.maximum(total, 1e-300), np.nan)
 
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test hypotheses ``R theta = q`` about the coefficients theta jointly: return statistic, rank, and p-value.
+        """Test hypotheses ``R theta = q`` on coefficients theta jointly, and return the statistic, rank, and p-value.
 
         If ``R theta`` may be biased, the p-value is a tail probability of a noncentral chi-squared or F distribution.
         The noncentrality is the largest possible value of ``b' V^-1 b``, with b the sum of all biases and V the
@@ -672,7 +672,7 @@ class NormalEstimate(Estimate):
         if not self.identified(R).all():
             return np.nan, len(R), np.nan
         V = R @ (self.sampling + self.noise) @ R.T
-        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # std errors; V is scaled by them, so the rank is unit-free
+        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # V is divided by std errors, so its rank is unit-free
         values, vectors = np.linalg.eigh(V / np.outer(unit, unit))
         kept = values > 1e-10 * max(values[-1], 1e-300)
         to_white = (vectors[:, kept] / np.sqrt(values[kept])).T / unit
@@ -686,7 +686,7 @@ class NormalEstimate(Estimate):
         return statistic, rank, self._joint_p(to_white @ R, statistic, moved, rank)
 
     def _joint_p(self, R: FloatArray, statistic: float, moved: float, rank: int) -> float:
-        """Return the p-value P(|X + b|^2 >= statistic), the largest over biases ``|b| <= moved``.
+        """Return the p-value P(|X + b|^2 >= statistic), maximised over all biases b of norm at most `moved`.
 
         X is the error of ``R theta`` without its bias b, with theta the coefficients. R has been scaled so that X has
         the identity matrix of size `rank` as covariance.
@@ -730,7 +730,7 @@ class NormalEstimate(Estimate):
 
         Functions that are not identified are reported as NaN. An identified function has a positive std error and a
         positive interval length. Its bias bound due to unidentified directions is a small part of the interval, or is
-        below both the public range and `MOST_UNIDENTIFIED` std errors.
+        below both the public bound on its absolute value and `MOST_UNIDENTIFIED` std errors.
         """
         law = law or self.error_law(R)
         rounding, half = np.abs(R) @ self.hidden_size, law.lengths(0.05)
@@ -742,7 +742,7 @@ class NormalEstimate(Estimate):
         """Return whether the bias bounds due to unidentified directions are small, one answer per row of R.
 
         The bias bound of each linear function ``R theta`` of the coefficients theta is compared with the half-length
-        `half` of the interval, with the std error `sd`, and with the public range.
+        `half` of the interval, with the std error `sd`, and with the public bound on ``|R theta|``.
         """
         bias = self.unidentified_bias(R)
         says_less = (bias < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (bias < MOST_UNIDENTIFIED * sd)
@@ -794,7 +794,7 @@ class NormalEstimate(Estimate):
         """Return Satterthwaite degrees of freedom of variances of linear functions ``R theta`` of the coefficients.
 
         There is one number per row of R. Each variance in `normal` is the sum of an estimated part, `sampling`, and a
-        known part. The variance of the estimated part is ``2 sampling^2 / freedom``, with the residual degrees of
+        known part. The variance of the estimated part is ``2 sampling^2 / freedom``, with residual degrees of freedom
         `freedom`, plus the variance of the noise in the released sampling variance.
         """
         uncertain = 2 * sampling**2 / self.freedom
@@ -828,7 +828,7 @@ class NormalEstimate(Estimate):
         return {name: value for name, value in self.__dict__.items() if name not in UNSAVED}
 
     def _not_given(self) -> tuple[Note, ...]:
-        """Return notes on coefficients that are not given because of noise, and that no other note names."""
+        """Return notes on coefficients that are not reported because of noise, and that no other note mentions."""
         exact = np.linalg.norm(self.hidden, axis=1) > EXACT * self.hidden_size
         missing = ~self._given & (~exact | bool(self.unseen))
         known = {name for one in self.remarks for name in one.about}
@@ -847,13 +847,13 @@ class NormalEstimate(Estimate):
 
     @cached_property
     def _sd(self) -> FloatArray:
-        """Standard deviations of the coefficients; a variance that rounding made negative is set to zero."""
+        """Standard errors of the k coefficients, shape (k,); a variance that rounding made negative is set to zero."""
         return np.sqrt(np.maximum(np.diag(self.sampling) + np.diag(self.noise), 0.0))
 
     def _weakly_identified(self) -> tuple[Note, ...]:
         """Return a note on weakly identified coefficients, or an empty tuple if there are none.
 
-        The bias bound due to unidentified directions exceeds `VISIBLE` std errors for a weakly identified coefficient.
+        A coefficient is weakly identified if its bias bound from unidentified directions exceeds `VISIBLE` std errors.
         """
         bias, sd = self.unidentified_bias(np.eye(len(self.names))), self._sd
         visible = self._given & (bias > VISIBLE * sd)
@@ -877,7 +877,7 @@ class NormalEstimate(Estimate):
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
         visible = given & (moved > MOVED * self._sd)
-        moves: dict[str, float] = {}  # largest bias bound by name: coefficients at several quantile levels share a name
+        moves: dict[str, float] = {}  # largest bias bound by name; coefficients for several quantiles share a name
         for name, size in zip(np.array(self.names, dtype=object)[visible], moved[visible], strict=True):
             moves[name] = max(moves.get(name, 0.0), float(size))
         return self._moved_by(moves)
@@ -947,9 +947,9 @@ class Stacked:
 def _root(equation: EstimatingEquation) -> FloatArray:
     """Return a matrix L, shape (k, k), such that ``L L'`` is the sampling variance of the k coefficients theta.
 
-    Equations with the same predictors, such as regressions for several quantiles, have proportional matrices L.
     Let G be the matrix that maps the coordinates t of an equation to theta, and z the score with respect to theta, so
-    that G'z is the score with respect to t. Then ``L = G hessian^-1 G' (var z)^1/2`` for any choice of t.
+    that G'z is the score with respect to t. Then ``L = G hessian^-1 G' (var z)^1/2`` for any choice of t. For
+    regressions on the same predictors at several quantiles, the matrices ``(var z)^1/2`` are proportional.
     """
     G = equation.coordinates.matrix
     back = equation.coordinates.back
@@ -959,7 +959,7 @@ def _root(equation: EstimatingEquation) -> FloatArray:
 
 
 def quantile_scores(orders: Sequence[float]) -> FloatArray:
-    """Return the score covariances of r quantile regressions: ``min(s, t) - s t`` for quantile levels s and t."""
+    """Return score covariances ``min(s, t) - s t`` of r quantile regressions, for all pairs of quantile levels s, t."""
     tau = np.asarray(orders, dtype=float)
     return np.minimum.outer(tau, tau) - np.outer(tau, tau)
 
@@ -976,7 +976,7 @@ def quadratic_tail(statistic: float, rank: int, moved: float, freedom: float) ->
     moved : float
         Euclidean norm of the bias b.
     freedom : float
-        Degrees of freedom of X: with b = 0 the statistic is rank times an F variable.
+        Degrees of freedom of X; with b = 0 the statistic is distributed as `rank` times an F variable.
     """
     if moved == 0:
         return float(chdtrc(rank, statistic) if freedom >= CERTAIN else fdtrc(rank, freedom, statistic / rank))

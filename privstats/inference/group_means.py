@@ -27,8 +27,8 @@ LEAST = 3.0  # a group may be empty if its released count is below this many std
 class GroupMeans(Estimate):
     """Means of columns by group; sampling errors are independent between groups, and dependent between columns.
 
-    The dependence between columns is unknown, because products of columns are not released. So a contrast of several
-    columns gets the largest variance that any dependence allows: standard deviations add up.
+    The dependence between columns is unknown, because products of columns are not released. So the variance of a
+    contrast of several columns is the largest under any dependence, computed by adding standard deviations.
 
     Parameters
     ----------
@@ -39,13 +39,13 @@ class GroupMeans(Estimate):
     sampling : ndarray, shape (k,)
         Sampling variances.
     uncertain : ndarray, shape (k,)
-        Variances of the estimated variances `sampling`, due to each group's degrees of freedom and to noise.
+        Variances of the entries of `sampling`, which are estimated from limited numbers of rows and from noisy sums.
     noises : tuple of Loading
         Privacy noises in theta.
     group : ndarray of int, shape (k,)
-        Group of each mean.
+        Index of the group of each mean.
     counts : ndarray, shape (k,)
-        Number of rows of each mean's group, released or public.
+        Number of rows in the group of each mean, released or public.
     remarks : tuple of Note
         Notes on the estimates.
     diagnostics : mapping of str to float
@@ -163,7 +163,7 @@ class GroupMeans(Estimate):
         return self.counts
 
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> GroupMeans:
-        """Return the means in other units: ``matrix @ theta + shift``, with theta the means and a diagonal matrix."""
+        """Return the means theta in other units, ``matrix @ theta + shift``, where `matrix` is diagonal."""
         scale = np.diag(matrix)
         assert np.array_equal(matrix, np.diag(scale)), "means are mapped one by one"
         return replace(
@@ -213,7 +213,7 @@ class GroupMeans(Estimate):
         )
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the means; NaN for means of two columns in one group, with unknown dependence."""
+        """Return the covariance of the means; NaN for two columns in the same group, whose dependence is unknown."""
         together = np.equal.outer(self.group, self.group) & ~np.eye(len(self.theta), dtype=bool)
         missing = np.isnan(self.theta)
         covariance = np.diag(self.sampling) + total_covariance(self.noises, len(self.theta))
@@ -224,10 +224,10 @@ class GroupMeans(Estimate):
         return np.where(np.isnan(self.theta), np.nan, noise / np.maximum(noise + self.sampling, 1e-300))
 
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test hypotheses ``R theta = q`` about means theta jointly: return statistic, number of hypotheses, p-value.
+        """Test hypotheses ``R theta = q`` on means theta jointly; return the statistic, number of hypotheses, p-value.
 
-        One hypothesis has the p-value of `contrast`. Several hypotheses are tested by the Bonferroni bound if the
-        covariance is unknown or noise is simulated, and otherwise by a chi-squared statistic.
+        The p-value of a single hypothesis is computed by `contrast`. Several hypotheses are tested by the Bonferroni
+        bound if the covariance is unknown or noise is simulated, and otherwise by a chi-squared statistic.
         """
         R = np.atleast_2d(np.asarray(R, dtype=float))
         estimate, sd, _, _, p = self.contrast(R, q=q)

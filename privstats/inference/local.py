@@ -17,15 +17,15 @@ from privstats.inference.repair import raise_eigenvalues
 from privstats.numerics.law import FloatArray
 from privstats.numerics.packed import upper_triangle
 
-SIGNAL = math.sqrt(3.0)  # largest absolute value of a bounded response, in units of its scale
+SIGNAL = math.sqrt(3.0)  # largest absolute value of a bounded response, divided by its scale
 
 
 def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float]:
-    """Return the estimated share of "yes", its std error, and the share of the variance due to randomisation.
+    """Return the estimated proportion of "yes", its std error, and the share of its variance due to randomisation.
 
     If each true answer is sent with probability pi, the estimate ``p = (mean - (1 - pi)) / (2 pi - 1)`` has variance
     ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)`` (Warner 1965). The estimate may lie outside [0, 1]; the variance
-    is computed for the share in [0, 1] that is nearest to the estimate.
+    is computed for the number in [0, 1] that is nearest to the estimate.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class DescentCollector:
     sd of the noise in each score. The covariance of the last iterate is the sum of the sampling covariance
     ``M^-1 Q M^-1 / n`` and of the noise covariance ``eta^2 (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1
     (2 I - eta M)^-1``, which is exact for a quadratic loss. Intervals also allow for the part ``R^K theta`` of the
-    starting error that remains after K steps, with theta the minimiser. M and Q are means of noisy answers.
+    starting error that remains after K steps, with theta the minimiser. M and Q are estimated from noisy answers.
     A coefficient has no interval if the information about it in M is smaller than the noise (`NoisyMatrix`). The noise
     of Q reduces the degrees of freedom, which lengthens the intervals.
 
@@ -65,7 +65,7 @@ class DescentCollector:
     curvature_sd, square_sd : ndarray, shape (p (p + 1) / 2,)
         Standard deviations of the noise in one person's answers about curvatures and squared scores.
     most : float
-        Largest curvature of a row's loss; ``eta most < 2``.
+        Upper bound on the curvature of one person's loss; the product ``eta most`` is below 2.
     """
 
     n: int

@@ -43,16 +43,16 @@ class MarginalEffects:
     ) -> MarginalEffects:
         """Return the effects with the distribution of their errors.
 
-        The errors are the sum of the error of theta, by the delta method, and the noise of the released sums. The
-        predictors of the sample are treated as fixed.
+        Each error is the sum of the error due to the estimation of theta (delta method) and the noise of the released
+        sums. The predictors of the sample are treated as fixed.
 
         Parameters
         ----------
         estimate : NormalEstimate
             Estimate of theta.
         columns, per_unit
-            Index of each effect's coefficient; and True for the effect of one scaled unit of a predictor, False for the
-            effect of a change from 0 to 1.
+            `columns` has the index of each effect's coefficient. `per_unit` is True for the effect of one scaled unit
+            of a predictor, and False for the effect of a change from 0 to 1.
         effects : ndarray, shape (q,)
             Released average marginal effects.
         jacobian : ndarray, shape (q, k)

@@ -22,7 +22,7 @@ TIED = 1e-6  # relative difference below which eigenvalues are treated as equal
 
 
 def noise_edge(m: int, sd: float) -> float:
-    """Return the approximate largest eigenvalue of an m x m noise matrix with sd `sd` off the diagonal (Wigner)."""
+    """Return the approximate largest eigenvalue of a symmetric m x m noise matrix with entries of sd `sd` (Wigner)."""
     return float(2 * m**0.5 * sd)
 
 
@@ -31,7 +31,7 @@ class PackedSet(Protocol):
 
     @property
     def where(self) -> NDArray[np.intp]:
-        """Index in the released vector of each entry of the P x P matrix, shape (P, P); -1 if it is not released."""
+        """Index in the released vector of each entry of the P x P matrix, shape (P, P); -1 for unreleased entries."""
 
     def unpacked(self, values: FloatArray) -> FloatArray:
         """Return the symmetric matrix of released values; entries that are not released are zero."""
@@ -97,7 +97,7 @@ class MatrixNoise:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """Variances of the entries of the noise matrix U whose coordinates occur only off its diagonal; else zero."""
+        """Variances of the entries of the noise matrix U; zero for entries whose coordinates occur on the diagonal."""
         variance: FloatArray = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
         variance[self.on[:2]] = 0.0
         return variance
@@ -111,8 +111,8 @@ class MatrixNoise:
     def squared(self, G: FloatArray) -> FloatArray:
         """Return the expectation of U G U, shape (P, P), with U the random noise matrix and G a symmetric matrix.
 
-        The terms of a diagonal entry are summed in a fixed order, so that the last bits of the result are reproducible:
-        they decide which eigenvectors are computed for equal eigenvalues.
+        The terms of a diagonal entry are summed in a fixed order. Otherwise rounding errors would vary, and with them
+        the eigenvectors that are computed for equal eigenvalues.
         """
         i, j, covariance = self.on
         rows = scipy.sparse.csr_array((np.ones(len(i)), (i, np.arange(len(i)))), shape=(len(G), len(i)))
@@ -146,9 +146,9 @@ class NoisyMatrix:
     noise : MatrixNoise, optional
         Noise U of the release, before any change of coordinates; None if the matrix is known exactly.
     map : ndarray, shape (P, p)
-        Matrix by which coordinates were changed since the release.
+        Matrix of the change of coordinates since the release.
     floor : float
-        Smallest eigenvalue at which a direction is identified; a smaller eigenvalue would rest on too few rows.
+        Lower limit of the eigenvalues at which a direction is identified, because smaller ones rest on too few rows.
     """
 
     value: FloatArray
@@ -168,7 +168,7 @@ class NoisyMatrix:
 
     @classmethod
     def noise_of(cls, law: Law | None, within: PackedSet) -> NoisyMatrix:
-        """Return a matrix of value zero with the noise distribution `law`, for a matrix that is not released yet."""
+        """Return a `NoisyMatrix` of value zero with noise of the distribution `law`, before the matrix is released."""
         P = len(within.where)
         return cls(np.zeros((P, P)), None if law is None else MatrixNoise(law, within.where), np.eye(P))
 
@@ -182,7 +182,7 @@ class NoisyMatrix:
         return replace(self, value=self.value + exact)
 
     def mapped(self, B: FloatArray) -> NoisyMatrix:
-        """Return the noisy matrix B' M B, where M is this matrix: a change of coordinates."""
+        """Return the noisy matrix B' M B, where M is this matrix and B a change of coordinates."""
         B = thin(B)
         return replace(self, value=B.T @ self.value @ B, map=self.map @ B)
 
@@ -277,7 +277,7 @@ class NoisyMatrix:
 
         If l directions have no information at all, noise gives them eigenvalues of up to sqrt(2 l) standard deviations
         of a diagonal entry (Wigner). So the l-th smallest eigenvalue must exceed ``HIDDEN + sqrt(2) (sqrt(l) - 1)``
-        standard deviations, which is `HIDDEN` for the smallest.
+        standard deviations, which is `HIDDEN` standard deviations for the smallest eigenvalue.
         """
         values, vectors = np.linalg.eigh(self.value)
         # Computed eigenvectors of equal eigenvalues depend on the processor. They are replaced by the eigenvectors of
@@ -295,8 +295,8 @@ class NoisyMatrix:
     def _lost(self) -> NDArray[np.bool_]:
         """Mask of the unidentified eigenvectors, shape (p,).
 
-        Eigenvalues are in ascending order, each with a threshold (`eigen`). An eigenvector is unidentified if its
-        eigenvalue, or any larger eigenvalue, is below its own threshold.
+        Each eigenvalue has its own threshold (`eigen`). An eigenvector is unidentified if its eigenvalue is below the
+        threshold of this eigenvalue, or if any larger eigenvalue is below the threshold of that larger eigenvalue.
         """
         values, _, least = self.eigen
         behind = np.nonzero(values < least)[0]

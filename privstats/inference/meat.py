@@ -24,11 +24,11 @@ class Meat:
     Parameters
     ----------
     value : ndarray, shape (m, m)
-        The variance: a positive semidefinite matrix.
+        The variance, a positive semidefinite matrix.
     freedom : float
         Degrees of freedom of the estimated variance.
     noise : NoisyMatrix, optional
-        Privacy noise of the variance, if it was released.
+        Privacy noise in `value`, if the variance was released.
     """
 
     value: FloatArray
@@ -42,14 +42,14 @@ class Meat:
 
 
 def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Meat:
-    """Return the HC1 score variance: the sum of ``u^2 x x'`` (residuals u, predictors x) times n / (n - p).
+    """Return the HC1 score variance, the sum of ``u^2 x x'`` (residuals u, predictors x) times n / (n - p).
 
     HC1 is the heteroskedasticity-robust estimate of White (1980) with a correction for the number of coefficients.
 
     Parameters
     ----------
     released : NoisyMatrix
-        Sum of products of scores at the estimate.
+        Released sum over rows of the outer products s s' of the rows' scores s, evaluated at the estimate.
     rows : float
         Number of rows n, public or released.
     coefficients : int
@@ -106,7 +106,7 @@ def quantile_scores_of(second_moments: FloatArray, tau: float, rows: float) -> M
 
 
 def positive_mean(value: ArrayLike, sd: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return the posterior mean and sd of a positive number, given the number plus normal noise, under a flat prior.
+    """Return the posterior mean and sd of a positive number observed with normal noise, under a flat prior.
 
     >>> [round(float(x), 3) for x in positive_mean(5.0, 0.1)], [round(float(x), 2) for x in positive_mean(0.0, 1.0)]
     ([5.0, 0.1], [0.8, 0.6])
@@ -180,8 +180,8 @@ def typical_size(tau: float) -> float:
 def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
     """Return the degrees of freedom of a sandwich variance, as limited by the error of the estimated Hessian.
 
-    The squared relative error of the Hessian has two parts. The sampling part is 1 / (effective number of rows in the
-    kernel), and this number is `EPANECHNIKOV` times `kernel_sum`; the other part is due to noise along the weakest
+    The squared relative error of the Hessian has two parts. The sampling part is one divided by the effective number of
+    rows in the kernel, which is `EPANECHNIKOV` times `kernel_sum`. The other part is due to noise along the weakest
     identified direction. The sandwich variance has four times the squared relative error of the Hessian.
     """
     values, vectors, _ = hessian.eigen

@@ -1,4 +1,4 @@
-"""Privacy noise of a score or an estimate: a matrix times a random vector with a known distribution."""
+"""Privacy noise of a score or an estimate, as the product of a matrix and a random vector of known distribution."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sums:
     onto : sparse array, shape (r, k)
         Coefficients of the r combinations.
     law : Law
-        Distribution of the noise vector, of k coordinates.
+        Distribution of the noise vector, which has k coordinates.
     """
 
     onto: Any

@@ -1,7 +1,7 @@
-"""All notes that fits print: cause, size, meaning, and remedy, in whole sentences.
+"""Notes in the summaries of fits; each note states in words the cause, size and meaning of a problem, and a remedy.
 
-`note` fills in a template. Every number in a note is public or released, in the user's units or in std errors. There is
-no note if the user need not do anything.
+The function `note` fills in a template. Every number in a note is public or released, in the user's units or in std
+errors. No note is printed about matters on which the user need not act.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Note:
     text : str
         Text of the note, in whole sentences.
     about : tuple of str
-        Coefficients that are printed "not given [k]", or "no interval [k]", with k the number of this note.
+        Names of the coefficients that tables mark "not given [k]" or "no interval [k]", with the number k of the note.
     """
 
     key: str
@@ -55,9 +55,9 @@ class _Prose(string.Formatter):
 
 
 _PROSE = _Prose()
-NOT_GIVEN = " not given"  # words after the names of coefficients that a note is about
-CAP = 100.0  # upper limit of computed ratios of noise to information
-RELIABLE = 0.4  # largest ratio of noise to information at which noise hardly lengthens the intervals
+NOT_GIVEN = " not given"  # text after the coefficient names in a note on coefficients whose estimates are not reported
+CAP = 100.0  # upper limit of computed ratios of noise to information, which notes print as "at least 100"
+RELIABLE = 0.4  # if the ratio of noise to information exceeds this, a note says that noise lengthens the intervals
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {
@@ -302,8 +302,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
 )
 
 
-CAUSES = ("no level", "small weights")  # keys of notes on causes; such a note replaces all notes in `SYMPTOMS`
-# keys of notes on methods and options that give no intervals, however many the rows and however large the budget
+CAUSES = ("no level", "small weights")  # keys of notes on root causes; such a note replaces all notes in `SYMPTOMS`
+# keys of notes on methods and options that give no intervals, whatever the number of rows and the budget are
 NEVER = (
     "subsampled",
     "no inference",
@@ -359,7 +359,7 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
     Raises
     ------
     OptionError
-        If there is no such note, or a field is missing.
+        If there is no template with this key, or a field of the template has no value or a wrong one.
 
     Examples
     --------
@@ -380,7 +380,7 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
 
 
 def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """Return notes in which coefficients that are not given for one reason, in the same words, share one note."""
+    """Return the notes, after merging notes on unreported coefficients that differ only in the coefficient names."""
     found: dict[tuple[str, str], Note] = {}
     for one in notes:
         _, given, reason = one.text.partition(NOT_GIVEN)
@@ -393,7 +393,7 @@ def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
 
 
 def in_rho(one: Note) -> Note:
-    """Return the note with "sqrt(rho)" in place of "budget" in its text, for a budget rho of concentrated privacy."""
+    """Return the note with "rows x sqrt(rho)" for "rows x budget", for concentrated differential privacy."""
     return replace(one, text=one.text.replace("rows x budget", "rows x sqrt(rho)"))
 
 
@@ -423,10 +423,10 @@ def about_rows(rows: float) -> str:
 
 
 def unidentified_note(names: Sequence[str], ratio: float, unseen: Sequence[str] = ()) -> tuple[Note, ...]:
-    """Return the note on coefficients with noise of `ratio` times the information; no note if `names` is empty.
+    """Return the note on coefficients hidden by noise of `ratio` times the information; no note if `names` is empty.
 
-    `unseen` has the names of columns whose variation the noise hides; the note names them if they affect other
-    coefficients.
+    `unseen` has the names of columns whose variation is hidden by noise; the note names these columns if other
+    coefficients are not reported either.
     """
     if not names:
         return ()
@@ -479,7 +479,7 @@ def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
 
 
 def rank_note(sd: float) -> Note:
-    """Return the note on noise with standard deviation `sd`, in ranks, for order statistics without intervals."""
+    """Return the note on the noise of ranks, with standard deviation `sd`, for order statistics without intervals."""
     return note(
         "no inference", noise=f"The noise added for privacy moves their ranks by about {sd:.2g} rows (std dev)."
     )
@@ -516,7 +516,7 @@ def weights_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
 
 
 def _moves(moves: Mapping[str, float]) -> str:
-    """Return text for a note on the bias bounds of coefficients (by name); three bounds are given as numbers."""
+    """Return text on the bias bounds of coefficients, for a note; only the first three bounds are stated."""
     first = list(moves.items())[:3]
     parts = [f"'{name}' by up to {size:.2g}" for name, size in first]
     others = len(moves) - len(first)

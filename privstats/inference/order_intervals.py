@@ -24,7 +24,7 @@ class RankErrorLaw(Protocol):
     """Distribution of the rank errors (rank of a released value minus target rank) of quantiles and interval ends."""
 
     def stretch(self, alpha: float) -> float:
-        """Return the noise margin of an interval at confidence 1 - alpha, relative to the released interval.
+        """Return the noise margin of an interval at confidence 1 - alpha, divided by that of the released interval.
 
         The noise margin is the part of the interval's length, in ranks, that allows for noise. The result is 1
         at the confidence level of the released interval.
@@ -47,7 +47,7 @@ class OrderStatisticEstimate(Estimate):
     names : tuple of str
         Names of the estimates.
     estimate : ndarray, shape (k,)
-        Estimates; NaN if the mechanism gave none.
+        Estimates; NaN if the mechanism released no estimate.
     lower, upper : ndarray, shape (k,)
         Ends of the intervals around the estimates; NaN without an interval.
     confidence : float
@@ -130,7 +130,7 @@ class OrderStatisticEstimate(Estimate):
     def _deviation(self) -> FloatArray:
         """Std errors, each computed from the length of the released interval.
 
-        A normal estimate with this sd has an interval of the same length at the confidence level `confidence`.
+        A normal estimate with such a std error has an interval of the same length at the level `confidence`.
         """
         unknown = np.where(self.repeats | (not self.together) | np.isnan(self.estimate), np.nan, 1.0)
         return unknown * (self.upper - self.lower) / (2 * ndtri((1 + self.confidence) / 2))
@@ -138,7 +138,7 @@ class OrderStatisticEstimate(Estimate):
     def mapped(
         self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None
     ) -> OrderStatisticEstimate:
-        """Return the estimates theta in other units: ``matrix @ theta + shift``, with a diagonal matrix."""
+        """Return the estimates theta in other units, ``matrix @ theta + shift``, where `matrix` is diagonal."""
         scale = np.diag(matrix)
         if not np.array_equal(matrix, np.diag(scale)):
             raise OptionError("quantiles are mapped one by one; use a contrast for their differences")
@@ -201,7 +201,7 @@ class OrderStatisticEstimate(Estimate):
         return np.where(np.isnan(self._deviation), np.nan, 1 - self.sampling)
 
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test hypotheses ``R theta = q`` about quantiles theta jointly by Bonferroni, valid under any dependence."""
+        """Test hypotheses ``R theta = q`` on quantiles theta jointly by the Bonferroni bound, for any dependence."""
         R = np.atleast_2d(np.asarray(R, dtype=float))
         estimate, sd, _, _, p = self.contrast(R, q=q)
         if np.isnan(p).any() or np.isnan(sd).any():
@@ -216,7 +216,7 @@ class OrderStatisticEstimate(Estimate):
 
         `lengths` has the contribution of each estimate to each combination, shape (q, k). Contributions of estimates
         from the same group of rows are added, which gives an upper bound under any dependence. Different groups are
-        independent, so the result is the root of the sum of the groups' squared sums.
+        independent, so the result is the square root of the sum of the squared sums of all groups.
         """
         sums = [lengths[:, self.cell == one].sum(axis=1) for one in np.unique(self.cell)]
         return np.asarray(np.sqrt(np.sum(np.square(sums), axis=0)))

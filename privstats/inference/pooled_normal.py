@@ -1,11 +1,11 @@
 """Pooling of normal estimates of the same parameters, weighted by their information in each direction.
 
-The pooled estimate is ``sum_i W_i theta_i``, with estimates theta_i and weight matrices ``W_i = J^-1 J_i``, where J is
-the sum of the J_i, on directions that some estimate identifies. J_i is the inverse of the mean squared error matrix of
-estimate i, with squared bias bounds included; J_i is zero on directions that estimate i does not identify. On disjoint
+The pooled estimate is ``sum_i W_i theta_i``, with estimates theta_i and weight matrices W_i. Let J_i be the inverse of
+the mean squared error matrix of estimate i (squared bias bounds included), and zero on directions that estimate i does
+not identify. With J the sum of all J_i, ``W_i = J^-1 J_i`` on directions that some estimate identifies. On disjoint
 rows all errors are independent. On the same rows the sampling errors ``L_i z``, with matrices L_i, have one random
-vector z in common, and only noise is averaged: J_i is the inverse covariance of the noise, and the sampling variance is
-the variance of ``sum_i W_i L_i z``, which is the variance of one estimate if all L_i are equal.
+vector z in common, and only noise is averaged. Then J_i is computed without the sampling error. The sampling variance
+is the variance of ``sum_i W_i L_i z``, which is the sampling variance of one estimate if all L_i are equal.
 
 Given the weights, the pooled estimate is linear: noises are independent and keep their distributions, and bias bounds
 add up in absolute value. The weights also have errors. If a released matrix A + N estimates the Hessian A, the relative
@@ -27,8 +27,8 @@ from privstats.inference.matrix import HIDDEN, NoisyMatrix
 from privstats.inference.notes import Note, weights_note
 from privstats.numerics.law import FloatArray
 
-SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, relative to the largest one
-MOST_OF_RANGE = 0.5  # if the bias bound is large: largest reported half-length, divided by the public range
+SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, relative to its largest eigenvalue
+MOST_OF_RANGE = 0.5  # limit of (half-length) / (public bound on |coefficient|) of intervals with a large bias bound
 NO_ANGLE = 1e-9  # a direction lies in a subspace if the sine of its angle with the subspace is below this
 
 
@@ -38,8 +38,8 @@ class Pooled(NormalEstimate):
 
     Unidentified directions of several estimates hardly ever coincide, so the mean has no unidentified direction. But
     along an unidentified direction of one of the estimates, the error of the mean may be large. So an interval with a
-    large bias bound is reported only if its half-length is less than the share `MOST_OF_RANGE` of the public range of
-    the coefficient.
+    large bias bound is reported only if its half-length is less than the share `MOST_OF_RANGE` of the public bound on
+    the coefficient's absolute value.
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
@@ -83,7 +83,7 @@ def pooled_normal(estimates: Sequence[NormalEstimate], same: bool) -> NormalEsti
 
 
 def added(estimates: Sequence[NormalEstimate]) -> Pooled:
-    """Return the sum of independent estimates; a direction that any estimate does not identify is unidentified."""
+    """Return the sum of independent estimates; it is identified only in directions that all estimates identify."""
     first, zero = estimates[0], np.zeros_like(estimates[0].sampling)
     return Pooled(
         names=first.names,
@@ -153,7 +153,7 @@ def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[Floa
 
 
 def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
-    """Return an upper bound on an estimate's mean squared error matrix; `same` leaves out the sampling error."""
+    """Return the mean squared error matrix of an estimate, with squared bias bounds; no sampling error if `same`."""
     moves = (*estimate.allowances, *estimate.leaning)
     bias = sum((a.size**2 * a.loading @ a.loading.T for a in moves), estimate.unidentified @ estimate.unidentified.T)
     return estimate.noise + bias if same else estimate.sampling + estimate.noise + bias
@@ -162,7 +162,7 @@ def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
 def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
     """Return the estimate with a further bias bound, because the weight of the estimate depends on its noise.
 
-    The bound is the noise sd of the estimate times the relative noise sd of its Hessian in the weakest direction.
+    The bound is the noise sd of the estimate times the Hessian's relative noise sd in the weakest identified direction.
     """
     ratio = max((estimate.diagnostics[name] for name in _signals(estimate.diagnostics)), default=0.0)
     turned = Allowance(_root(estimate.noise), ratio / HIDDEN)

@@ -14,12 +14,12 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class PooledRanks:
-    """Distribution of the rank errors of the ends of a pooled interval, composed of the distributions of the fits.
+    """Distribution of the rank errors of the ends of a pooled interval, computed from the distributions of the fits.
 
     Parameters
     ----------
     laws : tuple of RankErrorLaw
-        Distributions of rank errors of the fits' intervals.
+        Distribution of the rank errors of the interval ends in each fit.
     parts : tuple of float
         Share of each fit in the part of the squared interval length that is due to noise; the sum is 1.
     """

@@ -1,12 +1,12 @@
-"""Linear functions of matrix-t noise: a small random matrix with the same distribution replaces a large one.
+"""Linear functions of matrix-t noise, computed from a smaller random matrix that gives the same distribution.
 
 Let W be a random symmetric matrix with a density proportional to ``det(I + W^2)^-s``. The density is invariant under a
 change of the orthonormal basis (if W_00 = 0, under changes that keep the first basis vector), and a leading submatrix
 of W has a density of the same kind. A linear function of W is ``<C, W>``, the sum of products of entries, with a
-symmetric matrix C. If the orthonormal columns of V span the range of C, it is ``<V'CV, V'WV>``, and V'WV has the
-distribution of a submatrix with as many rows as C has rank. For the noise ``f'W v`` in a coefficient, with vectors f
-and v, C has rank 2 at any number of coefficients; missing entries of W (products of two dummies of one factor) raise
-the rank by a few.
+symmetric matrix C. If the orthonormal columns of V span the range of C, the function is ``<V'CV, V'WV>``, and V'WV is
+distributed as a leading submatrix of W with rank(C) rows. For the noise ``f'W v`` in a coefficient, with vectors f and
+v, C has rank 2, whatever the number of coefficients is; missing entries of W (products of two dummies of one factor)
+raise the rank by a few.
 
 C is never computed. The released noise matrix U has the entries of W times public scales, and each scale is a product
 of two numbers, one for the row and one for the column. A noise ``f'(U a)``, with vectors f and a, is linear in W: entry
@@ -32,9 +32,9 @@ LEFT_OUT = 1e-7
 
 
 def reduced(noise: Loading, apart: bool) -> Loading:
-    """Return noise with the same distribution, computed from a noise matrix with at most half as many rows.
+    """Return noise distributed as `noise`, computed from a random matrix with at most half as many rows.
 
-    If the reduction needs a larger matrix, `noise` itself is returned.
+    If more than half of the rows are needed, `noise` itself is returned.
 
     Parameters
     ----------

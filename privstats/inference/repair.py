@@ -1,4 +1,4 @@
-"""Repair of noisy symmetric matrices, by post-processing alone: limits of eigenvalues, and shrinkage."""
+"""Repair of noisy symmetric matrices by limits on eigenvalues and by shrinkage, which are pure post-processing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from privstats.numerics.law import FloatArray
 
 LEAST_PART = 0.4  # lower limit of an eigenvalue of a shrunk matrix, divided by the eigenvalue's expected value
-LEAST_SDS = 2.3  # number of noise sds of a matrix entry that are added to the limit of `LEAST_PART`
+LEAST_SDS = 2.3  # number of noise sds of a matrix entry that are added to this lower limit of an eigenvalue
 
 
 def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.inf) -> FloatArray:
@@ -31,7 +31,7 @@ def kept_share(gap: FloatArray, noise: float) -> float:
 def shrink_toward(
     matrix: FloatArray, target: FloatArray, noise: float, expected: FloatArray | None = None
 ) -> FloatArray:
-    """Return a noisy matrix, shrunk toward a target: the difference is multiplied by `kept_share`.
+    """Return a noisy matrix, shrunk toward a target by multiplying their difference by `kept_share`.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def shrink_toward(
     noise : float
         Expected squared Frobenius norm of the matrix's noise.
     expected : ndarray, shape (p, p), optional
-        Expected value of the matrix, relative to the target's mean eigenvalue; by default the identity matrix.
+        Expected value of the matrix, divided by the target's mean eigenvalue; by default the identity matrix.
 
     Returns
     -------

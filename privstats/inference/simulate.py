@@ -19,11 +19,11 @@ from privstats.numerics.law import FloatArray
 
 DRAWS = 9_999  # number of draws: the .95 quantile of noise has a relative error of 1%, and p-values go down to 1e-4
 FEWEST = 999  # smallest number of draws, for noise with very many coordinates
-WORK = 2.0**24  # largest computing time of all draws, in units of one number; it limits their count to `FEWEST` or more
+WORK = 2.0**24  # limit of (number of draws) x (time of a draw; unit: one coordinate); `FEWEST` draws are always made
 KNOTS = 1801  # number of normal quantiles at which gamma quantiles are tabulated
 BLOCK = 2**21  # number of simulated coordinates in memory at a time
-KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws; largest array size of each
-SINGLE = 32  # number of the largest draws, which are kept as single values
+KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws, and largest number of values of each
+SINGLE = 32  # number of the largest draws that are kept as single values, not grouped
 GROWTH = 1.12  # approximate ratio of the ranks at which two successive groups of sorted draws end
 
 
@@ -119,7 +119,7 @@ def _work(noise: Loading) -> float:
 
 
 def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
-    """Yield blocks of independent draws of the coordinates of a noise, from public random stream `key`."""
+    """Yield blocks of independent draws of the coordinates of a noise vector, from the public stream number `key`."""
     stream, k = PublicStream(key), noise.coordinates
     law = _scaled(noise.law)
     if remembered(noise):
@@ -134,7 +134,7 @@ def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
 
 @dataclass(frozen=True)
 class _Unit:
-    """Cache key of draws: noise distribution without its scale, number of the public stream, and number of draws."""
+    """Cache key of simulated draws: stream number, number of draws, and the noise distribution without its scale."""
 
     key: int
     draws: int

@@ -47,7 +47,7 @@ def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: Float
     estimate : NormalEstimate
         Estimate with the distribution of its error.
     R : ndarray, shape (q, k)
-        Matrix with q >= 1 rows, all with identified ``R theta``.
+        Matrix with q >= 1 rows, each of which defines an identified linear function.
     alpha : float
         One minus the confidence level.
     distance : ndarray, shape (q,)

@@ -18,7 +18,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Table(NormalEstimate):
-    """Estimates with intervals but without tests, since zero is not a hypothesis of interest."""
+    """Estimates with intervals but without tests, since the hypothesis that a parameter is zero is of no interest."""
 
     tested: ClassVar[bool] = False
 
@@ -78,7 +78,7 @@ def density_table(
 
 @dataclass(frozen=True, eq=False)
 class PointEstimate(Estimate):
-    """Estimates without std errors and intervals: all results except `params` are NaN.
+    """Estimates without std errors and intervals; all results other than the estimates are NaN.
 
     Parameters
     ----------
@@ -203,6 +203,6 @@ class PointEstimate(Estimate):
 
 
 def through(matrix: FloatArray, values: FloatArray) -> FloatArray:
-    """Return ``matrix @ values``; a NaN value makes an entry NaN only if the coefficient of the value is not zero."""
+    """Return ``matrix @ values``, where a NaN value times a zero coefficient counts as zero."""
     enters = ((matrix != 0) & np.isnan(values)).any(axis=1)
     return np.where(enters, np.nan, matrix @ np.nan_to_num(values))

@@ -2,8 +2,8 @@
 
 For noise X with a symmetric log-concave density the logarithm of ``S(c) = P(|X| > c)`` is concave with S(0) = 1
 (Prekopa 1973), so ``S(c) <= S(a)^(c / a)`` for c > a. So beyond a quantile that can be estimated from draws, the tail
-decreases at least exponentially. Linear functions and sums of independent noises with log-concave densities are
-log-concave, too.
+decreases at least exponentially. Linear functions and sums of independent noises with log-concave densities have
+log-concave densities, too.
 
 Matrix-t noise has polynomial tails. It is a random symmetric matrix W with a density proportional to ``det(I +
 W^2)^-s``. A linear function of W is the trace ``<C, W> = sum_i l_i u_i'W u_i`` of C W, for a symmetric matrix C with
@@ -104,10 +104,10 @@ def _eigenvalues(C: FloatArray) -> FloatArray:
 
 
 def _single_entries(values: FloatArray, variance: float) -> Quantile:
-    """Return a function of alpha that bounds the 1 - alpha quantiles of ``|sum_i values_i t_i|``, one for each row.
+    """Return a function of alpha that bounds the 1 - alpha quantiles of ``|sum_i v_i t_i|``, one for each row v.
 
-    A row is a row of `values`. Each t_i has a density proportional to ``(1 + t^2)^-s``, with s such that t_i has the
-    variance `variance`. The t_i may be dependent.
+    The rows v are the rows of `values`. Each t_i has a density proportional to ``(1 + t^2)^-s``, with s such that t_i
+    has the variance `variance`. The t_i may be dependent.
     """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # t sqrt(nu) has Student's law, so the variance of t is 1 / (nu - 2)
@@ -159,7 +159,7 @@ def _product_tail(nu: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _nuclear(values: FloatArray) -> tuple[FloatArray, NDArray[np.int_]]:
-    """Return each row's sum of absolute values, and the number of values above rounding errors, at least 1."""
+    """Return for each row the sum of its absolute values, and the number (at least 1) of values above rounding."""
     sizes = np.abs(values)
     many = (sizes > 1e-12 * sizes.max(axis=1, initial=0.0, keepdims=True)).sum(axis=1)
     return sizes.sum(axis=1), np.maximum(many, 1)

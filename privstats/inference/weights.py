@@ -10,7 +10,7 @@ TINY = 1e-300  # lower limit of variances, so that estimates with variance 0 hav
 
 
 def inverse_shares(variances: FloatArray) -> FloatArray:
-    """Return weights, shape (estimates, k), proportional to 1 / variance; a column sums to 1 (0 if all are infinite).
+    """Return weights proportional to 1 / variance, shape (estimates, k); columns sum to 1 (0 if no variance is finite).
 
     >>> inverse_shares(np.array([[1.0, np.inf, np.inf], [3.0, 2.0, np.inf]])).T.tolist()
     [[0.75, 0.25], [0.0, 1.0], [0.0, 0.0]]

@@ -15,7 +15,7 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-HUBER = 1.345  # threshold of Huber's psi in residual scales: 95 % efficiency under normal errors
+HUBER = 1.345  # threshold of Huber's psi in residual scales, with an efficiency of 95 % under normal errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Loss(ABC):
 
     @abstractmethod
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return psi for each row: the derivative of the loss with respect to eta, with the opposite sign."""
+        """Return psi, minus the derivative of the loss with respect to eta, for each row."""
 
     @abstractmethod
     def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
@@ -80,7 +80,7 @@ class Loss(ABC):
         """Return the largest absolute derivative of the loss for |eta| <= `reach` and responses within their bounds."""
 
     def start(self, fit: LeastSquaresStart) -> tuple[FloatArray, float]:
-        """Return starting coefficients theta, and the standard deviation of psi (the loss's derivative) at theta."""
+        """Return starting coefficients theta, and the standard deviation of psi (minus the loss's derivative) there."""
         return fit.theta, fit.sigma
 
     def in_units(self, center: float, half: float) -> Self:

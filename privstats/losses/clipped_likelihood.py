@@ -1,4 +1,4 @@
-"""Count and gamma likelihoods with bounds on each row's score and curvature, for objective perturbation."""
+"""Likelihoods of counts and of gamma responses, with bounds on each row's score and curvature of the loss."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bounded(
     squared : ndarray
         Squared norm |x|^2 of each row's predictors.
     u : ndarray
-        Part of each row's curvature with respect to eta that does not depend on the threshold (see `ScoreClip`).
+        Part of the bound on each row's curvature in eta that does not depend on the threshold (see `ScoreClip`).
     curvature : float
         Largest curvature of a row's loss with respect to the coefficients.
     weight : ndarray or float
@@ -39,7 +39,7 @@ def bounded(
 
 @dataclass(frozen=True, eq=False)
 class ScoreClip:
-    """Bounds on a row's score and curvature: a weight w, and a threshold c at which psi is clipped.
+    """Weight w and clipping threshold c of psi, which bound the score of a row and the curvature of its loss.
 
     A row has predictors x and the response y; psi is minus the derivative of the loss with respect to the linear
     predictor eta. Let u be the part of the curvature that does not depend on the threshold: y for counts and 1 for
@@ -90,7 +90,7 @@ class ScoreClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodRows(ScoreClip):
-    """Function of a row: the vector (weight, predictors x, response y, offset) for the loss `ClippedExponential`.
+    """Function that maps a row to (weight, predictors x, response y, offset), for the loss `ClippedExponential`.
 
     With this loss, a row has the clipped score of `ScoreClip`: the vectors are rescaled so that one loss with the
     threshold 1 gives the clipped scores of all rows. Let eta be a row's linear predictor and c the row's threshold. For
@@ -110,7 +110,7 @@ class ClippedLikelihoodRows(ScoreClip):
 class ClippedLikelihoodScores(ScoreClip):
     """Clipped scores ``w clip(psi, c) x`` of rows with weight w, threshold c and predictors x (see `ScoreClip`).
 
-    psi, minus the derivative of the loss with respect to the linear predictor, is computed at the linear predictor,
+    psi is minus the derivative of the loss with respect to the linear predictor eta. psi is computed after eta is
     clamped so that the mean is inside or near the response's bounds.
     """
 

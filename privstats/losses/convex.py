@@ -1,4 +1,4 @@
-"""Convex losses of a linear predictor, with bounded slope and curvature: objective perturbation minimises their sum.
+"""Convex losses of a linear predictor with bounded slope and curvature, for use in objective perturbation.
 
 The losses are functions of two numbers, a linear predictor eta and a response y. Their bounds are proved.
 """
@@ -17,7 +17,7 @@ from scipy.special import erfcx, expit
 
 from privstats.numerics.law import FloatArray
 
-# `Logistic.frontier`: smallest positive value, and number of positive values, of min(p, 1 - p) for a probability p
+# grid of min(p, 1 - p) for a probability p, in `Logistic.frontier`: smallest positive value, and number of such values
 FINEST, STEPS = 2.0**-30, 2**13
 ABOVE = 1 + 2.0**-50  # factor that allows for the rounding errors of a difference and of a sum
 LARGEST_EXPONENT = 700.0  # largest argument of exp that is used; its result is finite in float64
@@ -50,7 +50,7 @@ class RowLoss(ABC):
 
     @abstractmethod
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the slope and the curvature at each eta and y: the loss's first and second derivative in eta."""
+        """Return the slope and the curvature (the loss's first and second derivative in eta) at each eta and y."""
 
     @abstractmethod
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
@@ -79,7 +79,7 @@ class RowLoss(ABC):
 
 @dataclass(frozen=True)
 class Logistic(RowLoss):
-    """Minus the log-likelihood of a share y in [0, 1]: ``log(1 + exp(eta)) - y eta``.
+    """Minus the log-likelihood of a binary response or proportion y in [0, 1]: ``log(1 + exp(eta)) - y eta``.
 
     With p = expit(eta) the slope is p - y, at most max(p, 1 - p) in absolute value, and the curvature is p (1 - p). Let
     t = min(p, 1 - p), in (0, 1/2]. The bound of the slope is 1 - t, which decreases in t, and the curvature is t (1 -
@@ -163,7 +163,7 @@ class Clamped(RowLoss):
 
     @property
     def slope_ulps(self) -> float:  # type: ignore[override]
-        return 16 * (self.max_slope + self.unit)  # exp and Mills' ratio: relative errors of a few last-place units
+        return 16 * (self.max_slope + self.unit)  # exp and Mills' ratio have relative errors of a few ulps
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
         return self._frontier
@@ -179,7 +179,7 @@ class Clamped(RowLoss):
 
 @dataclass(frozen=True)
 class ClampedLogistic(Clamped):
-    """Minus the log-likelihood of a share y with a logit link, continued linearly outside [low, high]."""
+    """Minus the log-likelihood of a proportion y with a logit link, continued linearly outside [low, high]."""
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         p: FloatArray = expit(eta)
@@ -205,7 +205,7 @@ class ClampedPoisson(Clamped):
 
 @dataclass(frozen=True)
 class ClampedGamma(Clamped):
-    """Gamma loss with a log link, ``eta + y exp(-eta)``, continued linearly outside [low, high].
+    """Loss of a gamma response y with a log link, ``eta + y exp(-eta)``; linear in eta outside [low, high].
 
     The loss is minus the log-likelihood divided by the shape parameter, up to a constant.
     """
@@ -220,7 +220,7 @@ class ClampedGamma(Clamped):
 
 @dataclass(frozen=True)
 class ClampedProbit(Clamped):
-    """Minus the log-likelihood of a share y with a probit link: ``-y log Phi(eta) - (1 - y) log Phi(-eta)``.
+    """Minus the log-likelihood of a proportion y with a probit link: ``-y log Phi(eta) - (1 - y) log Phi(-eta)``.
 
     The loss is continued linearly outside [low, high]. Let phi be the standard normal density, Phi the distribution
     function, and ``m(u) = phi(u) / Phi(u)``. The slope is ``(1 - y) m(-eta) - y m(eta)``, and ``-m'(u) = m (m + u)``

@@ -23,10 +23,10 @@ FARTHEST = 300.0  # largest |linear predictor| under a log link, so that the squ
 MOST_ETA = 0.5  # a fitted mean is at most exp(MOST_ETA) times the largest response
 LEAST_ETA = -20.0  # a fitted mean under a log link is at least exp(LEAST_ETA)
 GAMMA_ZERO = 1e-3  # added to a gamma response before its logarithm is taken, as a share of the largest response
-STEEPEST_LOGIT = 6.0  # limit of the Euclidean norm of a logit's initial slopes, for whitened predictors
-LARGEST_SHIFT = 12.0  # limit of the squared Mahalanobis distance between zeros and ones, in a logit's initial constant
-LEAST_FITTED = 0.02  # smallest initial probability if a least-squares fit has no intercept
-LOGIT_STEPS = 12  # number of Newton steps, each of length at most 1, for a logit's initial coefficients
+STEEPEST_LOGIT = 6.0  # limit of the Euclidean norm of a logistic regression's initial slopes, for whitened predictors
+LARGEST_SHIFT = 12.0  # limit of D^2, the squared Mahalanobis distance between rows with y = 0 and 1, in `Binary.start`
+LEAST_FITTED = 0.02  # without an intercept, initial probabilities are clipped to [this number, 1 - this number]
+LOGIT_STEPS = 12  # number of Newton steps, each of length at most 1, for initial coefficients of a logistic regression
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class Family(ABC):
     name: ClassVar[str]
     link: ClassVar[str]
     support: ClassVar[tuple[float, float]]
-    # largest root mean square change of eta in the last Newton step for which a linear approximation is accepted
+    # coefficients are reported only if the last Newton step changes eta by at most this number (root mean square)
     farthest_step: ClassVar[float] = 0.7
-    # largest rms change of eta due to the slopes in one burn-in step (one of the first Newton steps)
+    # burn-in steps (the first Newton steps) are shortened so that the slopes change eta by at most this number (rms)
     slope_step: ClassVar[float] = 0.5
     unit: float = 1.0
 
@@ -75,15 +75,15 @@ class Family(ABC):
     @property
     @abstractmethod
     def largest_psi(self) -> float:
-        """Largest absolute score |psi| of a clamped linear predictor (see `fitted`); infinite if there is no bound."""
+        """Largest absolute value of psi at clamped linear predictors (see `fitted`); infinite if there is no bound."""
 
     def weight(self, eta: FloatArray) -> FloatArray:
-        """Return the expected second derivative of the loss in eta: (derivative of the mean)^2 / variance."""
+        """Return the expected second derivative of the loss in eta, which is (derivative of the mean)^2 / variance."""
         weight: FloatArray = self.slope(eta) ** 2 / self.variance(eta)
         return weight
 
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return psi, the score of eta: the derivative of the loss with respect to eta, with the opposite sign."""
+        """Return psi, the score of eta, which is minus the derivative of the loss with respect to eta."""
         psi: FloatArray = self.slope(eta) / self.variance(eta) * (y - self.mean(eta))
         return psi
 
@@ -145,7 +145,7 @@ class Binary(Family):
     slope_step = 1.0
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return initial slopes and an initial constant: a linear discriminant, improved by a fit to synthetic rows.
+        """Return initial slopes and an initial constant, from a linear discriminant and then a fit to synthetic rows.
 
         If the predictors of rows with y = 0 and of rows with y = 1 are normal with the same covariance matrix, the log
         odds are ``a + b'x``. Let s be the least-squares slopes in coordinates with unit second moments, p the mean of y

@@ -1,7 +1,7 @@
 """Functions that map a row to its contribution to means, quantiles and histograms.
 
-A block of rows contains the rows' numbers in all columns, in the user's units, and the index of each row's group, if
-rows are grouped.
+A block of rows contains the values of the rows in all columns, in the user's units, and the index of each row's group,
+if rows are grouped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-NEARLY = 1e-6  # tolerance for multiples of a step, as a share of the step: in floats 0.3 is not 3 * 0.1
+NEARLY = 1e-6  # tolerance for multiples of a step, relative to the step, because in floats 0.3 is not 3 * 0.1
 
 
 class ColumnBlock(Protocol):
@@ -36,7 +36,7 @@ class RowFunction(Protocol):
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """Function of a row: the unchanged values of selected columns.
+    """Function that returns the unchanged values of a row in selected columns.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class ColumnValues:
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """Function of a row: the vector (weight, u), where u has the scaled value (value - middle) / half of each column.
+    """Function that maps a row to (weight, u), where u has the scaled value (value - middle) / half of each column.
 
     Values inside a column's range are scaled to [-1, 1]. The set `Squares` bounds the vectors.
 
@@ -76,7 +76,7 @@ class Scaled:
 
 @dataclass(frozen=True)
 class Group:
-    """Function of a row: the index of the row's group."""
+    """Function that returns the index of a row's group."""
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
         """Return the index of each row's group, shape (n, 1)."""
@@ -85,7 +85,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class InGroup:
-    """Function of a row: the index of the row's group, followed by the vector that the function `of` computes.
+    """Function that maps a row to the index of its group, followed by the vector that the function `of` computes.
 
     The set `ByCell` sums these vectors by group.
     """
@@ -99,7 +99,7 @@ class InGroup:
 
 @dataclass(frozen=True, eq=False)
 class InStretch:
-    """Function of a row: the pair (index of the row's cell, value); cells are intervals between released cut points.
+    """Function that maps a row to (index of its cell, value); the cells are the intervals between released cut points.
 
     Each group has k cut points, and so k + 1 cells. Cells are numbered group by group: cell ``g (k + 1) + p`` has the
     values of group g that exceed exactly p of the group's cut points.
@@ -126,7 +126,7 @@ class InStretch:
 
 @dataclass(frozen=True)
 class OnGrids:
-    """Indicators: whether a row's value is nonzero, and, for each step, whether it is a nonzero multiple of the step.
+    """Indicators of whether a row's value is nonzero and, for each step, whether it is a nonzero multiple of the step.
 
     Parameters
     ----------

@@ -13,9 +13,9 @@ from privstats.losses.rows import RowBlock
 from privstats.numerics.law import FloatArray
 
 REACHED = 512  # number of linear predictors at which the mean response and its derivatives are evaluated
-NEAR_ZERO = 9.0  # the derivatives of the mean of a binary response have their maxima at smaller linear predictors
-BETWEEN = 1.01  # upper bound on (maximum of a function) / (its largest value at these linear predictors)
-LEAST_SIZE = 1e-6  # lower limit of the size of a part, relative to the largest size
+NEAR_ZERO = 9.0  # the derivatives of the mean of a binary response have their maxima within this distance of eta = 0
+BETWEEN = 1.01  # upper bound on the ratio of a function's maximum to its maximum at the `REACHED` linear predictors
+LEAST_SIZE = 1e-6  # lower limit of a part's largest absolute value, relative to the maximum over all linear predictors
 
 
 @dataclass(frozen=True, eq=False)

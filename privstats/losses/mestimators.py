@@ -28,7 +28,7 @@ class SelfConcordant(Protocol):
 
 @dataclass(frozen=True)
 class PseudoHuber(HuberLoss):
-    """Smooth version of Huber's loss: ``c^2 (sqrt(1 + (r/c)^2) - 1)`` of a residual r in residual scales, c = `clip`.
+    """Smooth version of Huber's loss, ``c^2 (sqrt(1 + (r/c)^2) - 1)``, for residuals r in residual scales, c = `clip`.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class PseudoHuber(HuberLoss):
 
 @dataclass(frozen=True)
 class LogCosh(HuberLoss):
-    """Smooth alternative to Huber's loss: ``c^2 log cosh(r / c)`` of a residual r in residual scales, c = `clip`.
+    """Smooth alternative to Huber's loss, ``c^2 log cosh(r / c)``, for a residual r in residual scales and c = `clip`.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class LogCosh(HuberLoss):
 
     @property
     def gamma(self) -> float:
-        """Bound on |f'''| / f'' of the loss f(u) of a residual u in residual scales: the limit for large |u|."""
+        """Bound on |f'''| / f'' of the loss f(u) of a residual u in residual scales; it is the limit for large |u|."""
         return 2 / self.clip
 
 
@@ -121,7 +121,7 @@ class Concomitant:
 
     @property
     def weight(self) -> float:
-        """Largest factor of the log residual scale's score for which the joint score's norm is at most `radius`."""
+        """Largest factor, applied to the log scale's score, for which the joint score's norm is at most `radius`."""
         return 2 * self.curvature**0.5 / self.loss.clip
 
     @property

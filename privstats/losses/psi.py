@@ -53,7 +53,7 @@ class Likelihood(Loss):
         return replace(self, family=family, center=center, half=half)
 
     def transform(self, y: FloatArray) -> FloatArray:
-        """Return the response of the initial least-squares fit: the transformed y, rescaled to [-1, 1]."""
+        """Return the response of the initial least-squares fit, which is the transformed y, rescaled to [-1, 1]."""
         low, high = self.family.transformed_range
         t: FloatArray = 2 * (self.family.transform(self.response(y)) - low) / (high - low) - 1
         return t
@@ -157,7 +157,7 @@ class _TransformedBlock:
 
 @dataclass(frozen=True, eq=False)
 class OfTransformed:
-    """Function of a row: the function `inner`, applied to the row with its response transformed by `transform`."""
+    """Function that transforms a row's response by `transform` and then applies the function `inner` to the row."""
 
     inner: Callable[[Any], FloatArray]
     transform: Transform
@@ -168,7 +168,7 @@ class OfTransformed:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """The weight of a row z if its residual satisfies ``|y - z'theta| <= width``, else 0, for each of `widths`.
+    """For each width in `widths`, the weight of a row z if its residual satisfies ``|y - z'theta| <= width``, else 0.
 
     Here y is the row's response, and theta the vector of coefficients.
     """
@@ -263,10 +263,10 @@ class Shortened:
 
 @dataclass(frozen=True, eq=False)
 class ClippedScores:
-    """Scores ``weight w psi(eta, y)`` of rows z with predictors w = z'P and eta = z'theta; ``weight w`` is clipped.
+    """Scores ``weight w psi(eta, y)`` of rows z with clipped ``weight w``, where w = z'P and eta = z'theta.
 
-    The vectors ``weight w`` are clipped to the norm `radius`. psi is the negative derivative of `loss` with respect to
-    the linear predictor eta, for coefficients theta and response y.
+    The predictors w, times the row's weight, are clipped to the norm `radius`. psi is the negative derivative of `loss`
+    with respect to the linear predictor eta, for coefficients theta and response y.
     """
 
     loss: Loss

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privstats.losses.base import Loss
 from privstats.numerics.law import FloatArray
 
-AT_END = 1 - 2.0**-20  # smallest number that counts as 1, for numbers with errors of rounding
+AT_END = 1 - 2.0**-20  # numbers of at least this size count as 1, to allow for rounding errors
 
 
 class RowBlock(Protocol):
@@ -40,7 +40,7 @@ class RowBlock(Protocol):
 
 
 def once(block: RowBlock, function: Callable[..., FloatArray], *public: Any) -> FloatArray:
-    """Return ``function(block, *public)``, computed once for all queries of a pass; the array is read-only."""
+    """Return ``function(block, *public)``, a read-only array, computed once for all queries of a pass over the rows."""
     key = (function, *(np.asarray(one, dtype=float).tobytes() for one in public))
     if key not in block.shared:
         block.shared[key] = function(block, *public)
@@ -205,7 +205,7 @@ class BesideLevel:
 
 @dataclass(frozen=True, eq=False)
 class HessianRows:
-    """Predictors w = z'P of a row z, times the root of ``weight slope(eta, y)``; outer products sum to the Hessian.
+    """Predictors w = z'P of a row z, times the root of ``weight slope(eta, y)``, whose products sum to the Hessian.
 
     The Hessian is the second derivative of the sum of the losses `loss` at the linear predictors eta = z'theta, or its
     expectation, for coefficients theta; slope is the second derivative of a row's loss in eta.
@@ -250,7 +250,7 @@ class SquaredResiduals:
 
 @dataclass(frozen=True, eq=False)
 class ProductClip:
-    """Clipping of a row by the product of the residual and the norm of the predictors: Schweppe's M-estimator.
+    """Clipping of a row by the product of its residual and the norm of its predictors (Schweppe's M-estimator).
 
     A row has weight ``w = min(weight, curvature / |x|^2)``, so that ``w |x|^2 <= curvature``, and its residual r is
     clipped at ``c = radius / (w |x|)``, so that the Euclidean norm of its score ``w clip(r, c) x`` is at most `radius`.
@@ -286,7 +286,7 @@ class ProductClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductRows(ProductClip):
-    """Function of a row: the vector (weight, predictors, residual, offset 0) for the loss `ClippedSquares`.
+    """Function that maps a row to (weight, predictors, residual, offset 0), for the loss `ClippedSquares`.
 
     With this loss, a row has the clipped score of `ProductClip`: weight w, predictors x and residual r are rescaled so
     that all rows have the same threshold k = `farthest`. For Huber's loss ``Huber_c`` with threshold c, and
@@ -312,7 +312,7 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """Norm of a row's score; for a row of high leverage, the norm removed from the score by `curvature`.
+    """Norm of a row's score or, for a row of high leverage, the norm that the limit `curvature` removes from the score.
 
     Let x be the predictors of a row, r its residual and ``s = weight |x| min(|r|, farthest)`` the Euclidean norm of its
     score. Under every clipping threshold, the limit `curvature` multiplies the weight of the row, and so its score, by
@@ -448,9 +448,9 @@ class One:
 
 @dataclass(frozen=True, eq=False)
 class OffEnds:
-    """For each number z'M of a row z: the row's weight if the number is not -1, else 0; then the same for the value 1.
+    """Row weights, set to 0 where a linear function z'M of the row z is -1; then the same where the function is 1.
 
-    M is the field `matrix`, with one column for each number; the numbers lie in [-1, 1].
+    M is the field `matrix`, with one column for each function. The functions have values in [-1, 1].
     """
 
     matrix: FloatArray
@@ -463,10 +463,10 @@ class OffEnds:
 
 @dataclass(frozen=True, eq=False)
 class AtLevels:
-    """Whether the row's levels in all factors belong to given sets of levels, and given numbers of the row equal 1.
+    """Whether a row's levels in all factors belong to given sets, and given linear functions of the row all equal 1.
 
-    `kept` has a mask of levels for each factor; None in place of a mask means all levels of the factor. The numbers are
-    z'M for a row z, with M in the field `ends` (None for no numbers); no number exceeds 1.
+    `kept` has a mask of levels for each factor, or None for all levels of the factor. The linear functions are the
+    entries of z'M for the row z, with the matrix M = `ends` (None for no functions); no entry exceeds 1.
     """
 
     kept: tuple[NDArray[np.bool_] | None, ...]

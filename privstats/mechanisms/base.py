@@ -21,13 +21,13 @@ from privstats.numerics.law import FloatArray, Law, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-DRAWN_BITS = 30  # draws from 53-bit uniform numbers are rounded to about 2^DRAWN_BITS grid points on their range
+DRAWN_BITS = 30  # draws made from 53-bit uniform numbers are rounded to a grid of about 2^DRAWN_BITS points
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 class ProvedBound(Protocol):
-    """A proved bound on the sensitivity of a total: ``|weights * (total - neighbouring total)| <= size`` in a norm.
+    """A proved bound on the difference of neighbouring totals T, T': ``|weights * (T - T')| <= size`` in a given norm.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class SealedValues(Protocol):
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
-    """A privacy mechanism: a rule that answers a query of the data with noise; its options are fields.
+    """A privacy mechanism: a rule that answers a query of the data with noise. Fields of its class are its options.
 
     Attributes
     ----------
@@ -79,10 +79,10 @@ class Mechanism(ABC):
     needs_delta : bool
         Whether the mechanism can satisfy (eps, delta)-DP only, and not pure eps-DP.
     normal : bool
-        Whether the noise is normal, so that the guarantee is in mu (Gaussian DP), and never in pure eps.
+        Whether the noise is normal, so that the guarantee is stated in mu (Gaussian DP), and never in pure eps.
     gathers : int
-        Memory in bytes per row that the mechanism needs in addition to two copies of the values: the largest use
-        measured by `benchmarks.gathered`. It is 0 unless the mechanism needs the values of all rows in one process.
+        Memory in bytes per row that the mechanism needs in addition to two copies of the values, equal to the largest
+        use measured by `benchmarks.gathered`. It is 0 unless the mechanism needs the values of all rows in one process.
     """
 
     label: ClassVar[str]
@@ -148,7 +148,7 @@ class ScaledLaw(ABC):
         return self.scale**2 * self.standard_variance(len(self.scale))
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance matrix, shape (q, q), of ``onto @ v``: a (q, dim) matrix `onto` times noise v."""
+        """Return the covariance matrix, shape (q, q), of ``onto @ v``, for a (q, dim) matrix `onto` and noise v."""
         return (onto * self.variance()) @ onto.T
 
 
@@ -188,10 +188,10 @@ class Additive(Mechanism):
 class KNorm(Additive):
     """K-norm mechanism: noise v with density proportional to ``exp(-eps |weights * v|_K / size)``.
 
-    K is the unit ball of the norm; `size` and `weights` are the bound and the coordinate weights of the sensitivity.
-    Privacy: eps. The weighted totals of two neighbours differ by at most `size` in this norm. So, by the triangle
-    inequality, the log densities of their releases differ by at most eps (Hardt and Talwar 2010, Theorem 3.2; Awan and
-    Slavkovic 2021, Proposition 2.3).
+    K is the unit ball of the norm. The sensitivity has the bound `size` and the coordinate weights `weights`
+    (`ProvedBound`). Privacy: eps-DP. The weighted totals of two neighbours differ by at most `size` in this norm. So,
+    by the triangle inequality, the log densities of their releases differ by at most eps (Hardt and Talwar 2010,
+    Theorem 3.2; Awan and Slavkovic 2021, Proposition 2.3).
     """
 
     unit_law: ClassVar[type[ScaledLaw]]
@@ -201,7 +201,7 @@ class KNorm(Additive):
 
 
 def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
-    """Return values rounded to multiples of a public step, a power of two of about 2^-`bits` times the public `size`.
+    """Return values rounded to multiples of a public step, the largest power of two up to 2^-`bits` times `size`.
 
     After rounding, the last bits of a value carry no information about the rows.
     """
@@ -212,16 +212,16 @@ def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
 def drawn_on_grid(values: FloatArray, size: float) -> FloatArray:
     """Return draws from a density that depends on the rows, rounded to a grid of step 2^-30 to 2^-29 times `size`.
 
-    The public number `size` is, for example, the radius of the parameter set. The draws are 53-bit uniform numbers
-    scaled to a box. The set of floats that can occur depends on the box, and so on the rows. If no side of the box is
-    longer than four times `size`, at least 2^20 of the possible floats along a side are rounded to each grid point. So
-    the probability of a grid point does not reveal which floats could occur.
+    The public number `size` is, for example, the radius of the parameter set. The draws are 53-bit uniform numbers,
+    scaled to the sides of a box of parameter values. The set of floats that can occur depends on the box, and so on the
+    rows. If no side of the box is longer than four times `size`, at least 2^20 of the possible floats along a side are
+    rounded to each grid point. So the probability of a grid point does not reveal which floats could occur.
     """
     return on_grid(values, size, DRAWN_BITS - 1)
 
 
 def check_grid(low: float, high: float, step: float) -> None:
-    """Raise an error for a grid with a step below 2^-30 of its range; for mechanisms that draw points as floats.
+    """Raise an error if a grid has a step below 2^-30 of its range, too fine for mechanisms that draw points as floats.
 
     Raises
     ------

@@ -18,7 +18,7 @@ ONE_STEP = Relation(rows=1, exchange=False, appear=True)
 
 @dataclass(frozen=True)
 class InEachCell(Mechanism):
-    """Apply the mechanism `each` to every cell of a partition of the rows, in order: to the cell's values or its total.
+    """Apply the mechanism `each` to the values, or to the total, of every cell of a partition of the rows, in order.
 
     Privacy: a row is in one cell only. Adding or removing the row changes the values of this cell alone. So the
     releases of all cells together have the guarantee of one release by `each` (McSherry 2009, Theorem 4). Neighbours
@@ -72,7 +72,7 @@ def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promis
     With this guarantee, the releases of all cells of a partition together satisfy `promise` for all neighbouring data
     sets.
 
-    For mechanisms that satisfy pure eps-DP, the guarantee is in eps.
+    If `each` can satisfy pure eps-DP, the guarantee is stated in eps.
     """
     pure = not (each.needs_delta or each.normal)
     steps = relation.rows * (2 if relation.exchange else 1)

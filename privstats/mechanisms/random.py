@@ -1,4 +1,4 @@
-"""Random numbers: no other file of the package generates random numbers.
+"""Random number generators; no other file of the package creates any.
 
 Every stream of random numbers is ChaCha20 (20 rounds, 256-bit key). By default the key comes from the operating system.
 If the user gives a seed, the key is a hash of the seed, a digest of the plan of all queries, and the index or label of
@@ -49,7 +49,7 @@ class NoiseSource:
         return self.seed is not None
 
     def generator(self, digest: str, index: int) -> Generator:
-        """Return the random number generator for release `index` of the plan of queries with this digest (hash)."""
+        """Return the generator of random numbers for release number `index` of the plan with this digest (hash)."""
         if self.seed is None:
             return _stream(secrets.randbits(256))
         return _stream(_key("noise", self.seed, digest, index))
@@ -91,7 +91,7 @@ KINDS = ("question", "key", "rehearsal")
 
 
 def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
-    """Return a function that gives the random number generators of one fit by kind and label.
+    """Return a function that returns the random number generators of one fit, given a kind and a label.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Models: the formula and arguments of a call, the choice of an estimator, and the map back to the user's units."""
+"""Statistical models: arguments of a call, choice of an estimator, and conversion of estimates to the user's units."""

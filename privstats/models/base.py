@@ -1,4 +1,4 @@
-"""Models: the user's formula and arguments, and checks of these arguments, without privacy budget or randomness."""
+"""Base classes of statistical models, which hold and check the user's arguments, without budget or random numbers."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of the estimated numbers, such as term and tau for each coefficient of a quantile regression.
+    """Labels of the estimates, such as term and tau for each coefficient of a quantile regression.
 
     Parameters
     ----------
     keys : tuple of str
         Names of the parts of a label, such as ("term", "tau").
     labels : tuple of tuple
-        Label of each number, with one part for each key. Empty if `keys` is ("term",): the labels are then the names of
-        the coefficients.
+        Label of each estimate, with one part for each key. Empty if `keys` is ("term",), because the names of the
+        coefficients are then the labels.
     levels : tuple of (tuple or None)
-        For modes: the declared levels of the column of each number; None for a numeric column. Empty for other models.
+        For modes: for each estimate the declared levels of its column, or None for a numeric column. Empty otherwise.
     """
 
     keys: tuple[str, ...] = ("term",)
@@ -122,10 +122,10 @@ class Model(ABC):
         self.check()
 
     example: ClassVar[str] = "y ~ x"
-    with_delta: ClassVar[frozenset[str]] = frozenset()  # methods that satisfy (eps, delta)-DP without normal noise
+    with_delta: ClassVar[frozenset[str]] = frozenset()  # methods proved to be (eps, delta)-DP directly, not through mu
 
     def declared(self, domain: Domain) -> Domain:
-        """Return the domain, extended by declarations in other arguments, such as bins."""
+        """Return the domain, extended by bounds that other arguments declare, such as the edges of `bins`."""
         return domain
 
     def check(self) -> None:  # noqa: B027 most models have nothing more to check
@@ -146,11 +146,11 @@ class Model(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """Title of the fit in a summary, which follows the word "Private"."""
+        """Title of the fit, printed in a summary after the word "Private"."""
 
     @abstractmethod
     def bind(self, rows: int | None) -> Any:
-        """Return the design: the map from the cells of a row to the columns of the model, which contains no data.
+        """Return the design, the map from the cells of a row to the columns of the model; it contains no data.
 
         `rows` is the number of rows; None if it is private.
         """
@@ -200,15 +200,15 @@ class Model(ABC):
         """
 
     def in_units(self, estimate: Any, design: Any) -> Any:
-        """Return the estimate in the user's units, given the estimate in the estimator's units."""
+        """Convert an estimate from the scaled units of the estimator to the user's original units."""
         return estimate.mapped(*design.to_original())
 
     def labelled(self, design: Any, estimate: Any) -> Labels:
-        """Return labels of the estimated numbers; by default the names of the coefficients."""
+        """Return labels of the estimates; by default the names of the coefficients."""
         return Labels()
 
     def covariance(self, neighbors: Neighbors) -> str | None:
-        """Return `cov_type`, the assumption about errors that intervals need; None if the model is not a regression."""
+        """Return `cov_type`, which names the assumption about the errors; None if the model is not a regression."""
         return None
 
     def least_rows(self, design: Any) -> int:
@@ -221,9 +221,9 @@ class Model(ABC):
 
     @property
     def by_parts(self) -> str:
-        """Argument that selects a method that does not need all rows in memory at once, such as "mech='auto'".
+        """Argument with which users select a method that reads the rows in parts, such as "mech='auto'".
 
-        Errors about methods that need all rows at once recommend this argument.
+        Errors about methods that need all rows in memory at once recommend this argument.
         """
         return "mech='auto'"
 
@@ -252,7 +252,7 @@ def one_of(argument: str, value: Any, known: Iterable[str]) -> None:
     Raises
     ------
     OptionError
-        The message lists the known names.
+        If the value is not a known name; the message lists the known names.
     """
     known = tuple(known)
     if not isinstance(value, str) or value not in known:
@@ -304,10 +304,10 @@ def chosen(
     mech : str
         Name of a method in the table, or "auto".
     table : mapping of str to Candidate
-        Entries of the methods, by name.
+        Estimators of the methods, by name of the method.
     auto : tuple of (str, Candidate)
-        Name and entry that "auto" stands for. The estimator of this entry may choose between more methods than the
-        estimator of this name in the table.
+        Name and estimator of the method that "auto" selects. This estimator may choose between more methods than the
+        estimator with the same name in `table`.
     options : mapping
         Options that the user gave.
     why : str
@@ -340,7 +340,7 @@ def chosen(
 
 
 def own_options(entry: Candidate) -> set[str]:
-    """Return the names of an estimator's options that users may set."""
+    """Return the names of the options that users may set for an estimator."""
     return {f.name for f in fields(entry.estimator)} - {*FIXED, *entry.fixed}
 
 
@@ -350,7 +350,7 @@ def levels_of(name: str, value: Any) -> tuple[float, ...]:
     Raises
     ------
     OptionError
-        If the probabilities are not different numbers between 0 and 1.
+        If the probabilities are not distinct numbers between 0 and 1.
     """
     try:
         several = (value,) if is_number(value) or isinstance(value, str) else tuple(value)

@@ -17,7 +17,7 @@ from privstats.privacy.promise import ApproxDP, Neighbors, Promise
 DESCENTS: Mapping[str, type[NoisyGradientDescent | NoisyStochasticDescent]] = MappingProxyType(
     {"ngd": NoisyGradientDescent, "noisy_newton": NoisyNewton, "sgd": NoisyStochasticDescent}
 )
-SUBSAMPLED = frozenset({"sgd"})  # methods that guarantee (eps, delta) and no other kind of privacy
+SUBSAMPLED = frozenset({"sgd"})  # methods whose only guarantee is (eps, delta)-differential privacy
 NAMED = listed([repr(mech) for mech in DESCENTS])
 
 

@@ -74,7 +74,7 @@ class Location(Model):
 
     @property
     def by_group(self) -> str:
-        """The end of the title: " by group" if the formula names a grouping factor, otherwise an empty text."""
+        """Ending of the title, " by group" if the formula names a grouping factor, and an empty text otherwise."""
         parsed = parse_formula(self.formula, self.example)
         return " by group" if parsed.left and any(parsed.right) else ""
 
@@ -290,7 +290,7 @@ class Binned(Location):
         return domain.extended(dict.fromkeys(missing, (edges[0], edges[-1])))
 
     def check_columns(self, design: Columns) -> None:
-        """Accept numeric columns and columns with levels, since both have bins; estimators check the bins."""
+        """Accept numeric columns and columns with levels, since only rows are counted; estimators check `bins`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +361,7 @@ class ColumnHistogram(Binned):
         return self._binned(design.with_bounds(bounds).domain)
 
     def _binned(self, domain: Domain) -> Columns:
-        """Return the map from rows of the data to the values of the column, with the names of the bins."""
+        """Return the map from rows of the data to values of the column; the names of the bins label the estimates."""
         plain = bind_columns(self.formula, domain, subset=self.subset)
         names = plain.bin_names(plain.edges("dp_hist", self.bins))
         return bind_columns(self.formula, domain, subset=self.subset, components=names, component="bin")
@@ -385,10 +385,10 @@ class ColumnHistogram(Binned):
 def _noisy(
     mech: str, promise: Promise, options: Mapping[str, Any], estimator: type, own: Mapping[str, Any]
 ) -> tuple[dict[str, Candidate], str, dict[str, Any]]:
-    """Return the table of methods with noisy sums, the name of the default method, and the options without `noise`.
+    """Return the methods that add noise to sums, the name of the default method, and the options other than `noise`.
 
-    `own` has the fields of the estimator that the model sets. The default method depends on the budget: normal noise if
-    the budget allows it, and otherwise Laplace noise.
+    `own` has the options of the estimator that the model sets. The default method has normal noise if the budget allows
+    normal noise, and Laplace noise otherwise.
     """
     given = dict(options)
     noise = given.pop("noise", None)

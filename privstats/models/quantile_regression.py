@@ -18,14 +18,14 @@ from privstats.models.regression import OF_VECTORS, Carrying, Regression, noises
 from privstats.privacy.promise import Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
-# Smallest value of 2 min(tau, 1 - tau) * rows * eps / (number of coefficients) at which Newton steps are used. Below
-# this value, the exact sampler for at most three coefficients is more precise; with more coefficients, a perturbed
-# minimiser gives intervals more often, and shorter ones. Above this value, the bias of the minimiser may exceed its
-# bias bound.
+# Smallest value of 2 min(tau, 1 - tau) n eps / d, for n rows and d coefficients, at which Newton steps are used. Below
+# this value, the exact sampler is more precise for at most three coefficients; with more coefficients, objective
+# perturbation gives intervals more often, and its intervals are shorter. Above this value, the bias of objective
+# perturbation may exceed its bias bound.
 FEW_ROWS = 750.0
-# For a median with intervals, the perturbed minimiser is used if rows * eps / (number of coefficients) is below
-# `MEDIAN_ROWS`. If this ratio is even below the limit in `MEDIAN_SAMPLED` for the number of coefficients, the exact
-# sampler is used.
+# For a median with intervals, n rows and d coefficients, objective perturbation is used if n eps / d is below
+# `MEDIAN_ROWS`. If n eps / d is even below the limit for d coefficients in `MEDIAN_SAMPLED`, the exact sampler is used
+# in its place.
 MEDIAN_ROWS = 3000.0
 MEDIAN_SAMPLED = {1: 550.0, 2: 550.0, 3: 300.0}
 
@@ -117,8 +117,8 @@ class QuantileModel(Regression):
     def _rows_of_each(self, promise: Promise, coefficients: int, rows: int | None) -> float:
         """Return a measure of the information per coefficient at the tau furthest from 1/2.
 
-        The measure is ``2 min(tau, 1 - tau) rows eps / coefficients``. It is infinite if the budget is not in eps, or
-        the number of rows is private.
+        The measure is ``2 min(tau, 1 - tau) n eps / d`` for n rows and d coefficients. It is infinite if the budget is
+        not in eps, or the number of rows is private.
         """
         if promise.normal or rows is None:
             return np.inf
@@ -130,13 +130,13 @@ class QuantileModel(Regression):
     ) -> tuple[str, str]:
         """Return the method that mech="auto" stands for, and the reason for the choice.
 
-        The choice depends on `each`, the public number ``2 min(tau, 1 - tau) rows eps / coefficients`` that measures
-        the information per coefficient. A sampler that uses a Markov chain is never chosen.
+        The choice depends on `each`, a public measure of the information per coefficient, which is
+        ``2 min(tau, 1 - tau) n eps / d`` for n rows and d coefficients. A sampler with a Markov chain is never chosen.
 
         Intervals of the exact sampler are about as short as intervals of Newton steps if the predictors fill their
-        bounds. They are many times longer if the values of the predictors cover only a fifth of the range between the
-        bounds. Newton steps need enough rows to find the scales of the columns. A perturbed minimiser needs fewer rows
-        than Newton steps.
+        bounds, but many times longer if the values of the predictors cover only a fifth of the range between the
+        bounds. Newton steps need enough rows to estimate the scales of the columns. Objective perturbation needs fewer
+        rows than Newton steps.
         """
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"
@@ -154,6 +154,6 @@ class QuantileModel(Regression):
 
 
 def _plain(taus: tuple[float, ...], noise: str | None) -> Candidate:
-    """Return an estimator without intervals: objective perturbation for rows that are scaled by their bounds."""
+    """Return an estimator by objective perturbation, without intervals, for rows scaled by the columns' bounds."""
     norm = noise if noise in OF_VECTORS else "linf"
     return Candidate(PlainPerturbedQuantile, {"taus": taus, "norm": norm}, norm)

@@ -42,13 +42,13 @@ from privstats.privacy.promise import Neighbors, Promise, Relation, ZeroCDP, is_
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
 ROBUST_LOSSES: Mapping[str, HuberLoss] = {"huber": HuberLoss(), "pseudo_huber": PseudoHuber(), "logcosh": LogCosh()}
 LOSSES = ("squares", *ROBUST_LOSSES)
-SMALLEST, LARGEST = 1e-60, 1e60  # limits of half-ranges, so that a product of four half-ranges is finite and positive
+SMALLEST, LARGEST = 1e-60, 1e60  # limits of half of a column's range, so that products of four are finite and positive
 BRANCHES = {
     "moments": "suffstats",
     "steps": "newton",
     "perturbed": "objpert",
 }  # names of methods, as users write them, by an estimator's internal name of the method
-WITH_INTERCEPT = ("auto", *BRANCHES.values())  # methods that fit cell means (y ~ 0 + C(g)) with an intercept
+WITH_INTERCEPT = ("auto", *BRANCHES.values())  # methods that fit y ~ 0 + C(g) as the equivalent y ~ C(g)
 NOISE: Mapping[str, Additive] = {
     "matrixt": MatrixT(), "hull": Hull(), "linf": Cube(), "l1": Laplace(), "l2": Spherical(),
 }  # fmt: skip
@@ -57,36 +57,35 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
     "objpert": PerturbedLeastSquares,
     "expmech": ExponentialLeastSquares,
 }
-MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # for rejection sampling: most coefficients, largest bound on coefficients
+MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # limits of rejection sampling: number of coefficients, and `theta_bound`
 MOST_IN_HULL = 2  # largest number of predictors for noise from a convex body (`Hull`); with more, draws take too long
 MOST_MINIMISED = 300_000  # number of rows above which Newton steps are as precise as objective perturbation, and faster
-# The coarse matrix is the first release of second moments. The noise of a release with the whole budget, divided by the
-# number of rows, is computed in advance (`Carrying.forecast_noise`).
+# The coarse matrix is the first, rough release of second moments. Its relative noise, for a release with the whole
+# budget, is computed in advance (`Carrying.forecast_noise`).
 #
-# NOISY: noise of the coarse matrix above which noisy moments are given the whole budget. With p the largest number of
-# nonzero predictors of a row, the limit is at least PER_PREDICTOR[0] * p and at most PER_PREDICTOR[1] * p.
+# NOISY: relative noise of the coarse matrix above which the method of noisy moments gets the whole budget. If rows have
+# at most p nonzero predictors, this limit is at least PER_PREDICTOR[0] * p and at most PER_PREDICTOR[1] * p.
 NOISY, PER_PREDICTOR = 0.095, (0.02, 0.035)
-# Numbers of columns per nonzero predictor of a row. With more columns, moments are preferred to Newton steps (first
-# number) or to a perturbed minimiser (second number) already at a smaller noise. For example, Newton steps are more
-# precise than moments for a factor with 20 levels, and less precise for a factor with 60 levels. A perturbed minimiser
-# is more precise for a factor with eight levels, and less precise for a factor with 20 levels.
+# Numbers of columns per nonzero predictor of a row. With more columns, noisy moments are preferred to Newton steps
+# (first number) or to objective perturbation (second number) already at a lower noise level. For example, Newton steps
+# are more precise than moments for a factor with 20 levels, and less precise for a factor with 60 levels. Objective
+# perturbation is more precise for a factor with eight levels, and less precise for a factor with 20 levels.
 MOST_OF_STEPS, MOST_OF_MINIMISER = 20, 4
-# AMPLE: noise of the coarse matrix (the first released second moments) below which Newton steps are as precise as the
-# minimiser of a perturbed loss.
+# AMPLE: relative noise of the coarse matrix (the first released second moments) below which Newton steps are as precise
+# as objective perturbation.
 AMPLE = 0.001
-# OF_BOX: options of objective perturbation without whitening, for rows scaled by their bounds. With whitening,
-# objective perturbation does not have these options.
-# EXACT: noise of the coarse matrix (the first released second moments) below which whitening is unnecessary.
+# OF_BOX: options of objective perturbation for rows scaled by the bounds of the columns, not for whitened rows.
+# EXACT: relative noise of the coarse matrix (the first released second moments) below which whitening is unnecessary.
 OF_BOX, EXACT = {"theta_bound", "split"}, 1e-6
-OF_VECTORS = ("linf", "l1", "l2")  # names of noise distributions that also exist for vectors of scores
+OF_VECTORS = ("linf", "l1", "l2")  # names of noise distributions that are available for vectors of scores
 
 
 @dataclass(frozen=True)
 class Carrying:
-    """Public information about a fit, from which convergence of Newton steps and noise of methods are predicted.
+    """Public information about a fit, from which the noise of methods and divergence of Newton steps are predicted.
 
-    Without intervals, users could not see that Newton steps have diverged; a fit without intervals is refused if
-    divergence is predicted. With intervals no fit is refused, because the intervals show whether the steps have
+    Without intervals, users could not see that Newton steps have diverged. Therefore a fit without intervals is refused
+    if divergence is predicted. With intervals no fit is refused, because the intervals show whether the steps have
     converged.
 
     Parameters
@@ -126,9 +125,9 @@ class Carrying:
     def outdoes_moments(self, by: Noises, design: Design, lighter: float = 1.0) -> bool:
         """Return whether the expected relative noise of the Hessian of Newton steps is below a limit.
 
-        The relative noise is the largest eigenvalue of the noise of the mechanisms `by`, divided by a typical
-        eigenvalue of the Hessian. The result is True if the number of rows is private. If the result is False, noisy
-        moments may be given the whole budget.
+        The relative noise is the largest eigenvalue of the noise matrix of the mechanisms `by`, divided by a typical
+        eigenvalue of the Hessian. The result is True if the number of rows is private. If the result is False, the
+        method of noisy moments may be used in place of Newton steps, with the whole budget.
 
         Parameters
         ----------
@@ -159,7 +158,7 @@ class Carrying:
         Raises
         ------
         OptionError
-            The error names a requirement that is not met.
+            If a requirement is not met; the error names the requirement.
         """
         needs = {
             f"a pure eps: give eps= in place of {self.promise.currency}=": self.promise.normal,
@@ -174,33 +173,33 @@ class Carrying:
                 raise OptionError(f"mech='objpert' of this model needs {what}, or write mech='newton'")
 
     def whitens(self, design: Design, options: Mapping[str, Any]) -> bool:
-        """Return whether objective perturbation whitens the rows; otherwise rows are scaled by their bounds only."""
+        """Return whether objective perturbation whitens the rows; otherwise columns are scaled by their bounds only."""
         if OF_BOX & set(options):
             return False
         return "tail" in options or self.rows is None or self.forecast_noise(PURE, design) > EXACT
 
     def is_ample(self, by: Noises, design: Design) -> bool:
-        """Return whether Newton steps give intervals that are about as short as intervals by objective perturbation.
+        """Return whether intervals by Newton steps are expected to be about as short as by objective perturbation.
 
-        The answer is True if the number of rows is above the limit `MOST_MINIMISED`, or if the predicted noise of the
+        The result is True if the number of rows is above the limit `MOST_MINIMISED`, or if the predicted noise of the
         first released second moments is below the limit `AMPLE`.
         """
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < AMPLE)
 
     def minimises_squares(self, by: Noises, design: Design) -> bool:
-        """Return whether "auto" takes objective perturbation for least squares.
+        """Return whether "auto" may choose objective perturbation for least squares; False if Newton steps are as good.
 
-        It does not for cubes beside the column itself (`Design.has_higher_powers`). Directions of such columns have
-        little information, which a released second moment may overstate, and intervals of objective perturbation are
-        then too short (`benchmarks.special_rules --names cubes`).
+        The result is also False if the formula has a column and its cube (`Design.has_higher_powers`). Released second
+        moments may overstate the little information about some combinations of such columns, and intervals by
+        objective perturbation are then too short (`benchmarks.special_rules --names cubes`).
         """
         return not (self.is_ample(by, design) or design.has_higher_powers)
 
     def forecast_noise(self, by: Noises, design: Design) -> float:
-        """Return the noise of the first released second moments (coarse matrix) if released with the whole budget.
+        """Return the relative noise of the coarse matrix (first release of second moments), if it had the whole budget.
 
-        The noise is sqrt(c + 1) times the noise sd of an off-diagonal entry with the mechanisms `by`, divided by the
-        number of rows, for c standardised columns and the response. If the number of rows is private, 0 is returned.
+        The relative noise is ``sqrt(c + 1) s / n``, for n rows of c standardised columns and the response, and the sd s
+        of the noise of the mechanisms `by` in an off-diagonal entry. It is 0 if the number of rows is private.
         """
         if self.rows is None:
             return 0.0
@@ -283,9 +282,9 @@ class Regression(Model):
         return design
 
     def fitted_design(self, design: Any, mech: str, options: Mapping[str, Any]) -> Any:
-        """Return a design with an intercept for the same model, if there is one and the method needs no other design.
+        """Return an equivalent design with an intercept, if one exists and the method can use it; otherwise `design`.
 
-        Options such as bounds of coefficients, and marginal effects, refer to the columns that the user wrote.
+        Marginal effects, and options such as a bound on the coefficients, need the columns that the user wrote.
         """
         own = OF_BOX & set(options) or options.get("margins")
         return design.with_intercept() if mech in WITH_INTERCEPT and not own else design
@@ -313,7 +312,7 @@ class Regression(Model):
         return None if self.linked is None else self.linked.link
 
     def _assumed(self, options: Mapping[str, Any], neighbors: Neighbors) -> dict[str, Any]:
-        """Return the estimator's options, with `cov_type` added if it is "nonrobust"."""
+        """Check that `cov_type` suits the privacy units; return `options`, and `cov_type` if it is "nonrobust"."""
         if self.cov_type == "cluster" and neighbors.unit is None:
             raise OptionError("cov_type='cluster' needs the column that names whose row it is; add unit='person_id'")
         if self.cov_type == "nonrobust" and neighbors.rows_per_unit > 1:
@@ -408,7 +407,7 @@ def _least_squares(
         "newton": Candidate(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
     table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
-    table |= descents(HuberLoss(), public.rows)  # for error messages only: least squares has no bounded scores
+    table |= descents(HuberLoss(), public.rows)  # for error messages only, as scores of least squares are unbounded
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
@@ -431,10 +430,10 @@ def _least_squares(
 def _perturbed_least_squares(
     by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = "", **loss: Any
 ) -> Candidate:
-    """Return an estimator for least squares, or for the loss `loss`, that chooses between the methods in `branches`.
+    """Return an estimator that chooses between the methods in `branches`, one of which is objective perturbation.
 
-    One of the methods is objective perturbation. `by` has the noise mechanisms, and `of_moments` is the name of the
-    noise distribution of the method of noisy moments.
+    The estimator minimises the squared residuals, or the loss `loss`. `by` has the noise mechanisms, and `of_moments`
+    is the name of the noise distribution in the method of noisy moments.
     """
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
@@ -558,9 +557,9 @@ class GeneralizedLinearModel(Regression):
 def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, Any], intervals: bool) -> Candidate:
     """Return an estimator by objective perturbation, for whitened rows or for rows scaled by the columns' bounds.
 
-    `given` has the options of the user, and `own` the fields that the model sets. Whitened rows give intervals. Rows
-    are scaled by their bounds if no intervals are requested, or if the user gives a penalty or a bound on the
-    coefficients, because intervals are then impossible.
+    `given` has the user's options, and `own` the options that the model sets. With whitened rows, the estimator gives
+    intervals. Rows are scaled by the columns' bounds if no intervals are requested, or if the user gives a penalty or a
+    bound on the coefficients, because intervals are then impossible.
     """
     if not intervals or {"ridge", "theta_bound"} & set(given):
         norm = "linf" if noise in (None, "gaussian") else noise

@@ -1,1 +1,1 @@
-"""Exact sums, and laws (distributions) of noise that several subpackages use."""
+"""Numerical tools that several subpackages use: exact sums, and distributions of noise and of rank errors."""

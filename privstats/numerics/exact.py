@@ -1,6 +1,6 @@
-"""Sums without rounding errors: rows contribute integer multiples of a public step, so their order does not matter.
+"""Sums of rows without rounding errors: all summands are multiples of a public step, so their order does not matter.
 
-The noise is rounded to a multiple of the step, too. So every release is a multiple of the step, whatever the data are.
+The noise added to a sum is also rounded to a multiple of the step. So every release is such a multiple, for any data.
 The low-order bits of a sum of floats can reveal the summands (Mironov 2012); a release has no such bits.
 """
 
@@ -13,13 +13,13 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray, IntArray
 
-ROW_BITS = 21  # bits of entries whose products are summed: 2^11 products add up to at most 2^53, exact in float64
+ROW_BITS = 21  # number of bits of entries that are multiplied: 2^11 products sum to at most 2^53, exact in float64
 GEMM_ROWS = 2048
-FEW_COLUMNS = 24  # below this number of columns numpy's product of a matrix with itself is slow (BLAS routine syrk)
-SUM_BITS = 40  # bits of entries that are summed: the step of their grid is about 2^-40 times their largest size
+FEW_COLUMNS = 24  # with fewer columns, numpy's product A'A (BLAS routine syrk) is slow, so they are split in two parts
+SUM_BITS = 40  # number of bits of entries that are summed: they are rounded to about 2^-40 times their largest size
 MOST_ROWS = 1 << 20  # largest number of rows summed in int64: entries are at most 2^42 steps, so sums are at most 2^62
 NOISE_BITS = 20  # a release is rounded to about 2^-20 times the scale of its noise
-NEARLY = 1e-6  # tolerance for multiples of a step, in steps: in floats, 60 / 1e-5 is slightly less than 6,000,000
+NEARLY = 1e-6  # a quotient this close to an integer is taken as the integer: as floats, 60 / 1e-5 < 6,000,000
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def multiples(low: float, high: float, step: float) -> tuple[int, int]:
 def toward_zero(rows: FloatArray, step: float) -> FloatArray:
     """Return the rows with each coordinate rounded toward zero, to a multiple of `step`.
 
-    Rounding toward zero does not increase any coordinate in absolute value. So a row of a set stays in the set, if the
-    set contains every vector whose coordinates are smaller in absolute value.
+    Rounding toward zero does not increase any coordinate in absolute value. So a rounded row stays in any set that
+    contains, together with the row, every vector whose coordinates are smaller in absolute value.
     """
     onto: FloatArray = rows * (1 / step)
     return np.multiply(np.trunc(onto, out=onto), step, out=onto)
@@ -96,7 +96,7 @@ def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
 
 
 def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:
-    """Return the exact total plus noise, added as integers and rounded to 2^-20 of the noise's public scale.
+    """Return the exact total plus noise, added as integers and rounded to about 2^-20 times the scale of the noise.
 
     The total is a whole number of steps, ``exact = units step``, so ``floor(noise / step) + units`` equals
     ``floor((noise + exact) / step)``. So this integer, and the release, which is the integer after a further rounding,

@@ -12,7 +12,7 @@ IntArray = NDArray[np.int64]
 
 
 class Rng(Protocol):
-    """Interface of a source of random numbers: the methods of numpy's Generator that samplers use."""
+    """Interface of a source of random numbers, with the methods of numpy's Generator that samplers use."""
 
     def standard_normal(self, size: Any) -> Any: ...
     def standard_gamma(self, shape: Any, size: Any) -> Any: ...

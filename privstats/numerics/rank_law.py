@@ -1,19 +1,19 @@
-"""Distribution of the rank errors of quantiles that the exponential mechanism draws: pure formulas.
+"""Formulas for the distribution of the rank errors of quantiles that the exponential mechanism draws.
 
 Quantiles and the ends of their confidence intervals are drawn together; all these numbers are called boundaries. A rank
-error is the rank of a boundary among the values, minus its target rank. The distribution of the rank errors gives the
-distance, in ranks, that the target of an end must have from the target of its quantile. J boundaries divide the values
+error is the rank of a boundary among the values, minus its target rank. The distribution of the rank errors determines
+how far, in ranks, the target of an interval end must be from the target of its quantile. J boundaries divide the values
 into J + 1 cells. The error of a cell is its number of values minus the target number.
 
-*If the log density is proportional to the sum of the cells' absolute errors*, rank errors follow the Laplace bridge.
-The log density decreases by `rate` for each value above or below the target number of a cell. If unequal gaps between
-values are neglected, the cells' errors are independent Laplace variables of this rate, conditioned on a sum of zero.
-The rank error of boundary j is the sum of the errors of the first j cells. Its density is proportional to ``f_j(a) f_(J
-+ 1 - j)(a)``, where f_m is the density of a sum of m Laplace variables: a polynomial in ``|a|`` times ``exp(-rate
-|a|)``. So the law of the absolute rank error is a mixture of gamma laws of rate 2 rate.
+*If the log density of a draw falls in proportion to the sum of the cells' absolute errors*, the rank errors form a
+Laplace bridge. The log density decreases by `rate` for each value above or below the target number of a cell. If
+unequal gaps between values are neglected, the cells' errors are independent Laplace variables of this rate,
+conditioned on a sum of zero. The rank error of boundary j is the sum of the errors of the first j cells. Its density is
+proportional to ``f_j(a) f_(J + 1 - j)(a)``, where f_m is the density of a sum of m Laplace variables: a polynomial in
+``|a|`` times ``exp(-rate |a|)``. So the absolute rank error has a mixture of gamma laws with rate parameter ``2 rate``.
 
-*If the log density is proportional to the largest absolute rank error*, each rank error is uniform on [-r, r], given a
-number r with a gamma law.
+*If the log density of a draw falls in proportion to the largest absolute rank error*, each rank error is uniform on
+[-r, r], where r is a random number with a gamma distribution.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from scipy import special
 
 from privstats.numerics.law import FloatArray
 
-ESCAPES = 0.01  # accepted probability that drawn quantiles or interval ends fall into a part of the range without data
+ESCAPES = 0.01  # accepted probability that drawn quantiles or interval ends lie outside the range of the data values
 WIDEST = 2.0**14  # a column's outermost values are assumed to spread over at least the share 1 / WIDEST of its range
-EDGE = 0.035  # assumed least share of values that equal the quantile and rank between it and the next different value
+EDGE = 0.035  # assumed smallest share of values that equal the quantile, counted from its rank to the next other value
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
 FINE = 2.0**-20  # step of the grid of target ranks (`box_targets`), on which rank errors have no rounding error
 
@@ -60,12 +60,12 @@ def _log_density(m: int, a: float) -> float:
 
 @lru_cache(maxsize=512)
 def _weights(j: int, J: int) -> FloatArray:
-    """Return the weights of the mixture of gamma laws that is the distribution of ``rate |rank error|``.
+    """Return the weights of the gamma laws in the mixture that is the distribution of ``rate |rank error|``.
 
-    The rank error is the error of boundary j, of J boundaries (quantiles and ends of their intervals) drawn together,
-    and the log density of the draw decreases at the rate `rate`. The gamma laws have the shape parameters 1, 2, ..., J
-    and the rate parameter 2. Products are computed as sums of logarithms: with more than about 170 boundaries they are
-    beyond the range of floats.
+    The rank error is that of boundary j, of J boundaries (quantiles and ends of their intervals) drawn together. The
+    log density of the draw decreases by `rate` for each value above or below the target number of values between two
+    neighbouring boundaries. The gamma laws have shape parameters 1, 2, ..., J and rate parameter 2. Products are
+    computed as sums of logarithms, because with more than about 170 boundaries they exceed the range of floats.
     """
     here, there = _log_sum_of_laplace(j), _log_sum_of_laplace(J + 1 - j)
     powers = np.arange(j)[:, None] + np.arange(J + 1 - j)
@@ -75,11 +75,10 @@ def _weights(j: int, J: int) -> FloatArray:
 
 
 def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the probability that the rank error of boundary j, of J drawn together, exceeds each number in `a`.
+    """Return the probabilities that the rank error of boundary j, of J boundaries, exceeds the numbers in `a`.
 
-    The boundaries are quantiles and ends of their intervals, drawn together; a cell lies between two neighbouring
-    boundaries. `rate` is the rate at which the log density of the draw decreases with the absolute errors of the cells'
-    numbers of values.
+    The boundaries are quantiles and ends of their intervals, drawn together. The log density of the draw decreases by
+    `rate` for each value above or below the target number of values between two neighbouring boundaries.
     """
     a = np.asarray(a, dtype=float)
     weights = _weights(j, J)
@@ -89,11 +88,10 @@ def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 
 def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the quantiles of the rank error of boundary j, of J drawn together, at the probabilities `p`.
+    """Return the quantiles, at the probabilities `p`, of the rank error of boundary j, of J boundaries.
 
-    The boundaries are quantiles and ends of their intervals, drawn together; a cell lies between two neighbouring
-    boundaries. `rate` is the rate at which the log density of the draw decreases with the absolute errors of the cells'
-    numbers of values.
+    The boundaries are quantiles and ends of their intervals, drawn together. The log density of the draw decreases by
+    `rate` for each value above or below the target number of values between two neighbouring boundaries.
     """
     p = np.asarray(p, dtype=float)
     first = min(j, J + 1 - j)  # by symmetry, the rank errors of boundaries j and J + 1 - j have the same law
@@ -104,10 +102,10 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 @lru_cache(maxsize=16384)
 def _unit_quantile(tail: float, j: int, J: int) -> float:
-    """Return the 1 - tail quantile of the rank error of boundary j, of J drawn together, at rate 1.
+    """Return the ``1 - tail`` quantile, tail <= 1/2, of the rank error of boundary j, of J boundaries, at rate 1.
 
-    `tail` is at most 1/2. The quantile is smaller than the quantile of the gamma law with shape J, which is the last
-    component of the mixture (`_weights`).
+    The boundaries are quantiles and ends of their intervals, drawn together. The root search has an upper limit, which
+    is the quantile of the gamma law with shape J, the largest component of the mixture (`_weights`).
     """
 
     def excess(a: float) -> float:
@@ -118,11 +116,12 @@ def _unit_quantile(tail: float, j: int, J: int) -> float:
 
 
 def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
-    """Return the rate at which the log density may decrease with the cells' absolute errors, under a budget eps.
+    """Return the rate at which the log density of a draw may decrease with the errors of cells, under a budget eps.
 
-    A cell has the values between two neighbouring boundaries; its error is its number of values minus the target
-    number. One row changes the sum of the absolute errors by at most `sensitivity`, and a privacy unit has up to `rows`
-    rows. So the exponent of the density changes by at most eps / 2, and the log normaliser by at most eps / 2, too.
+    A cell contains the values between two neighbouring boundaries (drawn quantiles or interval ends). Its error is its
+    number of values minus the target number. One row changes the sum of the absolute errors of all cells by at most
+    `sensitivity`, and a privacy unit has up to `rows` rows. So the exponent of the density changes by at most eps / 2,
+    and the log normaliser by at most eps / 2, too.
     """
     return eps / (2 * sensitivity * rows)
 
@@ -136,8 +135,8 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
     Parameters
     ----------
     rate : float
-        Rate at which the log density decreases with the absolute error of the number of values in a cell (between two
-        neighbouring drawn numbers).
+        Decrease of the log density of a draw for each value above or below the target number of values between two
+        neighbouring drawn numbers.
     levels : int
         Number of quantiles whose intervals are drawn together.
     ends_only : bool
@@ -161,10 +160,8 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
 def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
     """Return the numbers of ranks available for an interval below and above each quantile of n values.
 
-    The result has the shape (levels, 2).
-
-    On each side, the available ranks extend half way to the next quantile, or, on the outer side of the first and the
-    last quantile, to the lowest or the highest value.
+    The result has the shape (levels, 2). On each side, the available ranks extend half way to the next quantile, or, on
+    the outer side of the first and the last quantile, to the lowest or the highest value.
     """
     edges = np.array([0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0])
     return n * np.column_stack([np.array(levels) - edges[:-1], edges[1:] - np.array(levels)])
@@ -173,12 +170,12 @@ def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
 def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
     """Return the ascending target ranks of the ends of all intervals and, unless `ends_only`, of all quantiles.
 
-    For n values, the target of a quantile is ``T = level n``, and the targets of its interval's ends are ``T - min(h,
-    room)`` and ``T + min(h, room)``. Here h is the distance in ranks that allows for sampling error and noise
-    (`Ends.reaches`), and room is the available number of ranks (`rooms`). The target number of values in a cell
-    (between two neighbouring targets) does not decrease as n grows. Proof: ``min(h, room)`` increases, since both h and
-    room increase. The remaining distance to the point half way to the next quantile is ``max(0, room - h)``. Where room
-    - h is positive it increases, because h is concave in n, and room is linear in n and 0 at n = 0.
+    For n values, the target of the quantile of probability `level` is ``T = level n``, and the targets of the ends of
+    its interval are ``T - min(h, room)`` and ``T + min(h, room)``. Here h is the distance in ranks that allows for
+    sampling error and noise (`Ends.reaches`), and room is the available number of ranks (`rooms`). The target number of
+    values between two neighbouring targets does not decrease as n grows. Proof: ``min(h, room)`` increases, since both
+    h and room increase. The remaining distance to the point half way to the next quantile is ``max(0, room - h)``. If
+    this distance is positive it increases, because h is concave in n, and room is linear in n and 0 at n = 0.
     """
     z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
     h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
@@ -186,12 +183,12 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
     middle = np.array(levels) * n
     below, above = middle - h[:, 0], middle + h[:, 1]
     targets = np.column_stack([below, above] if ends_only else [below, middle, above]).ravel()
-    return np.maximum.accumulate(targets)  # neighbouring targets that should be equal may descend by a rounding error
+    return np.maximum.accumulate(targets)  # equal neighbouring targets may be out of order by a rounding error
 
 
 @cache
 def box_quantile(J: int, confidence: float) -> float:
-    """Return the quantile of e, the rank error of one of J boundaries times the rate, at ``(1 + confidence) / 2``.
+    """Return the ``(1 + confidence) / 2`` quantile of e, the rank error of a boundary multiplied by the rate.
 
     The boundaries are the two ends of an interval and, if J = 3, the quantile, drawn together. The J rank errors,
     multiplied by the rate at which the log density of the draw decreases, have a joint density proportional to
@@ -247,18 +244,18 @@ def box_targets(n: int, level: float, confidence: float, margin: float, ends_onl
 class Ends:
     """Public description of a joint draw of quantiles and the ends of their intervals.
 
-    For a single quantile and its ends, the density of the draw depends on the largest absolute error of their ranks
-    (`box_quantile`). If a row is added or removed, the largest error changes by little more than ``max(level, 1 -
-    level)``; if a row is replaced, by at most the larger of this number and 1. For several quantiles, the density
-    depends on the sum of the absolute errors of the numbers of values between neighbouring drawn numbers; a row changes
-    this sum by at most 2 (`bridge_quantile`). A density that depends on this sum would give a single quantile a smaller
-    margin under "replace". But equal rank errors of both ends would then not lower the density further, so that both
-    ends could fall into one long gap between values.
+    For a single quantile, of probability `level`, and the ends of its interval, the density of the draw depends on the
+    largest absolute error of their ranks (`box_quantile`). If a row is added or removed, the largest error changes by
+    little more than ``max(level, 1 - level)``; if a row is replaced, by at most the larger of this number and 1. For
+    several quantiles, the density depends on the sum of the absolute errors of the numbers of values between
+    neighbouring drawn numbers; one row changes this sum by at most 2 (`bridge_quantile`). If the density for a single
+    quantile depended on this sum, the quantile would have a smaller margin under "replace". But equal rank errors of
+    both ends would then not lower the density further, so that both ends could fall into one long gap between values.
 
     Parameters
     ----------
     eps : float
-        Budget of the draw.
+        Privacy budget of the draw.
     rows : int
         Largest number of rows of one privacy unit.
     levels : tuple of float
@@ -283,19 +280,19 @@ class Ends:
 
     @property
     def box(self) -> bool:
-        """Whether the density of a draw depends on the largest rank error, instead of the sum of the cells' errors."""
+        """Whether the density of a draw depends on the largest absolute rank error, as for a single quantile."""
         return len(self.levels) == 1
 
     @property
     def rate(self) -> float:
-        """Rate at which the log density decreases with the largest rank error, or with the sum of the cells' errors."""
+        """Decrease of the log density of a draw if the error on which the density depends increases by one rank."""
         if self.box:
             return box_rate(self.eps, self.rows, self.levels[0], self.kind, self.confidence, self.alone)
         return cell_rate(self.eps, self.rows)
 
     @property
     def margins(self) -> FloatArray:
-        """Noise margins of the lower and upper ends of the intervals, in ranks, shape (levels, 2)."""
+        """Numbers of ranks by which noise may move the lower and upper ends of the intervals, shape (levels, 2)."""
         if self.box:
             return np.full((1, 2), box_quantile(2 if self.alone else 3, self.confidence) / self.rate)
         return privacy_margins(self.rate, len(self.levels), self.alone, self.confidence)
@@ -314,9 +311,9 @@ class Ends:
 
         The true quantile is assumed to be a frequent value, which many rows share. If a drawn number lies in the gap
         beside this value, it has at most as many possible positions as the grid has points. All k numbers of a draw may
-        lie in the gap together, in at most ``points^k`` positions. The log density decreases only once for all k
-        numbers, because of the equal values between the quantile and the gap. These equal values are assumed to be at
-        least a share `EDGE` of all n values.
+        lie in the gap together, in at most ``points^k`` positions. The equal values between the quantile and the gap
+        lower the log density of such a draw, by an amount that does not depend on k. Their number is assumed to be at
+        least the share `EDGE` of all n values.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
@@ -331,8 +328,8 @@ class Ends:
         error of the innermost of the m numbers matters. The unit of length for the positions is the interval that the
         outermost ``2 / rate`` values are assumed to fill: one point of the grid, or a share 1 / `WIDEST` of the range
         if this share is longer. For each m and each side, the decrease of the log density (`fall`) must exceed the
-        logarithm of the number of positions divided by `ESCAPES`, the accepted probability. The drawn numbers are in
-        order. So if one of them lies in the part without values, all numbers further out lie in this part, too.
+        logarithm of (number of positions) / `ESCAPES`, where `ESCAPES` is the accepted probability. The drawn numbers
+        are in order. So if one of them lies in the part without values, all numbers further out lie in this part, too.
         Therefore all m up to the number of drawn numbers are checked.
         """
         h, middle = self.reaches(n), n * np.array(self.levels)
@@ -341,7 +338,7 @@ class Ends:
         m = np.arange(1.0, targets.size + 1)
         prize = m * math.log(min(self.points, WIDEST)) - special.gammaln(m + 1) - math.log(ESCAPES)
         short = (h / rooms(n, self.levels)).max(axis=1)
-        # one check suffices for a single quantile, because no other quantile lies further out
+        # for a single quantile, the check with m = 1 suffices, because no other quantile lies further out
         if self.box:
             far = np.minimum(middle, n - middle) - h.max(axis=1)
             alone = math.log(WIDEST / ESCAPES) / np.maximum(self.rate * far, 1e-300)

@@ -1,1 +1,1 @@
-"""Privacy guarantees: neighbouring relations, composition, division into shares, and the ledger of a data set."""
+"""Privacy guarantees: neighbouring relations, composition, division of a budget into shares, and ledgers of budgets."""

@@ -1,4 +1,4 @@
-"""The account of one data set: a budget and its charges. A fit is charged, or refused, before any row is read."""
+"""The privacy budget of a data set and all charges to it; a fit is charged, or refused, before a row is read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, 
 
 # for each kind of budget, the kinds of privacy guarantees that can be charged to it
 COUNTED = {PureDP: PureDP, GaussianDP: PureDP | GaussianDP, ZeroCDP: PureDP | GaussianDP | ZeroCDP, ApproxDP: Promise}
-# lock during a charge; a fork waits for the lock, because a child process could not release it
+# lock held during a charge; a fork waits until the lock is free, because a child process could not release it
 CHARGING = threading.RLock()
 
 if hasattr(os, "register_at_fork"):
@@ -23,7 +23,7 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge to a ledger: the purpose and the guarantees of the queries, in the ledger's neighbouring relation.
+    """One charge to a ledger: the fit, and the guarantees of its queries under the ledger's neighbouring relation.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Entry:
 
 
 class Book(Protocol):
-    """Interface of a store of a ledger's entries, in the order of their charges.
+    """Interface for the storage of ledger entries, in the order in which they were charged.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Book(Protocol):
 
 
 class InMemory:
-    """Store of a ledger's entries in memory: they are lost when Python ends."""
+    """Storage of ledger entries in memory; the entries are lost when Python ends."""
 
     name, kept = "in memory", False
 
@@ -78,24 +78,24 @@ class InMemory:
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
         with CHARGING:
             before: tuple[Entry, ...] | None = None
-            while before is not self.entries:  # again, if a signal handler of this thread made a charge meanwhile
+            while before is not self.entries:  # check again if a signal handler of this thread made a charge meanwhile
                 check(before := self.entries)
             self.entries = (*self.entries, *entries)
 
 
 class Account:
-    """A budget for one data set that several fits share; a charge that would overspend it is refused.
+    """A privacy budget that several fits to one data set share; a charge that would overspend it is refused.
 
-    Charges compose adaptively: whether a later fit is made, and which, may depend on earlier results.
+    Charges compose adaptively: a later fit, and whether it is made at all, may depend on the results of earlier fits.
 
     Parameters
     ----------
     budget : PureDP, ApproxDP, GaussianDP or ZeroCDP
-        The total that may ever be spent, with its neighbouring relation.
+        The largest joint cost of all charges, with its neighbouring relation.
     book : Book, optional
-        Store of the charges, by default in memory.
+        Storage of the charges, by default in memory.
     analyst : str
-        Name of the analyst who charges.
+        Name of the analyst whose fits are charged.
     """
 
     prove = staticmethod(sums)  # computes the joint eps of several privacy guarantees at a given delta
@@ -105,7 +105,7 @@ class Account:
         self.book: Book = InMemory() if book is None else book
 
     def charge(self, parts: Iterable[tuple[str, Promise]], call: str = "", method: str = "") -> None:
-        """Record a charge, in full or not at all, before any of its queries is answered from the data.
+        """Record a charge, in full or not at all, before any of the charged queries is answered.
 
         Parameters
         ----------
@@ -125,9 +125,9 @@ class Account:
         self.book.add((entry,), lambda before: self.admit(entry, before))
 
     def admit(self, entry: Entry, before: tuple[Entry, ...]) -> None:
-        """Raise an error if an entry costs more than the rest of the budget, or is of a kind that cannot be charged.
+        """Raise an error if an entry would overspend the budget, or has a guarantee of a kind that cannot be charged.
 
-        `before` has all earlier entries, whose joint cost has been spent.
+        `before` has all earlier entries; the joint cost of these entries and the new entry is compared with the budget.
         """
         for _, promise in entry.parts:
             if not isinstance(promise, COUNTED[type(self.budget)]):
@@ -136,7 +136,7 @@ class Account:
             raise _short(self.budget.less(self._spent_on(before)), self._spent_on((entry,)))
 
     def spent(self) -> Promise:
-        """Return the joint cost of all charges so far."""
+        """Return the joint privacy cost of all charges so far."""
         return self._spent_on(self.book.entries)
 
     def remaining(self) -> Promise:

@@ -31,11 +31,11 @@ from privstats.privacy.tradeoff import gaussian_profile
 
 # If the joint privacy loss of randomised responses has more values than this number, it is rounded to a grid.
 MOST_ATOMS = 2**14
-MOST_CELLS = 2**15  # number of cells of the grid of losses, which extends from minus the sum of all eps to their sum
+MOST_CELLS = 2**15  # number of cells of the grid of privacy losses, from minus the sum of all eps to plus this sum
 # largest number of grid points of a Fourier transform; if more are needed, the grid is made coarser
 MOST_POINTS = 2**20
-WRAPPED = 1e-9  # largest probability of the tilted loss beyond either end of the Fourier transform's range
-STEEPEST = 1e3  # largest exponential tilt that is tried, in units of 1 / (sd of the composed loss)
+WRAPPED = 1e-9  # largest probability that the tilted loss lies beyond either end of the range of the Fourier transform
+STEEPEST = 1e3  # exponential tilts from 1 / STEEPEST to STEEPEST, divided by the sd of the composed loss, are tried
 TRANSFORMED = 2.0**-51  # rounding error of a Fourier transform, relative to the Euclidean norm of its input
 ROUNDED = 2.0**-44  # relative allowance for rounding errors of probabilities and losses, per composed mechanism
 
@@ -46,7 +46,7 @@ Tests = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """Distribution of a privacy loss: the sum of a normal and a discrete loss, or infinity with probability `failure`.
+    """Law of a privacy loss: infinite with probability `failure`, and else the sum of a normal and a discrete loss.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class LossDistribution:
     atoms, weights : ndarray, shape (k,)
         Values of the discrete loss, and their probabilities given that the loss is finite.
     failure : float
-        Probability of an infinite loss: of an output that reveals everything.
+        Probability of an infinite loss, that is, of an output that reveals everything.
     """
 
     mu: float
@@ -69,7 +69,7 @@ class LossDistribution:
         return self.failure + (1 - self.failure) * rest
 
     def eps(self, delta: float, most: float) -> float:
-        """Return the smallest eps in [0, most] whose delta is at most `delta`.
+        """Return the smallest eps in [0, most] at which the delta of this loss distribution is at most `delta`.
 
         `most` is an eps that is known to have a delta of at most `delta`, or infinity if none is known.
         """
@@ -88,7 +88,7 @@ class LossDistribution:
         return float(scipy.optimize.brentq(excess, 0.0, most, xtol=1e-15, rtol=1e-14))
 
     def eps_beside(self, rho: float, delta: float) -> float:
-        """Return the smallest eps that is proved at `delta` for these losses composed with a rho-zCDP mechanism.
+        """Return the smallest eps proved at `delta` for the composition of this privacy loss with a rho-zCDP mechanism.
 
         The Renyi divergence of order a is ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) / (a - 1)``, with mu the
         parameter of the normal loss, summed over the values l of the discrete loss with their probabilities w. Each
@@ -205,7 +205,7 @@ def _largest(promises: Sequence[Promise]) -> Promise:
 def _of_one_relation(promises: Sequence[Promise]) -> tuple[Promise, ...]:
     """Return the guarantees, translated to one neighbouring relation.
 
-    It is the first of the guarantees' neighbouring relations to which all guarantees can be translated.
+    The neighbouring relations of the guarantees are tried in order, until all guarantees can be translated to one.
     """
     for wanted in promises:
         try:
@@ -254,7 +254,7 @@ def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArra
 
 @lru_cache(maxsize=32)
 def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArray]:
-    """Return evenly spaced losses that dominate the joint losses of randomised responses, and their probabilities.
+    """Return evenly spaced losses with probabilities that dominate the joint privacy loss of randomised responses.
 
     `counts` has a pair (eps, number of responses with this eps) for each distinct eps. For each pair, the probability
     of a loss is divided between the two adjacent points of the grid, without a change of the mean of e^-loss. The
@@ -278,16 +278,16 @@ def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistributio
 
     Let P be uniform on [0, 1] and Q have the decreasing density ``-f'(x)``. The best test of P against Q at level x
     rejects below x and has power 1 - f(x), so that f is the trade-off function of (P, Q). The loss is ``log -f'``. For
-    l >= 0 let a(l) and b(l) be level and power of the test that rejects if the loss exceeds l: its probabilities to
-    reject under P and under Q. Since f is its own inverse, the loss is below -l with probability a(l) under Q and b(l)
-    under P. The loss is 0 with the remaining probability ``1 - a(0) - b(0)``: there f is a straight line of slope -1.
+    l >= 0 let a(l) and b(l) be level and power of the test that rejects if the loss exceeds l, that is, its rejection
+    probabilities under P and Q. Since f is its own inverse, the loss is below -l with probability a(l) under Q and b(l)
+    under P. The remaining probability ``1 - a(0) - b(0)`` belongs to the loss 0, where f is a line of slope -1.
 
-    The probability of a cell between two points of the grid is divided between its ends l and l + step: x and y with
-    ``x + y = Q(cell)`` and ``x e^-l + y e^-(l + step) = P(cell)``. delta at eps is the mean under P of the function
-    ``max(0, r - e^eps)`` of the ratio r = e^loss. This function is convex. So its mean does not decrease if the
-    probability of a ratio is divided between a smaller and a larger ratio without a change of the mean of r (Doroshenko
-    et al. 2022). At eps on the grid delta is exact. The probability beyond the grid is divided between its last point
-    and infinity.
+    The probability of a cell between the points l and l + step of the grid is divided into x at l and y at l + step, so
+    that ``x + y = Q(cell)`` and ``x e^-l + y e^-(l + step) = P(cell)``. delta at eps is the mean under P of the
+    function ``max(0, r - e^eps)`` of the ratio r = e^loss. This function is convex. So its mean does not decrease if
+    the probability of a ratio is divided between a smaller and a larger ratio without a change of the mean of r
+    (Doroshenko et al. 2022). If eps is a point of the grid, delta is exact. The probability beyond the grid is divided
+    between its last point and infinity.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
 
     At every eps >= 0 the delta of the bound is at least the delta of the composition. The two deltas are nearly equal
     at the eps at which they are about `delta`. The probabilities p(l) of the losses l are exponentially tilted, ``p(l)
-    e^(tilt l) / M`` with the normalising constant M, so that the losses that matter at `delta` are common. The tilted
+    e^(tilt l) / M`` with the normalising constant M, so that the losses that matter at `delta` are likely. The tilted
     probabilities are convolved by a Fourier transform and tilted back, so that small deltas keep their digits. The
     transform is periodic; its range leaves a probability of at most `WRAPPED` of the tilted distribution beyond either
     end (Chernoff's bound). Probability above the range counts as failure. Probability below the range, of negative
@@ -427,7 +427,7 @@ class _Cumulants:
         return math.exp(scipy.optimize.brentq(excess, least, most, xtol=1e-3))
 
     def within(self, tilt: float) -> tuple[float, float]:
-        """Return two limits of the tilted total loss; the probability beyond each limit is at most `WRAPPED`."""
+        """Return lower and upper limits of the tilted total loss, with probability at most `WRAPPED` beyond each."""
         at, ends = self(tilt), []
         for sign in (-1, 1):
             further = [k / self.sd for k in np.geomspace(0.003, 30, 16)]

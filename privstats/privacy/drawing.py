@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73")  # palette of Okabe and Ito, distinguishable with colour blindness
 LINES = ("-", "--", "-.", ":")  # line styles, for print without colour
 HATCHES = ("", "//", "..", "xx")
-LETTERS = 11  # assumed number of letters per inch of a title
+LETTERS = 11  # assumed number of letters per inch, by which a title is broken into lines
 LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # type I errors at which a curve is drawn
 
 

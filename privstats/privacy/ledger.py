@@ -1,4 +1,4 @@
-"""The ledger of one data set: an account in memory, or in a file that records the charges."""
+"""The ledger of one data set: its privacy budget and all charges to this budget, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 
 class Ledger(Account):
-    """A budget for one data set that several fits share; a fit that would overspend it is refused.
+    """A privacy budget that several fits to one data set share; a fit that would overspend it is refused.
 
-    A fit is charged before a row is read, and charges compose adaptively: whether a later fit is made, and which, may
-    depend on earlier results. A ledger in memory is lost when Python ends; a copy or pickle of it is a separate ledger,
-    which does not contain later charges to the original. With a path the ledger is a file, and its pickle contains only
-    the path.
+    A fit is charged before a row is read. Charges compose adaptively: a later fit, and whether it is made at all, may
+    depend on the results of earlier fits. A ledger in memory is lost when Python ends; a copy or pickle of it is a
+    separate ledger, which does not contain later charges to the original. With a path, the ledger is stored in a file;
+    its pickle contains the path of the file and not the entries.
 
     Parameters
     ----------
     budget : PureDP, ApproxDP, GaussianDP or ZeroCDP, optional
-        The total that may ever be spent, with its neighbouring relation. May be left out if the file exists.
+        The largest joint cost of all charges, with its neighbouring relation. May be left out if the file exists.
     path : str or PathLike, optional
         An SQLite file, shared by all processes that open it. Keep it on a disk of this machine: locks on network disks
-        may fail. Two changes cannot be detected: the removal of the last entries, and an older state of the file put in
-        its place. Keep the last digest of `entries` elsewhere, and check that `entries` still contains it.
+        may fail. Two changes cannot be detected: the removal of the last entries, and the replacement of the file by an
+        older state of it. Keep the last digest of `entries` elsewhere, and check that `entries` still contains it.
     analyst : str, optional
-        Name of the analyst who charges; by default the user of this machine.
+        Name of the analyst whose fits are charged; by default the user of this machine.
     moved : bool
-        Accept a file that was moved to another disk, or restored. By default a file whose inode number has changed is
+        Whether to accept a file that was moved to another disk, or restored. By default, a file with a changed inode is
         refused, since it might be a copy of a ledger that is in use.
 
     Raises
@@ -93,7 +93,7 @@ class Ledger(Account):
 
     @property
     def entries(self) -> pd.DataFrame:
-        """All charges, one row each, oldest first: time, analyst, call, method, cost, neighbors, total and digest."""
+        """All charges, oldest first; columns: time, analyst, call, method, cost, neighbors, total and digest."""
         return ledger_report.frame(self)
 
     def report(self) -> str:
@@ -101,7 +101,7 @@ class Ledger(Account):
         return ledger_report.report(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the joint cost after each charge as steps, and the budget as a horizontal line.
+        """Draw the joint privacy cost after each charge as a step function, and the budget as a horizontal line.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ def user() -> str:
 
 
 def ledger_for(given: object) -> str:
-    """Return a remedy, for error texts, for an argument `ledger` that is no ledger, such as the path of a file."""
+    """Return the advice in the error message for an argument `ledger` that is not a ledger but, for example, a path."""
     if _is_path(given):
         return f"write ledger=ps.Ledger(path={str(given)!r}), or ledger=ps.Ledger(ps.PureDP(1)) without a file"
     return "write ledger=ps.Ledger(ps.PureDP(1))"

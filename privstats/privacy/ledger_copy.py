@@ -1,4 +1,4 @@
-"""The summary of a ledger that is saved with a fit: name, budget and total spending, without file or entries."""
+"""The summary of a ledger that is saved with a fit; it has the name, budget and total spending, but no entries."""
 
 from __future__ import annotations
 

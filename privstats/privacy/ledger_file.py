@@ -12,9 +12,9 @@ a file in which a digest does not match is refused. The file contains its own in
 is a file that was moved to another disk or restored, until ``Ledger(path=..., moved=True)`` declares that no other
 copy is in use. A file with several names (hard links) is refused, as each name would have a journal of its own.
 
-*Not detectable*: the removal of the last entries, or an older, undamaged state of the file, written over it or put in
-its place after it was deleted (disks reuse the inodes of deleted files); so keep the last digest elsewhere. The digests
-have no key: anyone who can write to the file can write other valid digests.
+*Not detectable*: the removal of the last entries, and an older, undamaged state of the file that was written over the
+present file, or was restored after its deletion (disks reuse the inode numbers of deleted files). So keep the last
+digest elsewhere. The digests have no key: anyone who can write to the file can write other valid digests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from privstats.privacy.promise import Promise
 
 MARK = 0x70737473  # the application_id that marks an SQLite file as a ledger
 VERSION = 1  # version of the layout of a ledger's tables
-PATIENCE = 60.0  # seconds to wait until other writers unlock the file
+PATIENCE = 60.0  # longest wait, in seconds, until other writers unlock the file
 OTHER_FILE = "is no ledger; begin one elsewhere, as in ps.Ledger(ps.GaussianDP(1), path='study.sqlite')"
 TABLES = """
 CREATE TABLE ledger (one INTEGER PRIMARY KEY CHECK (one = 1), budget TEXT NOT NULL, inode TEXT NOT NULL);
@@ -56,7 +56,7 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
     """
     try:
         file = LedgerFile(os.fspath(Path(path).resolve()))
-    # the path is not text, contains a NUL character, or is a circular link
+    # raised if the path is not text, contains a NUL character, or is a circular link
     except (OSError, RuntimeError, TypeError, ValueError):
         raise BudgetError(f"path is {quote(path)}, not the path of a file; write path='study.sqlite'") from None
     if budget is None and not os.path.exists(file.path):
@@ -73,7 +73,7 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
 
 @dataclass(frozen=True)
 class LedgerFile:
-    """Store of a ledger's entries in an SQLite file; its pickle contains the path and the budget.
+    """Storage of ledger entries in an SQLite file; a pickle of this object contains the path and the budget.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class LedgerFile:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All entries, oldest first; a file with a digest that does not match is refused."""
+        """All entries, oldest first; a file in which the digest of an entry does not match is refused."""
         with self._transaction("BEGIN") as connection:
             return self._read(connection)[0]
 
@@ -111,7 +111,7 @@ class LedgerFile:
             check(before)
             for number, entry in enumerate(entries, len(before) + 1):
                 text = entry_as_text(entry)
-                entry_of_text(text)  # an entry that cannot be read back is refused now, not at each later charge
+                entry_of_text(text)  # an unreadable entry is refused now, because it would make later charges fail
                 head = digest_of(head, text)
                 connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (number, text, head))
 

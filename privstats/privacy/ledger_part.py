@@ -1,4 +1,4 @@
-"""Parts of a ledger's budget for single analysts: each charge counts against the part and against the whole budget."""
+"""Budgets of single analysts: each charge counts against the analyst's budget and against the ledger's whole budget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privstats.privacy.promise import Promise
 
 @dataclass(frozen=True)
 class Allotted:
-    """Store of the entries of one analyst, who may spend a part of a ledger's budget.
+    """Storage of the ledger entries of one analyst, who may spend a part of the ledger's budget.
 
     Parameters
     ----------

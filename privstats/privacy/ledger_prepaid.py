@@ -1,9 +1,9 @@
 """Several fits charged to a ledger together, in one transaction, before any of them reads a row.
 
-*No fit without a charge.* If the joint cost of all fits fits into the budget, the entries of all fits are added to the
+*No fit without a charge.* If the budget covers the joint cost of all fits, the entries of all fits are added to the
 ledger in one transaction; otherwise no entry is added. The fits then run in the order of the charges, and each fit uses
 one entry. A fit is refused unless it is the next fit, requests exactly the guarantees of its entry with the same call
-and method, and runs in the process that was charged. The budget of unused entries remains spent.
+and method, and runs in the process that made the charge. The budget of unused entries remains spent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from privstats.privacy.account import CHARGING, Account, Entry, translated
 from privstats.privacy.ledger import Ledger, identity
 from privstats.privacy.promise import Promise
 
-Charge = tuple[tuple[tuple[str, Promise], ...], str, str]  # queries with their guarantees, call and method
+Charge = tuple[tuple[tuple[str, Promise], ...], str, str]  # queries (name and guarantee), call and method of a fit
 
 
 class Prepaid(Ledger):
@@ -26,7 +26,7 @@ class Prepaid(Ledger):
     Parameters
     ----------
     account : Account
-        The account to which all fits are charged when this object is made.
+        The account to which all fits are charged when this object is created.
     charges : sequence of (parts, call, method)
         The charge of each fit, in the order of the fits.
 

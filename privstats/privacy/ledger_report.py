@@ -14,7 +14,7 @@ from privstats.privacy.ledger_text import chain
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise
 
 LINE = "-" * 80
-FIT = 38  # width of the report's column of fits, in characters
+FIT = 38  # width, in characters, of the column "fit" in a printed report
 COLUMNS = ("time", "analyst", "call", "method", "cost", "neighbors", "total", "digest")
 
 
@@ -44,7 +44,7 @@ def frame(account: Account) -> pd.DataFrame:
 
 
 def cost_of(account: Account, entry: Entry) -> Promise:
-    """Return the cost of one entry by itself, in the units of the account's budget."""
+    """Return the cost of a single entry, as a guarantee of the same kind as the account's budget."""
     return account.budget.spent_on(promises_of((entry,)), account.prove)
 
 
@@ -121,7 +121,7 @@ def named(account: Account) -> str:
 
 
 def plot(account: Account, ax: Any = None) -> Any:
-    """Draw the joint cost after each charge as steps, and the budget as a horizontal line."""
+    """Draw the joint privacy cost after each charge as a step function, and the budget as a horizontal line."""
     ax = new_axes(6.4, 4.2) if ax is None else ax
     totals = [0.0, *(float(_size(total)) for total in frame(account)["total"])]
     whole, name = float(_size(account.budget.budget)), account.budget.currency

@@ -27,24 +27,24 @@ def digest_of(before: str, text: str) -> str:
 
 
 def entry_as_text(entry: Entry) -> str:
-    """Return an entry as JSON."""
+    """Return a ledger entry as a JSON string."""
     parts = [[name, _written(promise)] for name, promise in entry.parts]
     return json.dumps([entry.time, entry.analyst, entry.call, entry.method, parts])
 
 
 def entry_of_text(text: str) -> Entry:
-    """Return the entry from its JSON text, written by `entry_as_text`."""
+    """Return the ledger entry that `entry_as_text` has written as a JSON string."""
     time, analyst, call, method, parts = json.loads(text)
     return Entry(call, method, tuple((name, _read(promise)) for name, promise in parts), analyst, time)
 
 
 def promise_as_text(promise: Promise) -> str:
-    """Return a privacy guarantee as JSON."""
+    """Return a privacy guarantee as a JSON string."""
     return json.dumps(_written(promise))
 
 
 def promise_of_text(text: str) -> Promise:
-    """Return the privacy guarantee from its JSON text, written by `promise_as_text`."""
+    """Return the privacy guarantee that `promise_as_text` has written as a JSON string."""
     return _read(json.loads(text))
 
 

@@ -2,8 +2,8 @@
 
 Composition: eps adds up (Dwork and Roth 2014, Theorem 3.16), and so do delta, mu^2 (Dong, Roth and Su 2022, Corollary
 3.3) and rho (Bun and Steinke 2016, Lemma 2.3). A query may depend on earlier releases, provided that it satisfies its
-own guarantee for all values of these releases. So the cost of a fit is the sum of its queries' costs, and the
-method `part` is the only code that divides a budget.
+own guarantee for all values of these releases. So the cost of a fit is the sum of its queries' costs. The method
+`part` of a guarantee is the only code that divides a budget.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("replace", "add_remove")
-LEAST_LEFT = 1e-9  # a smaller rest of a budget, relative to the whole, is rounding error and counts as zero
+LEAST_LEFT = 1e-9  # smallest rest of a budget, relative to the whole; a smaller rest is rounding error and counts as 0
 # relative tolerance for sums of charges, so that ten charges of a tenth of a budget fit into the budget
 ROUNDING = 1e-12
 
@@ -83,7 +83,7 @@ class Neighbors:
             Whether the vectors of a unit's rows are added, and then their sum is projected into the set of possible
             contributions, so that a unit contributes once.
         may_be_absent : bool
-            Whether a row may contribute nothing: it is incomplete, outside the subset, or beyond `rows_per_unit`.
+            Whether a row may contribute nothing because it is incomplete, outside the subset or beyond `rows_per_unit`.
         """
         appear = not self.exchange or may_be_absent or self.rows_per_unit > 1
         return Relation(1 if folded else self.rows_per_unit, self.exchange, appear)
@@ -156,11 +156,11 @@ class Promise(ABC):
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
-        """Return a guarantee for neighbours that implies this guarantee for data sets k steps apart (group privacy)."""
+        """Return a guarantee for single rows or persons that implies this guarantee for groups of k (group privacy)."""
 
     @abstractmethod
     def of_group(self, k: int) -> Promise:
-        """Return the guarantee implied for data sets k steps apart (group privacy); a step leads to a neighbour."""
+        """Return the guarantee that this guarantee implies for groups of k rows or persons (group privacy)."""
 
     @abstractmethod
     def as_pure(self) -> PureDP:
@@ -192,7 +192,7 @@ class Promise(ABC):
     def kept_by(self, *mechanisms: Any) -> Promise:
         """Return the joint guarantee of mechanisms that share this guarantee as their budget.
 
-        It is this guarantee itself. For `ZeroCDP` it may be a stricter guarantee, in mu or eps.
+        The result is this guarantee itself; only `ZeroCDP` may return a stricter guarantee, in mu or eps.
         """
         return self
 
@@ -217,7 +217,7 @@ class Promise(ABC):
 
     @abstractmethod
     def less(self, spent: Self) -> Self:
-        """Return the rest of this budget after `spent` is taken from it."""
+        """Return the rest of this budget after `spent` is subtracted from it."""
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
         """Draw the trade-off function: the smallest type II error of any test about one privacy unit (row or person).
@@ -250,7 +250,7 @@ class Promise(ABC):
         return f"{type(self).__name__}({values}, {self.neighbors!r})"
 
     def _nothing(self, **numbers: float) -> Self:
-        """Return a guarantee of this kind whose parameters may be zero: the spending, or the rest, of a budget."""
+        """Return a guarantee with the given parameters, which may be zero: the spent part, or the rest, of a budget."""
         empty = object.__new__(type(self))
         for name, value in {**numbers, "neighbors": self.neighbors}.items():
             object.__setattr__(empty, name, value)
@@ -361,7 +361,7 @@ class ApproxDP(Promise):
         return replace(self, eps=self.eps * share, delta=self.delta * share)
 
     def for_group(self, k: int) -> ApproxDP:
-        """Return the guarantee for neighbours that implies this guarantee for data sets k steps apart (group privacy).
+        """Return the guarantee for single rows or persons that implies this guarantee for groups of k (group privacy).
 
         It is (eps / k, delta / S), with S the sum of e^(i eps / k) over i = 0, ..., k - 1.
         """
@@ -369,7 +369,7 @@ class ApproxDP(Promise):
         return replace(self, eps=self.eps / k, delta=self.delta / total)
 
     def of_group(self, k: int) -> ApproxDP:
-        """Return the guarantee implied for data sets k steps apart (group privacy).
+        """Return the guarantee that this guarantee implies for groups of k rows or persons (group privacy).
 
         It is (k eps, delta S), with S the sum of e^(i eps) over i = 0, ..., k - 1.
         """
@@ -476,8 +476,8 @@ class GaussianDP(Promise):
 class ZeroCDP(Promise):
     """rho-zero-concentrated differential privacy: Renyi divergences of order a are at most rho a, for all a > 1.
 
-    Bun and Steinke (2016), Definition 1.1. N(0, 1) against N(mu, 1) has exactly rho = mu^2 / 2. A mu-GDP mechanism has
-    no larger rho, since its outputs on two neighbouring data sets can be obtained from these two normal laws by
+    Bun and Steinke (2016), Definition 1.1. The pair of laws N(0, 1) and N(mu, 1) has exactly rho = mu^2 / 2. A mu-GDP
+    mechanism has no larger rho, since its outputs on two neighbouring data sets can be obtained from these two laws by
     post-processing. An eps-DP mechanism has a rho of at most ``eps tanh(eps / 2)`` (`tradeoff.pure_rho`).
 
     Parameters
@@ -510,7 +510,7 @@ class ZeroCDP(Promise):
         return replace(self, rho=self.rho / group_size(k) ** 2)
 
     def of_group(self, k: int) -> ZeroCDP:
-        """Return the guarantee for data sets k steps apart: k^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
+        """Return the guarantee for groups of k rows or persons, k^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
         return replace(self, rho=self.rho * group_size(k) ** 2)
 
     def as_pure(self) -> PureDP:
@@ -638,12 +638,12 @@ def is_number(value: Any) -> bool:
 
 
 def group_size(k: Any) -> int:
-    """Return the number of rows of a group as an int, if it is a whole number from 1 on.
+    """Return the number of rows in a group as an int; it must be a whole number of at least 1.
 
     Raises
     ------
     BudgetError
-        For any other value: a group of half a row would double eps.
+        If `k` is any other value; k = 1/2, for example, would double eps.
     """
     if not is_number(k) or not 1 <= k < math.inf or k != int(k):
         raise BudgetError(f"k is {quote(k)}; give a whole number of rows from 1 on, such as k=2")

@@ -13,7 +13,7 @@ from privstats.privacy.promise import Promise
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """A value computed from the rows with noise, and so public.
+    """A value that was computed from the rows with random noise, and may therefore be published.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Composition of noisy steps on random subsamples: the privacy cost of noisy gradient descent.
+"""Privacy cost of noisy gradient descent, by composition of noisy steps on random subsamples.
 
 Each of T steps draws a new subsample, m of n rows without replacement, and releases a sum over it with normal noise.
 The sd of the noise is sigma (the noise multiplier) times the sensitivity of the sum under "replace". Under "replace one
@@ -7,8 +7,8 @@ row" a step has the trade-off function
     ``C_q(G) = min{f_q, f_q^-1}**``,  ``f_q = q G + (1 - q) Id``,  q = m / n
 
 (Dong, Roth and Su 2022, Theorem 4.2), with G the trade-off function of N(0, 1) against N(1 / sigma, 1), Id(x) = 1 - x,
-and ``**`` the largest convex function below. T steps together have the T-fold product of this function as their
-trade-off function, in whatever way each step depends on earlier releases (Theorem 3.2). f_q is the trade-off function
+and ``f**`` the largest convex function below f. T steps together have the T-fold product of C_q(G) as their trade-off
+function, in whatever way each step depends on earlier releases (Theorem 3.2). f_q is the trade-off function
 of N(0, 1) against its mixture with N(1 / sigma, 1), and f_q^-1 is the trade-off function of the mixture against
 N(0, 1). C_q(G) equals f_q down to the point where the slope of f_q is -1, then is a straight line, then equals f_q^-1.
 This symmetric function is composed: products of f_q alone, or of f_q^-1 alone, are larger and would claim more privacy
@@ -34,9 +34,9 @@ from privstats.privacy.promise import ROUNDING, is_number
 from privstats.privacy.tradeoff import gaussian_profile, gdp_delta, gdp_eps, gdp_mu
 
 CUT = 1e-5  # share of delta that is set aside for privacy losses beyond the grid
-LARGEST_LOSS = 600.0  # largest privacy loss of the grid (e^600 is finite in float64), and largest eps that is used
-FINENESS = 32.0  # points of the grid per standard deviation of a step's privacy loss
-LEAST_CELLS, MOST_CELLS = 2**12, 2**15  # limits of the number of cells from 0 to a step's largest loss
+LARGEST_LOSS = 600.0  # largest privacy loss of a step on the grid (e^600 is finite); a larger eps is lowered to it
+FINENESS = 32.0  # number of grid points per standard deviation of a step's privacy loss
+LEAST_CELLS, MOST_CELLS = 2**12, 2**15  # limits of the number of grid cells from 0 to a step's largest loss
 FAR = 12.0  # number of standard deviations beyond which a normal law has negligible probability
 LEAST_SIGMA = 0.01  # smallest noise multiplier that is returned
 NEAR, CLOSE = 0.05, 1e-4  # first step, and tolerance, of the search for the logarithm of the noise multiplier
@@ -109,7 +109,7 @@ def sampled_eps(delta: float, sigma: float, q: float, steps: int) -> float:
     Returns
     -------
     float
-        The eps; infinite if no eps below `LARGEST_LOSS` is known to satisfy the guarantee at `delta`.
+        The eps; infinite if a step's privacy loss exceeds `LARGEST_LOSS` with a probability too large for `delta`.
 
     Raises
     ------
@@ -193,8 +193,8 @@ def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
 def limit_mu(sigma: float, q: float, steps: int) -> float:
     """Return the mu of all steps together in the limit of many steps and small q: a limit, not a guarantee.
 
-    ``sqrt(2) q sqrt(T) sqrt(e^(1 / sigma^2) Phi(3 / (2 sigma)) + 3 Phi(-1 / (2 sigma)) - 2)``, as ``q sqrt(T)`` tends
-    to a constant (Dong, Roth and Su 2022, Corollary 5.4). For finite T the steps may reveal more than this mu.
+    The limit is ``sqrt(2) q sqrt(T) sqrt(e^(1 / sigma^2) Phi(3 / (2 sigma)) + 3 Phi(-1 / (2 sigma)) - 2)``, as ``q
+    sqrt(T)`` tends to a constant (Dong, Roth and Su 2022, Corollary 5.4). For finite T the steps may reveal more.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def _profile(eps: float, sigma: float, q: float) -> FloatArray:
 
 
 def _sd(sigma: float, q: float) -> float:
-    """Return the root mean square privacy loss of one step: noise multiplier sigma, a share q of the rows sampled."""
+    """Return the root mean square privacy loss of one step with noise multiplier sigma on a random share q of rows."""
     mu = 1 / sigma
     z, dz = np.linspace(mu / 2, mu + FAR, 4001, retstep=True)
     loss = np.logaddexp(math.log1p(-q), math.log(q) + mu * (z - mu / 2))
@@ -301,7 +301,7 @@ def _sd(sigma: float, q: float) -> float:
 
 
 def _sigma_of_limit(mu: float, q: float, steps: int) -> float:
-    """Return the noise multiplier sigma at which the joint mu of many steps in the limit (`limit_mu`) is `mu`."""
+    """Return the noise multiplier sigma at which `limit_mu`, the limit of the joint mu of many steps, equals `mu`."""
 
     def excess(log_sigma: float) -> float:
         return math.log(max(limit_mu(math.exp(log_sigma), q, steps), 1e-300) / mu)

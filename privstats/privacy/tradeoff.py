@@ -1,7 +1,7 @@
 """Conversions between eps, (eps, delta), mu and rho to double precision, and trade-off functions.
 
 A trade-off function ``f(alpha)`` is the smallest type II error of any test, at level ``alpha``, of the hypothesis
-"row i is u" against "row i is v" (Dong, Roth and Su 2022, Definition 2.1).
+"row i has the value u" against "row i has the value v" (Dong, Roth and Su 2022, Definition 2.1).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 from privstats.errors import BudgetError, quote
 from privstats.numerics.law import FloatArray
 
-_FAR = 40.0  # the standard normal density at 40 is zero in double precision
+_FAR = 40.0  # larger arguments of the normal density are lowered to 40, where the density is zero in double precision
 _SMALL_MU = 1e-3  # below this mu, the difference of two Mills ratios loses digits, and a series in mu is used
 _LOG_MU = (-50.0, 30.0)  # search interval of gdp_mu for log(mu): exp(-50) is the mu of delta = 1e-22 at eps = 0
 
@@ -70,7 +70,7 @@ def pure_profile(held: float, eps: ArrayLike) -> FloatArray:
 
 
 def _checked(asks: str, *, eps: Any = 0.0, mu: Any = 0.0, delta: Any = 0.5) -> None:
-    """Refuse an invalid eps, mu or delta; `asks` names the calling function in the error."""
+    """Raise an error for an invalid eps, mu or delta; `asks` is the name of the calling function in the error."""
     for name, value in {"eps": eps, "mu": mu}.items():
         if not _is_number(value) or not value >= 0:
             raise BudgetError(f"{asks} needs {name} >= 0, not {quote(value)}")
@@ -392,13 +392,13 @@ def _root(rises: Callable[[float], float], low: float, high: float) -> float:
 def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
     """Smallest delta' for which (eps_pure, delta)-DP implies (eps, delta')-DP, where eps <= eps_pure.
 
-    delta' follows from the trade-off function ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))``, a = eps_pure, at its
-    kink, the point where the two straight lines meet.
+    delta' follows from the trade-off function ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))``, with a = eps_pure,
+    at its kink, the point where the two straight lines meet.
 
     Parameters
     ----------
     eps_pure, eps : float
-        The eps of the given guarantee, and the eps of the implied one.
+        The eps of the given guarantee, and the eps of the implied guarantee.
     delta : float
         Delta of the given guarantee.
 
@@ -418,7 +418,7 @@ def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
 
 
 def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
-    """Smallest eps' for which (eps, delta)-DP implies (eps', larger_delta)-DP: `pure_delta` inverted.
+    """Smallest eps' for which (eps, delta)-DP implies (eps', larger_delta)-DP: the inverse of `pure_delta` in its eps.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Attributes of statsmodels' results that a private fit lacks; the error for each gives a reason and an alternative."""
+"""Attributes of statsmodels results that a private fit lacks; the error on access gives a reason and an alternative."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from privstats.errors import PrivacyError
 
 ROWS, RELEASE = "would need the rows", "was not released"
 
-# For each attribute of statsmodels' OLS, GLM, QuantReg and Logit results: the reason why a private fit lacks the
-# attribute, and the text of an alternative, which ends in code after the word "write". Some of these attributes exist
-# in `Results` if the fit has released the numbers that they need.
+# Attributes of the OLS, GLM, QuantReg and Logit results of statsmodels that a private fit lacks. Each key is the reason
+# and an alternative, as the error message states them; its value lists the names of the attributes. A few of these
+# attributes exist in `Results` if the fit has released the numbers from which they are computed.
 CURES = {
     (
         ROWS,

@@ -21,7 +21,7 @@ from privstats.results.facts import COMBINED, FitFacts
 from privstats.results.results import Results
 
 OF_ROWS = ("disjoint", "same")
-COUNTED = "hist"  # the only function whose estimates describe the given rows and not a population
+COUNTED = "hist"  # dp_hist is the only function whose estimates describe the given rows and not a population
 
 # Facts that must be equal in all fits, so that all fits estimate the same population values.
 COMMON: dict[str, Callable[[FitFacts], Any]] = {
@@ -38,7 +38,7 @@ COMMON: dict[str, Callable[[FitFacts], Any]] = {
 
 
 def combined_fits(fits: Sequence[Results], rows: str) -> Results:
-    """Return the weighted mean of the estimates of several fits of one plan, on disjoint or on the same rows."""
+    """Return the weighted mean of the estimates of several fits of one plan, on disjoint or on identical rows."""
     if rows not in OF_ROWS:
         raise OptionError(
             f"rows is {quote(rows)}; write rows='disjoint' if no unit has rows in two of the fits, or rows='same' if "
@@ -83,7 +83,7 @@ def _different(one: object, other: object, what: str) -> OptionError:
 
 
 def _check_chance(fits: Sequence[Results]) -> None:
-    """Raise an error if the noise of two fits is not independent: the same fit twice, or fits with the same seed."""
+    """Raise an error if the noise of two fits is not independent, since they are the same fit or have the same seed."""
     given = [release for fit in fits for release in fit.releases]
     seeds = [fit.facts.seeded for fit in fits if isinstance(fit.facts.seeded, int)]
     if len(set(map(id, given))) < len(given) or _repeated(fits):
@@ -95,7 +95,7 @@ def _check_chance(fits: Sequence[Results]) -> None:
 def _repeated(fits: Sequence[Results]) -> bool:
     """Return whether one fit is a copy of another fit.
 
-    Two fits are copies if the values of all releases whose noise has a public scale are equal, noise included.
+    Two fits are copies if their noisy values are equal in all releases whose noise has a public scale.
     """
     values = [[one.value.tobytes() for one in fit.releases if hasattr(one.law, "scale")] for fit in fits]
     known = [tuple(value) for value in values if value]
@@ -206,9 +206,9 @@ def _number(numbers: Iterable[int | None], same: bool) -> int | None:
 
 
 def _used(every: Sequence[FitFacts], same: bool) -> tuple[float, float] | None:
-    """Return the released number of rows used and its std error: a sum for disjoint rows, a mean for the same rows.
+    """Return the released number of rows used by all fits, and its std error; None if unknown or if all rows are used.
 
-    The result is None if every row is used in all fits, or if the number of rows used was not released.
+    For disjoint rows the numbers of the fits are added; for the same rows they are averaged with weights 1 / variance.
     """
     counts = [(facts.used_value, 0.0 if facts.used is None else facts.used[1]) for facts in every]
     values, sds = np.array(counts).T

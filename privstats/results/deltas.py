@@ -1,4 +1,4 @@
-"""A note on fits under pure eps: whether a small delta would shorten the intervals. It is computed from releases."""
+"""A note for fits under pure eps-DP that says, based on releases, whether a small delta would shorten the intervals."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ DELTA = 1e-6
 def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release]) -> tuple[Note, ...]:
     """Return a note if normal noise, which needs a small delta, would make the intervals much shorter.
 
-    The noise is compared in the most important release: the release with the largest share of the budget, or, if the
-    noise is large relative to the information (diagnostic `noise_to_signal`), the release with the most entries. The
-    factor by which intervals would be shorter is computed from the share of the noise in the squared standard errors.
-    There is no note for combined fits, whose releases have no shares of one budget.
+    The variances of the present noise and of normal noise are compared in one release: the release with the largest
+    share of the budget or, if the noise is large relative to the information (diagnostic `noise_to_signal`), the
+    release with the most entries. The ratio of the interval lengths is computed from the ratio of the variances and the
+    share of noise in the squared standard errors. Combined fits get no note, because they have no single budget.
     """
     promise = facts.promise
     relation = facts.neighbors.relation(facts.neighbors.unit is not None, not facts.complete)
@@ -57,6 +57,6 @@ def normal_sd(release: Release, relation: Relation) -> FloatArray | None:
         return None
     try:
         sensitivity = release.within.sensitivity("l2", relation)
-    except OptionError:  # no l2 sensitivity: an exponential mechanism made the release, which is not a sum
+    except OptionError:  # a release of an exponential mechanism is not a sum and has no l2 sensitivity
         return None
     return np.asarray(sensitivity.size / sensitivity.weights, dtype=float)

@@ -29,7 +29,7 @@ from privstats.results.statement import (
 from privstats.version import VERSION
 
 VARIANTS: Mapping[type[Promise], tuple[str, Callable[[Any], dict[str, float]]]] = MappingProxyType(
-    {  # the registry's name and parameters of each kind of guarantee; a mu is recorded as rho = mu^2 / 2
+    {  # name and parameters of each kind of guarantee in the registry; mu is recorded as rho = mu^2 / 2
         PureDP: ("Pure DP", lambda promise: {"epsilon": promise.eps}),
         ApproxDP: ("Approximate DP", lambda promise: {"epsilon": promise.eps, "delta": promise.delta}),
         GaussianDP: ("Zero-concentrated DP", lambda promise: {"rho": promise.mu**2 / 2}),
@@ -182,7 +182,7 @@ def _lines(value: Any, indent: str = "") -> Iterator[str]:
 def _scalar(value: Any) -> str:
     if isinstance(value, Empty):
         return f'""  # {value.hint}'
-    if isinstance(value, float):  # write a decimal point: YAML reads 1e-06 as text
+    if isinstance(value, float):  # with a decimal point, because YAML reads 1e-06 as text
         mantissa, sign, exponent = repr(float(value)).partition("e")
         return f"{mantissa}{'' if '.' in mantissa else '.0'}{sign}{exponent}"
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Released residual diagnostics as frames and plots: residual counts, and residual means and sizes by fitted value."""
+"""Released tables and plots of residuals: a histogram, and the mean and the size of residuals by fitted value."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Diagnostics:
         ImportError
             If matplotlib is not installed.
         OptionError
-            If the number of `ax` differs from the number of plots.
+            If the number of axes in `ax` differs from the number of plots.
         """
         alpha, many = level(alpha), len(self.kinds)
         if ax is None:
@@ -115,14 +115,14 @@ class Diagnostics:
     def _draw(self, axes: Any, kind: str, rows: pd.DataFrame, ends: FloatArray) -> None:
         along, widths = ("residual", np.diff(ends)) if kind == "residuals" else ("fitted value", None)
         Panel("", rows, (ends[1:] + ends[:-1]) / 2, along=along, widths=widths).draw(axes)
-        axes.locator_params(axis="x", nbins=5)  # residuals and fitted values may have long labels
+        axes.locator_params(axis="x", nbins=5)  # few ticks, because tick labels may be long
         axes.set_title(TITLES[kind], fontsize="medium")
         axes.set_ylabel(HEIGHTS[kind])
         if kind == "binned":
             axes.axhline(0.0, color="0.5", linewidth=1, linestyle=":")
 
     def _frame(self, kind: str, name: str) -> pd.DataFrame | None:
-        """Return the table of residuals named `kind`: for each bin, its edges, an estimate and its interval.
+        """Return the residual table `kind`, with the edges of each bin, an estimate, its std error and its interval.
 
         `name` is the header of the column of estimates. The outer bins include rows beyond the outer edges. The result
         is None if the table was not requested.

@@ -1,4 +1,4 @@
-"""Decorator for public methods of results, plans and studies: arguments are checked before the method runs."""
+"""Decorator that checks the arguments of public methods of results, plans and studies before the method runs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ R = TypeVar("R")
 
 
 def entry(verb: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a public method: a call with wrong arguments raises an error that lists the method's arguments.
+    """Wrap a public method so that a call with wrong arguments raises an error that lists the valid arguments.
 
-    Errors that leave the method hold no rows of the data, neither in their texts nor in their stack frames.
+    Errors that the method raises contain no rows of the data, neither in their messages nor in their stack frames.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def entry(verb: Callable[P, R]) -> Callable[P, R]:
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             signature.bind(*args, **kwargs)
-        except TypeError as error:  # its text has names of arguments only
+        except TypeError as error:  # the message contains names of arguments and not their values
             raise OptionError(f"{verb.__name__}() {error}; {cure}") from None
         return verb(*args, **kwargs)
 

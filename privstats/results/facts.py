@@ -18,7 +18,7 @@ REGRESSIONS = ("lm", "glm", "rq")  # functions that test coefficients against ze
 
 
 class PublicDesign(Protocol):
-    """Interface of a design (a formula with its declared columns) that results use; it holds no rows."""
+    """The part of a design that results use. A design is a formula with its declared columns; it holds no rows."""
 
     @property
     def domain(self) -> Any:
@@ -40,34 +40,34 @@ COMBINED = "combined"  # name of the method for a weighted mean of several fits
 
 @dataclass(frozen=True)
 class FitFacts:
-    """Public information about a fit: call, guarantee, method and notes; only `used` is a noisy release.
+    """Public information about a fit: call, guarantee, method and notes, all of it either declared or released.
 
     Parameters
     ----------
     verb : str
         "lm", "glm", "rq", "median", "quantile", "mean", "mode" or "hist".
     title : str
-        Heading of the summary before the formula, such as "Private linear regression".
+        Heading of the summary, printed before the formula, such as "Private linear regression".
     formula : str
         The formula, as the user wrote it.
     promise : Promise
         The privacy guarantee of the fit, as requested in the call. Its attribute `neighbors` has the neighbouring
-        relation and the name of the privacy unit (person), if there is one.
+        relation and the name of the privacy unit, such as person, if there is one.
     mech, mech_words : str
         The method as the value of the argument `mech` and in words, such as "suffstats" and "noisy moments".
     noise : str, optional
-        Distribution of the noise, if the method offers several.
+        Distribution of the noise, if the method offers several distributions.
     why : str
         Reason for the choice of the method, such as "chosen by auto: expected length 1.9 times that without privacy
         (newton: 2.3)". A part ``{key}`` is replaced by the number of the note with this key.
     rows : int, optional
         Number of rows of the data, if it is public.
     units : int, optional
-        Number of privacy units (persons), if it is public and a unit is not a row.
+        Number of privacy units (such as persons), if it is public and a unit is not a row.
     used : tuple of (float, float), optional
         Released number of rows used, and the standard error of this release.
     complete : bool
-        Whether the declared bounds and levels imply that every row is used.
+        Whether every row is known to be used: no subset, columns declared complete, and a public number of rows.
     cov_type : str, optional
         Argument `cov_type` of the call: "HC", "HC0" to "HC3", "nonrobust", "cluster" or "kernel"; None for functions
         without this argument.
@@ -78,10 +78,10 @@ class FitFacts:
     budget : tuple of (str, float)
         Names of the queries of the data, and their shares of the whole budget.
     accounted : Promise, optional
-        The guarantee whose budget was divided among the queries, if it differs from `promise`: a mu if `promise` has
-        eps and delta.
+        The guarantee whose budget was divided among the queries, if it differs from `promise`: Gaussian DP with a
+        parameter mu if `promise` has eps and delta.
     kept : Promise, optional
-        The guarantee of the mechanisms, if it is stronger than `promise`: a mu for normal noise if `promise` has rho.
+        The guarantee of the mechanisms, if stronger than `promise`: Gaussian DP of normal noise if `promise` has rho.
     seeded : int or str, optional
         The seed, or a description of the given generator; None if the noise comes from the operating system.
     shared : bool
@@ -98,7 +98,7 @@ class FitFacts:
         For modes, one entry per estimate: the declared levels of its column, or None for a numeric column. The estimate
         of a column with levels is an index into the levels. Empty for other functions.
     residual_unit : float
-        Factor that converts the residual scale of the estimate's diagnostics to the units of the response.
+        Factor that converts the residual scale, as the estimate reports it, to the units of the response.
     loss : str, optional
         Loss of a linear regression, such as "squares" or "huber".
     link : str, optional
@@ -108,9 +108,9 @@ class FitFacts:
     taus : tuple of float
         Quantile levels of a quantile regression.
     constant : bool
-        Whether the model was fitted with an intercept, which models with dummies of all levels are, too.
+        Whether the model was fitted with an intercept, either written or implied by dummies of all levels of a factor.
     design : Design, optional
-        Design that maps new rows to columns, for `predict`; it holds no data.
+        Design that maps new rows to the model matrix, for `predict`; it holds no data.
     subset, weights, offset : str, optional
         Condition on rows, row weights and offset, as the user wrote them.
     notes : tuple of Note

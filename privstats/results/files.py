@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from privstats.errors import OptionError, quote
 
-LINE = 76  # largest number of characters in a line of JSON written for people
+LINE = 76  # a part of a JSON text is written on one line if it has at most this many characters, indent included
 
 
 def as_line(content: Mapping[str, Any]) -> str:
@@ -83,7 +83,7 @@ def check_new(path: str | PathLike[str]) -> None:
 
 
 def read_content(path: str | PathLike[str]) -> dict[str, Any]:
-    """Return the content of a JSON file, an object with unique names and finite numbers.
+    """Return the content of a JSON file, which must be an object with unique names and finite numbers.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
     text, cure = None, "give the path of one that plan.save wrote"
     try:
         text = file.read_text(encoding="utf-8")
-    except UnicodeError:  # the file is binary, as a ledger is
+    except UnicodeError:  # the file is binary, and may be a ledger
         cure += ", or open a ledger by ps.Ledger(path=...)"
     except OSError:
         pass

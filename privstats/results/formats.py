@@ -14,7 +14,7 @@ from typing import Any
 from privstats.results.text import RULE, WIDTH, TextTable, filled, shown_once
 
 GAP = 1  # smallest number of spaces between two columns of a plain-text table
-MANY = 5  # LaTeX tables with more columns are set in small letters
+MANY = 5  # largest number of columns of a LaTeX table in normal font size; wider tables have a small font
 DENSE = r"\footnotesize\setlength{\tabcolsep}{3pt}"
 KEPT = 40  # largest number of characters in a LaTeX cell; longer text becomes a note below the table
 GREEK = {"eps": r"\varepsilon", "delta": r"\delta", "mu": r"\mu", "rho": r"\rho"}
@@ -185,7 +185,7 @@ class Sheet:
         return "\n".join(part for part in parts if part)
 
     def _html_row(self, row: tuple[str, ...], scope: str, headers: int) -> str:
-        """Return a row of HTML whose first cells are headers; empty cells are never headers."""
+        """Return a table row in HTML, of which the first `headers` cells are header cells unless they are empty."""
         cells = []
         for j, cell in enumerate(row):
             place = ' class="label"' if j < self.labels else ""
@@ -267,7 +267,7 @@ def _latex_cell(cell: str) -> str:
 
 
 def _latex(text: str) -> str:
-    """Return text for LaTeX: special characters are escaped, minus signs and budgets are in math mode."""
+    """Return text in LaTeX: special characters are escaped, minus signs and parts such as eps = 1 are in math mode."""
     parts, last = [], 0
     for found in EQUATION.finditer(text):
         parts += [_escaped(text[last : found.start()]), _equation(*found.groups())]
@@ -288,7 +288,7 @@ def _equation(name: str, digits: str, exponent: str | None) -> str:
 
 
 def _letters(k: int) -> str:
-    """Return name number k of the sequence of names a, b, ..., z, aa, ab, ..."""
+    """Return the name with index k = 0, 1, ... in the sequence of names a, b, ..., z, aa, ab, ..."""
     return (_letters(k // 26 - 1) if k >= 26 else "") + chr(ord("a") + k % 26)
 
 
@@ -311,7 +311,7 @@ class Tabular(ABC):
         return self._sheet().as_latex()
 
     def as_html(self) -> str:
-        """Return one table of HTML with its style."""
+        """Return the table in HTML, together with its style sheet."""
         return self._sheet().as_html()
 
     def as_csv(self) -> str:
@@ -319,12 +319,12 @@ class Tabular(ABC):
         return self._sheet().as_csv()
 
     def as_gt(self) -> Any:
-        """Return a table of the package great_tables.
+        """Return the table as an object of the package great_tables.
 
         Raises
         ------
         ImportError
-            If great_tables is not installed: it comes with ``pip install 'privstats[gt]'``.
+            If great_tables is not installed; ``pip install 'privstats[gt]'`` installs it.
         """
         return self._sheet().as_gt()
 

@@ -1,4 +1,4 @@
-"""Lines above and below a summary's table: guarantee, rows, method, assumptions, ledger, budget, diagnostics."""
+"""Text above and below the table of a summary: guarantee, rows, method, assumptions, ledger, budget, diagnostics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from privstats.privacy.promise import ApproxDP, GaussianDP, Promise
 from privstats.results.facts import FitFacts
 from privstats.results.text import counted, percentages, short, significant
 
-DELTA = 1e-6  # delta at which mu and rho are translated into eps
+DELTA = 1e-6  # delta at which the eps implied by mu or rho is reported
 QUESTIONS = {"hessian": "Hessian", "grid": "grid detection"}  # printed names of queries that have other names in code
 OF_LEVELS = ("hist", "mode")  # functions that accept both numeric columns and columns with levels
 COVARIANCES = {
@@ -48,7 +48,7 @@ def not_private(seed: int | str) -> str:
 
 
 def implied(promise: Promise, kept: Promise | None = None) -> str:
-    """Return a second line of the guarantee: the eps and delta implied by mu (Gaussian DP) or rho (concentrated DP).
+    """Return a line below the guarantee with the eps and delta implied by mu (Gaussian DP) or rho (concentrated DP).
 
     The eps is computed from `kept`, the guarantee of the mechanisms, if this guarantee is stronger than `promise`. The
     text is empty if `promise` is a guarantee in eps.
@@ -122,23 +122,23 @@ def _covariance(facts: FitFacts) -> tuple[str, ...]:
 def accepts(
     accepted: Iterable[tuple[str, float]], widths: Mapping[str, float], outcome: Callable[[float, float], str]
 ) -> str:
-    """Return a sentence on the wanted widths of 95% intervals, and whether the fit's intervals have these widths.
+    """Return a sentence on the interval widths that the user declared sufficient, and whether they are reached.
 
     Parameters
     ----------
     accepted : iterable of (str, float)
-        Terms, and the wanted width of the 95% interval of each term.
+        Terms, each with the largest width of its 95% interval that the user declared sufficient.
     widths : mapping of str to float
-        Widths of the intervals of the fit, by term.
+        Actual or expected widths of the 95% intervals, by term.
     outcome : callable
-        Function of the actual and the wanted width that returns the words about the outcome.
+        Function of a width in `widths` and the sufficient width; it returns the words that compare the two widths.
     """
     parts = (f"{term} at most {wanted:g} ({outcome(widths[term], wanted)})" for term, wanted in accepted)
     return f"95% intervals of widths stated beforehand: {', '.join(parts)}"
 
 
 def met(width: float, wanted: float) -> str:
-    """Return words that say whether the width of an interval is at most the wanted width."""
+    """Return words that say whether the width of an interval is at most `wanted`, the width declared sufficient."""
     if math.isnan(width):
         return "not met: no interval"
     return f"{'met' if width <= wanted else 'not met'}: {width:.3g}"
@@ -153,11 +153,11 @@ def ledger(facts: FitFacts, charged: Account) -> str:
     budget, name = charged.budget, charged.book.name
     try:
         spent, left = charged.spent(), charged.remaining()
-    except BudgetError:  # the file of the ledger is not on this machine
+    except BudgetError:  # for instance because the file of the ledger is on another machine
         return f"{name}, which cannot be read here"
     delta = f" at delta = {budget.delta:g}" if isinstance(budget, ApproxDP) else ""
     of = budget.currency
-    # the remaining mu is labelled "mu =": it is sqrt(total^2 - spent^2) and not the difference total - spent
+    # the remaining mu has the label "mu =", because it is sqrt(total^2 - spent^2) and not the difference total - spent
     rest = f"{'mu = ' if of == 'mu' else ''}{_size(left):g} left"
     gone = "" if charged.book.kept else " (gone when Python ends)"
     return f"{name}: {of} = {_size(spent):g} of {_size(budget):g} spent{delta}, {rest}{gone}"
@@ -168,7 +168,7 @@ def _size(promise: Promise) -> float:
 
 
 def unit_of(promise: Promise) -> str:
-    """Return the name of the quantity that is divided among the queries, such as "eps and delta" or "mu^2"."""
+    """Return the name of the privacy parameters divided among the queries, such as "eps and delta" or "mu^2"."""
     return "eps and delta" if isinstance(promise, ApproxDP) else shared(promise)
 
 

@@ -32,11 +32,11 @@ class ContrastTest:
     estimate : Estimate
         Estimate of the coefficients.
     R : ndarray, shape (q, coefficients)
-        Coefficients of the hypotheses, one row for each hypothesis.
+        Matrix of the hypotheses, with a row for each hypothesis and a column for each coefficient of the model.
     null : ndarray, shape (q,)
         The hypothetical values r of the linear functions ``R params``.
     names : tuple of str
-        The hypotheses in words.
+        The hypotheses as text, such as ``x1 - 2 x2 = 0``.
     """
 
     estimate: Estimate
@@ -51,12 +51,12 @@ class ContrastTest:
 
     @property
     def sd(self) -> FloatArray:
-        """Standard errors of `effect`, the estimated linear functions; the noise is included."""
+        """Standard errors of `effect`, the estimated linear functions; they include privacy noise."""
         return self._at(0.05)[1]
 
     @property
     def tvalue(self) -> FloatArray:
-        """Difference between the estimate of each linear function and its hypothetical value, in std errors."""
+        """Test statistics: (estimate - hypothetical value) / standard error of each tested linear function."""
         estimate, sd = self._at(0.05)[:2]
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray((estimate - self.null) / sd)
@@ -67,7 +67,7 @@ class ContrastTest:
         return self._at(0.05)[4]
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
-        """Return the lower and upper limits of the intervals of the q tested linear functions, shape (q, 2).
+        """Return the limits of confidence intervals for the q tested linear functions, shape (q, 2): lower, upper.
 
         Raises
         ------
@@ -78,9 +78,9 @@ class ContrastTest:
         return np.column_stack([low, high])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return a frame with a row for each hypothesis, with the column names of statsmodels.
+        """Return a DataFrame with a row for each hypothesis and the column names of statsmodels.
 
-        The column "null" has the hypothetical value.
+        The column "null" has the value of the linear function under the hypothesis.
         """
         low, high = self.conf_int(alpha).T
         return pd.DataFrame(
@@ -99,7 +99,7 @@ class ContrastTest:
         return tuple(np.asarray(part, dtype=float) for part in self.estimate.contrast(self.R, alpha, self.null))
 
     def summary(self, alpha: float = 0.05) -> Listing:
-        """Return the tests as a table that prints as text and has other formats, such as `as_latex`.
+        """Return the tests as a table that prints as text; methods such as `as_latex` give other formats.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class WaldTest:
     df: int
 
     def summary(self) -> Listing:
-        """Return the test as a table that prints as text and has other formats, such as `as_latex`."""
+        """Return the test as a table that prints as text; methods such as `as_latex` give other formats."""
         p = "<0.001" if self.pvalue < 0.001 else f"{self.pvalue:.3f}"
         columns = (
             Column("chi2", (f"{self.statistic:.4g}",), 10),
@@ -196,7 +196,7 @@ def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray
     FormulaError
         If the hypothesis cannot be read as linear equations in the coefficients.
     OptionError
-        If an array has a wrong shape.
+        If an array has a wrong shape, or if R is zero or not finite.
     """
     if isinstance(hypothesis, str):
         return _stacked([_equation(part, names) for part in _parts(hypothesis, names)])
@@ -231,7 +231,7 @@ def in_words(row: FloatArray, null: float, names: Sequence[str]) -> str:
 
 
 def level(alpha: Any) -> float:
-    """Return alpha, one minus the confidence, after a check.
+    """Check `alpha`, one minus the confidence level, and return it as a float.
 
     Raises
     ------
@@ -372,7 +372,7 @@ OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def _value(side: str, text: str, names: Sequence[str]) -> FloatArray:
-    """Return the coefficients of a linear expression, followed by the constant of the expression."""
+    """Return the coefficients of a linear expression, followed by its constant term."""
     try:
         tree = ast.parse(side, mode="eval").body
         return _linear(tree, len(names))

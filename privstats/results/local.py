@@ -22,7 +22,7 @@ from privstats.results.text import Column, TextTable, counted, percentages, shor
 SIMULATED = (
     "simulated in one process, which has seen every row: the guarantee holds where each holder computes its own answers"
 )
-VISIBLE = 0.2  # smallest bias bound due to the starting value, in std errors, that a note reports
+VISIBLE = 0.2  # a note reports a bound on the bias due to the starting value if it exceeds this many std errors
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +34,7 @@ class LocalProportion:
     proportion : float
         Unbiased estimate; it may lie outside [0, 1].
     bse : float
-        Standard error: sampling error and randomisation together.
+        Standard error, which includes both sampling error and randomisation.
     noise_share : float
         Share of ``bse^2`` that is due to randomisation.
     n : int
@@ -58,7 +58,7 @@ class LocalProportion:
         return in_words_local(self.promise)
 
     def conf_int(self, alpha: float = 0.05) -> tuple[float, float]:
-        """Return a normal interval that covers the population share with probability 1 - alpha.
+        """Return a normal interval that covers the population share of yes answers with probability 1 - alpha.
 
         The interval may extend beyond [0, 1].
 
@@ -146,17 +146,17 @@ class LocalFit:
 
     @property
     def params(self) -> pd.Series:
-        """Estimates in the user's units, by name; NaN where a coefficient is not identified."""
+        """Estimates by name, in the original units of the columns; NaN where a coefficient is not identified."""
         return self._series(self.estimate.params())
 
     @property
     def bse(self) -> pd.Series:
-        """Standard errors: sampling error and noise together."""
+        """Standard errors, which include both sampling error and privacy noise."""
         return self._series(self.estimate.bse())
 
     @property
     def noise_share(self) -> pd.Series:
-        """Share of each squared standard error that is due to noise."""
+        """Share of each squared standard error that is due to privacy noise."""
         return self._series(self.estimate.noise_share())
 
     @property
@@ -165,12 +165,12 @@ class LocalFit:
         return in_words_local(self.promise)
 
     def cov_params(self) -> pd.DataFrame:
-        """Return the covariance of the estimates, sampling error and noise together."""
+        """Return the covariance matrix of the estimates, which includes both sampling error and privacy noise."""
         names = list(self.estimate.names)
         return pd.DataFrame(self.estimate.covariance(), index=names, columns=names)
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return intervals that cover each population value with probability 1 - alpha, noise included.
+        """Return intervals that allow for privacy noise and cover each population value with probability 1 - alpha.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class LocalFit:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on the limits of the fit, in the order of the summary."""
+        """Notes on the limitations of the fit, in the order in which the summary prints them."""
         value, sd, *_ = self.estimate.coefficients()
         with np.errstate(invalid="ignore"):
             lag = self.estimate.bias_bound() / sd

@@ -2,7 +2,7 @@
 
 The grid is public: all combinations of the declared levels of the factors, equally weighted, with numeric predictors at
 the values that the user gives in the argument `at`. Nothing is averaged over the rows of the data, because the means of
-columns and the shares of levels in the data would be another release.
+columns and the shares of levels in the data would require another private release.
 
 A quantity is a function of coefficients theta, ``q(theta) = sum_k w_k g(x_k theta + o_k)``, with public weights w_k,
 over rows x_k of the grid with offsets o_k, where g is the inverse of the link function. By the delta method the error
@@ -48,13 +48,13 @@ NUMBERS = (
     "bias_bound",
 )
 STEP = 2.0**-17  # relative step of a central difference, whose relative error is of the order of the squared step
-# The step at a value x of the predictor is `STEP` times |x|. If |x| is below this share of the width of the predictor's
-# bounds, the step is `STEP` times the share of the width.
+# The step at a value x of the predictor is `STEP` times the larger of |x| and `NEAR_ZERO` times the distance between
+# the bounds of the predictor.
 NEAR_ZERO = 2.0**-10
-MOST_ROWS = 1000  # largest number of rows of a table
-MOST_GRID = 100_000  # largest number of rows of a grid of synthetic rows
-MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and least number of draws of the coefficients for an interval
-MOST_DRAWN = 20_000_000  # largest number of means (rows of the grid times draws) that are computed for intervals
+MOST_ROWS = 1000  # largest number of rows of a table of means, comparisons or slopes; larger tables raise an error
+MOST_GRID = 100_000  # largest number of rows of a grid of synthetic rows; larger grids raise an error
+MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and smallest number of random draws of the coefficients for an interval
+MOST_DRAWN = 20_000_000  # fewer draws are used if the number of means (grid rows times draws) exceeds about twice this
 CODED = re.compile(r"C\(\s*([^\W\d]\w*)\s*[,)].*", re.DOTALL)
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
 BIASED = "Intervals and P also allow for what clipping may have moved (bias_bound)."
@@ -70,11 +70,11 @@ class MarginalTable(Tabular):
         Heading of the printed table.
     frame : DataFrame
         One row for each quantity, with the columns term, level (the level of a mean, or the levels that are compared),
-        the columns of the grid in which rows differ, tau (if there are several), estimate, std_error, statistic,
+        the grid columns that distinguish the rows, tau (if the fit has several), estimate, std_error, statistic,
         p_value, conf_low, conf_high, noise_share and bias_bound. Numbers are NaN where the quantity is not identified.
         Means are not tested against zero: statistic and p_value are NaN for means.
     legend : tuple of str
-        Sentences that say how the quantities were averaged.
+        Sentences below the table, such as a sentence on how the quantities were averaged.
     alpha : float
         One minus the confidence of the intervals.
     """
@@ -110,14 +110,14 @@ class MarginalTable(Tabular):
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """A grid of synthetic rows; each row of the table is the mean over `averaged` consecutive rows of the grid.
+    """A grid of synthetic rows; a row of the printed table averages over `averaged` consecutive rows of the grid.
 
     Parameters
     ----------
     rows : DataFrame
         The synthetic rows, at which means are computed.
     keys : DataFrame
-        Columns of the grid by which the rows of the table differ.
+        Columns of the grid that distinguish the rows of the table.
     averaged : int
         Number of consecutive rows of the grid that are averaged into one row of the table.
     over : tuple of str
@@ -236,7 +236,7 @@ def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: 
 def comparisons_table(
     results: FitNumbers, term: str, at: Any, by: Any, pairwise: bool, simultaneous: bool, alpha: float
 ) -> MarginalTable:
-    """Return the table of differences of marginal means between levels of `term`, or for an increase by 1."""
+    """Return the table of differences of marginal means between levels of `term`, or for an increase of `term` by 1."""
     call = _call(results, term, at, by, simultaneous, alpha)
     known = call.known[call.name]
     if known.levels is None:
@@ -284,7 +284,7 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 def _changes(
     call: _Call, label: str, title: str, moves: Callable[[FloatArray], Sequence[tuple[FloatArray, Any]]]
 ) -> MarginalTable:
-    """Return a table of weighted sums of means at several values of one numeric predictor.
+    """Return a table of weighted sums of fitted means at several values of a numeric predictor, such as slopes.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def _needed(call: _Call) -> list[str]:
 
 
 def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: bool = False) -> list[_Quantity]:
-    """Return means, comparisons or slopes at each quantile level tau, with gradients; one entry for other models.
+    """Return means, comparisons or slopes and their gradients: an entry for each quantile level tau, or a single entry.
 
     The gradients are with respect to the coefficients of all tau together.
 
@@ -400,7 +400,7 @@ def _quantity(
 def _errors_of(results: FitNumbers, rows: int) -> FloatArray:
     """Return random draws of the errors of the coefficients, shape (coefficients, draws).
 
-    The number of draws is smaller for a larger grid, which has `rows` rows.
+    The number of draws decreases with the number `rows` of rows of the grid, which limits the amount of computation.
     """
     estimate = _without_margins(results.estimate)
     if not isinstance(estimate, NormalEstimate):
@@ -415,7 +415,7 @@ def _moved(
     link: str,
     over: Callable[[FloatArray], FloatArray],
 ) -> FloatArray:
-    """Return the change of each quantity for each drawn error of the coefficients, shape (quantities, draws).
+    """Return the change of each comparison or slope for each drawn error of the coefficients, shape (k, draws).
 
     Parameters
     ----------
@@ -427,7 +427,7 @@ def _moved(
     link : str
         Name of the link function.
     over : callable
-        Averages an array over consecutive rows of the grid.
+        Function that averages an array over consecutive rows of the grid.
     """
     found: Any = 0.0
     for w, X, eta in blocks:
@@ -478,7 +478,7 @@ def _numbers(
     """Return the numeric columns of a table by name, and the number of random draws for simultaneous intervals.
 
     The number of draws is 0 if the intervals are not simultaneous. The columns are NaN where a quantity is not
-    identified. A quantity that depends on no coefficient has neither error nor test.
+    identified. A quantity that depends on no coefficient is known without error and is not tested.
     """
     known, many = ~(np.isnan(value) | np.isnan(R).any(axis=1)), len(R)
     names = tuple(map(str, range(many)))
@@ -516,11 +516,11 @@ def _with_curvature(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return interval limits and p-values that allow for the curvature of the mean as a function of the coefficients.
 
-    A first-order interval is too short if the mean is flat at the estimate but steep within the range of the
-    coefficients' errors. The returned interval therefore also contains the quantiles of the quantity over draws of the
-    coefficients. The changes over these draws are multiplied by the ratio of the half-length of the first-order
-    interval to the quantile of the first-order changes (`first`) over the same draws. This ratio exceeds 1 because of
-    bias bounds and of simultaneous coverage.
+    A first-order interval is too short if the mean is flat at the estimate but steep within the range of the errors of
+    the coefficients. The returned interval therefore also contains the quantiles of the quantity over random draws of
+    the coefficients. The changes over these draws are multiplied by the ratio of the half-length of the first-order
+    interval to the quantile of the first-order changes (`first`) over the same draws. This ratio exceeds 1 if there are
+    bias bounds or if coverage is simultaneous.
 
     Parameters
     ----------

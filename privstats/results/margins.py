@@ -1,4 +1,4 @@
-"""Average marginal effects, in the user's units."""
+"""Average marginal effects, in the original units of the columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EffectsTable(ContrastTest):
 
     @property
     def margeff_se(self) -> FloatArray:
-        """Standard errors of the effects, noise included."""
+        """Standard errors of the effects, which include privacy noise."""
         return self.sd
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:

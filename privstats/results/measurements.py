@@ -1,4 +1,4 @@
-"""Every released number with the law of its noise, for readers who combine noisy numbers by themselves.
+"""All released numbers with the distributions of their noise, for readers who combine noisy numbers themselves.
 
 The numbers are the releases themselves, before any inference: noisy sums over rows, or privately chosen values. The
 summed columns are either columns of the data, shifted and scaled into [-1, 1] by their declared bounds, or coordinates
@@ -22,7 +22,7 @@ COLUMNS = ("question", "index", "coordinate", "value", "law", "noise_in", "scale
 
 
 class Form(NamedTuple):
-    """Name and density (up to a factor) of the law of the noise v, and the quantity to which v is added."""
+    """Name and density (up to a constant factor) of the law of the noise v, and the quantity to which v is added."""
 
     name: str
     density: str
@@ -48,7 +48,7 @@ FORMS = {
     "RankLaw": Form("exponential mechanism on ranks", "exp(-rate max_j |v_j|), or of differences of v_j", "rank"),
 }
 BY_ROWS = Form("depends on the rows", "", "")
-CORRELATED = ("MatrixTLaw", "RankErrors", "RankLaw")  # laws with correlated coordinates
+CORRELATED = ("MatrixTLaw", "RankErrors", "RankLaw")  # laws of noise vectors with correlated coordinates
 
 
 def as_frame(releases: Sequence[Release]) -> pd.DataFrame:
@@ -62,7 +62,7 @@ def as_json(releases: Sequence[Release]) -> str:
 
 
 def form_of(release: Release) -> Form:
-    """Return the name and density of a release's noise, and the quantity to which it is added (value or score)."""
+    """Return the name and density of the noise of a release, and the quantity to which the noise is added."""
     form = FORMS.get(type(release.law).__name__, BY_ROWS)
     return form._replace(noise_in="score") if hasattr(release.within, "theta_bound") and form is not BY_ROWS else form
 
@@ -85,7 +85,7 @@ def _each(values: FloatArray, k: int) -> FloatArray:
 
 
 def _scale(law: Any) -> FloatArray:
-    """Return the scale of each noise coordinate in the density of the law; NaN for laws without scales."""
+    """Return the scale parameter of each coordinate of the noise; NaN for laws of noise without scale parameters."""
     law = getattr(law, "noise", law)
     if hasattr(law, "rate"):
         return np.array([1 / law.rate])

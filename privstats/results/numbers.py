@@ -20,11 +20,11 @@ from privstats.results.facts import FitFacts, FloatArray
 from privstats.results.hypotheses import level
 from privstats.results.labels import spelled_label
 
-# Diagnostics that are left out of `diagnostics`, because `nobs_used`, the line "Rows" and the notes show them.
+# Diagnostics that the property `diagnostics` omits, because `nobs_used`, the summary and the notes show them.
 COUNTS = ("rows used", "rows used sd", "weights used", "weights used sd")
-IN_UNITS = ("sigma", "response_sd")  # diagnostics that are in the response's units
-HETEROSKEDASTIC = ("HC", "HC0", "HC1", "HC2", "HC3")  # values of `cov_type` that all give the HC1 sandwich
-KNOWN_SCALE = {"binomial": 1.0, "poisson": 1.0}  # families with a known dispersion
+IN_UNITS = ("sigma", "response_sd")  # diagnostics in the units of the response
+HETEROSKEDASTIC = ("HC", "HC0", "HC1", "HC2", "HC3")  # values of `cov_type` that all give the HC1 sandwich covariance
+KNOWN_SCALE = {"binomial": 1.0, "poisson": 1.0}  # dispersion of the families in which it is known
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ModelView:
     Parameters
     ----------
     endog_names : str
-        The response, as the formula writes it.
+        The response, as written in the formula.
     exog_names : list of str
         The coefficients, in the order of the estimates.
     """
@@ -45,10 +45,10 @@ class ModelView:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitNumbers:
-    """Estimates, standard errors and public information about a fit, as objects of pandas.
+    """Estimates, standard errors and public information about a fit, as pandas objects.
 
-    If the fit lacks a number, the number's property raises an AttributeError without text; `Results.__getattr__` then
-    raises an error that names an alternative.
+    If a fit lacks a number, the property for this number raises an AttributeError without message;
+    `Results.__getattr__` then raises an error that names an alternative.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class FitNumbers:
 
     @property
     def params(self) -> pd.Series:
-        """Estimates in the user's units, by name; NaN where a coefficient is not identified."""
+        """Estimates by name, in the original units of the columns; NaN where a coefficient is not identified."""
         values = self.estimate.params()
         if not self.facts.levels:
             return self._series(values)
@@ -85,7 +85,7 @@ class FitNumbers:
 
     @property
     def bse(self) -> pd.Series:
-        """Standard errors: sampling error and noise together."""
+        """Standard errors, which include both sampling error and privacy noise."""
         return self._series(self.estimate.bse())
 
     @property
@@ -100,15 +100,15 @@ class FitNumbers:
 
     @property
     def noise_share(self) -> pd.Series:
-        """Share of each squared standard error that is due to noise."""
+        """Share of each squared standard error that is due to privacy noise."""
         return self._series(self.estimate.noise_share())
 
     def cov_params(self) -> pd.DataFrame:
-        """Return the covariance of the estimates, sampling error and noise together."""
+        """Return the covariance matrix of the estimates, which includes both sampling error and privacy noise."""
         return pd.DataFrame(self.estimate.covariance(), index=self._index, columns=self._index)
 
     def conf_int(self, alpha: float = 0.05, exp: bool = False) -> pd.DataFrame:
-        """Return intervals that cover each population value with probability 1 - alpha, noise included.
+        """Return intervals that allow for privacy noise and cover each population value with probability 1 - alpha.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class FitNumbers:
 
     @property
     def nobs_used(self) -> float:
-        """Released number of rows used; NaN if this number was not released."""
+        """Number of rows used: the public number if every row is used, else the released number; NaN if unreleased."""
         return self.facts.used_value
 
     @property
@@ -173,18 +173,18 @@ class FitNumbers:
 
     @property
     def digest(self) -> str:
-        """Digest of the plan of the fit; it identifies a saved plan."""
+        """Digest (hash) of the plan of the fit, which identifies a saved plan."""
         return self.facts.digest
 
     @property
     def budget(self) -> pd.DataFrame:
-        """Table with a row for each query of the data: name, share of the budget, and cost."""
+        """Table with a row for each query of the data: name, share of the budget, and privacy cost."""
         rows = [(name, share, self.facts.divided.part(share).budget) for name, share in self.facts.budget]
         return pd.DataFrame(rows, columns=["question", "share", "cost"])
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Notes that warn the user about limits of the estimates, in the order in which the summary prints them."""
+        """Notes on limitations of the estimates, in the order in which the summary prints them."""
         own = (*self.facts.notes, *delta_note(self.facts, self.estimate, self.releases))
         notes = explained(own, self.estimate.notes)
         return tuple(map(in_rho, notes)) if isinstance(self.facts.promise, ZeroCDP) else notes
@@ -207,7 +207,7 @@ class FitNumbers:
 
     @property
     def endog_names(self) -> str:
-        """The response, as the formula writes it."""
+        """The response, as written in the formula."""
         return self.formula.partition("~")[0].strip()
 
     @property
@@ -234,8 +234,8 @@ class FitNumbers:
     def k_constant(self) -> int:
         """1 if the model was fitted with an intercept, else 0.
 
-        Models with dummies of all levels of a factor are fitted with one, except by methods that need the columns as
-        they are written (such as "kng", or with `margins`).
+        Models with dummies of all levels of a factor are fitted with an intercept, too, unless the fit needs the
+        columns of the formula themselves (as with the method "kng" or ``margins=True``).
         """
         return int(self.facts.constant or "Intercept" in self._terms)
 
@@ -272,11 +272,11 @@ class FitNumbers:
     def rsquared(self) -> float:
         """R squared of least squares, ``1 - (sigma / response_sd)^2`` from the released `diagnostics`, at least 0.
 
-        R squared includes the noise of sigma and response_sd. This noise is small with moments (suffstats). Other
-        methods release sigma and response_sd with a small share of the budget: R squared may be wrong by 0.2 or more,
-        and is a little too small under objective perturbation. In a model without an intercept, R squared is computed
-        about zero, as in statsmodels. It is NaN if the variance of the response is below its noise; methods that do not
-        release this variance lack the attribute.
+        R squared contains the noise of sigma and response_sd. This noise is small for the moment method (suffstats).
+        Other methods spend only a small share of the budget on sigma and response_sd; their R squared may be wrong by
+        0.2 or more, and is a little too small under objective perturbation. In a model without an intercept, R squared
+        is computed about zero, as in statsmodels. R squared is NaN if the released variance of the response is below
+        its noise; fits by methods that do not release this variance lack the attribute.
 
         Examples
         --------
@@ -307,17 +307,17 @@ class FitNumbers:
 
     @property
     def normalized_cov_params(self) -> pd.DataFrame:
-        """Covariance of the estimates, noise included (`cov_params`), divided by the dispersion `scale`."""
+        """Covariance of the estimates (`cov_params`, which includes noise), divided by the dispersion `scale`."""
         return self.cov_params() / self.scale
 
     @property
     def HC1_se(self) -> pd.Series:
-        """HC1 standard errors of least squares, noise included: `bse`, if `cov_type` is "HC" or "HC0" to "HC3"."""
+        """HC1 standard errors of least squares (`bse`); only fits with `cov_type` "HC" or "HC0" to "HC3" have them."""
         return self._heteroskedastic().bse
 
     @property
     def cov_HC1(self) -> pd.DataFrame:
-        """HC1 covariance of least squares, noise included: `cov_params()`, if `cov_type` is "HC" or "HC0" to "HC3"."""
+        """HC1 covariance of least squares (`cov_params()`); only fits with `cov_type` "HC" or "HC0"-"HC3" have it."""
         return self._heteroskedastic().cov_params()
 
     @property

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-ALONG = ("tau", "q")  # names of quantile levels: the estimates of a term are drawn as a line over the levels
+ALONG = ("tau", "q")  # parts of labels that are quantile levels; the estimates of a term are drawn as a line over them
 TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of whole intervals and of sampling error, distinct for the colour-blind
 BAR = "0.85"  # colour of bars, a lighter grey than the colour of intervals
 ACROSS = 3  # largest number of panels in a row
@@ -40,7 +40,7 @@ def draw_intervals(
     """Return a figure of estimates with their intervals.
 
     In the simplest figure, one panel lists the terms from top to bottom. If a fit has several quantile levels (tau or
-    q), each term (or term of a group) has a panel with a line along the levels. If a fit has groups, each term has a
+    q), each term (of each group) has a panel with a line over the levels. If a fit has groups, each term has a
     panel. Bins of a histogram are drawn as bars, with one panel for each group.
 
     Raises
@@ -48,8 +48,8 @@ def draw_intervals(
     ImportError
         If matplotlib is not installed.
     OptionError
-        If the fit has no such term, if the fit has no quantile levels of the name `over`, or if `ax` is given but the
-        figure needs several panels.
+        If `terms` has a term that the fit lacks, if the fit has no quantile levels named `over`, or if `ax` is
+        given but the figure needs several panels.
     """
     _check_over(results, over)
     rows = panel_rows(results, alpha, terms)
@@ -177,7 +177,7 @@ def _edges(bins: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A panel of estimates: along a numeric axis from left to right, or listed by name from top to bottom.
+    """A panel of a plot, with estimates along a numeric axis from left to right, or listed by name from top to bottom.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ class Panel:
         return 0.5 + (0.1 + HIGH * lines) * len(self.names)
 
     def draw(self, axes: Any) -> None:
-        """Draw estimates and intervals; the intervals of sampling error alone are thicker lines inside them."""
+        """Draw estimates and intervals; thicker lines inside the intervals show the sampling error alone."""
         low, high, value = (self.rows[name].to_numpy(dtype=float) for name in ("conf_low", "conf_high", "estimate"))
         half = self.rows["half"].to_numpy(dtype=float)
         lines = axes.vlines if self.upright else axes.hlines
@@ -230,7 +230,7 @@ class Panel:
         lines(self.at, *inner, color=SAMPLING, linewidth=3.5, label="sampling error alone")
         if self.upright:
             axes.set_xlabel(self.along)
-            axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # include missing estimates
+            axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # keep missing estimates in view
             axes.autoscale_view()
         else:
             axes.set_yticks(self.at, self.names)
@@ -241,7 +241,7 @@ class Panel:
         self._say(axes, low, value)
 
     def _say(self, axes: Any, low: Any, value: Any) -> None:
-        """Write text in place of a symbol if an estimate is a factor level or missing, or has no interval."""
+        """Write a text into the plot for each estimate that is a factor level, is missing, or has no interval."""
         if np.isnan(value).all():
             (axes.set_yticks if self.upright else axes.set_xticks)([])
         turned = {"ha": "center", "va": "center", "fontsize": "small", "rotation": 90 if self.upright else 0}

@@ -41,7 +41,7 @@ class Prediction:
     link : str, optional
         "logit", "probit" or "log"; None for models without a link function.
     sigma : float
-        Residual std dev in units of the response; NaN if it was not released, as in models other than least squares.
+        Released residual std dev of `dp_lm` by least squares, in units of the response; NaN for other fits.
     """
 
     index: pd.Index
@@ -70,9 +70,9 @@ class Prediction:
         alpha : float
             One minus the confidence.
         obs : bool
-            False for intervals of the mean. True for intervals of a new response, least squares only: they assume
-            normal errors with the same std dev `sigma` in all rows, and leave out the error of `sigma` itself.
-            ``python -m benchmarks.predictions --seed 1`` measures how often both kinds cover on real populations.
+            False for intervals of the mean. True for prediction intervals of a new response, in least squares only;
+            these assume normal errors with the same std dev `sigma` in all rows, and ignore the error of `sigma`.
+            ``python -m benchmarks.predictions --seed 1`` measures the coverage of both kinds on real populations.
 
         Raises
         ------
@@ -83,13 +83,13 @@ class Prediction:
         if obs:
             z = ndtri(1 - alpha / 2)
             own, whole = z * sd, z * np.hypot(sd, self.sigma)
-            # eta - (low + own) is the part of the mean's interval beyond z std errors, which allows for bias
+            # the interval of the mean allows for bias: its lower end is eta - (low + own) below eta - z std errors
             low = np.minimum(low + own, eta) - whole
             return np.column_stack([low, np.maximum(high - own, eta) + whole])
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return a frame with the column names of statsmodels; ``obs_ci`` columns are intervals of new responses."""
+        """Return a DataFrame with the column names of statsmodels; ``obs_ci`` marks intervals of new responses."""
         ends, wide = self.conf_int(alpha), self.conf_int(alpha, obs=True)
         return pd.DataFrame(
             {
@@ -114,14 +114,14 @@ class Prediction:
 
 
 def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
-    """Return fitted means with standard errors and intervals, which include noise and bias bounds."""
+    """Return fitted means at new rows with standard errors and intervals, which include noise and bias bounds."""
     facts, estimate, new_data = results.facts, results.estimate, new_rows(new_data)
     X, added = _columns(results, new_data)
     if facts.keys[-1] == "tau" and len({label[-1] for label in facts.labels}) > 1:
         raise FormulaError("get_prediction needs a single tau; write fit.predict(new_data), or fit with one tau=0.5")
     if X.shape[1] != len(estimate.names):
         raise FormulaError(MISSING_COLUMNS)
-    squares = facts.loss == "squares"  # the scale of another loss is not a standard deviation
+    squares = facts.loss == "squares"  # the residual scale of other losses is not a standard deviation
     sigma = results.diagnostics.get("sigma", np.nan) if squares else np.nan
     return Prediction(new_data.index, facts.link, sigma, estimate, X, added)
 
@@ -147,9 +147,9 @@ def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.S
 
 
 def new_rows(new_data: Any) -> pd.DataFrame:
-    """Return new rows as a DataFrame; they may be a dict of columns, or a frame with a method `to_pandas`.
+    """Convert new rows, given as a dict of columns or as a table with a method `to_pandas`, to a DataFrame.
 
-    New rows are not confidential. Anything else is returned unchanged, and refused where columns are looked up.
+    New rows are not confidential. Other objects are returned unchanged, and refused where columns are looked up.
     """
     if isinstance(new_data, Mapping):
         return pd.DataFrame(new_data)
@@ -167,13 +167,13 @@ def _columns(results: FitNumbers, new_data: pd.DataFrame) -> tuple[FloatArray, F
 
 
 def mean_of(eta: FloatArray, link: str | None) -> FloatArray:
-    """Return means for linear predictors; an overflow gives infinity without a warning."""
+    """Return the inverse link function at linear predictors; an overflow gives infinity without a warning."""
     with np.errstate(over="ignore"):
         return MEANS[link](eta) if link in MEANS else eta
 
 
 def slope_of(eta: FloatArray, link: str | None) -> FloatArray:
-    """Return derivatives of means with respect to linear predictors."""
+    """Return derivatives of the inverse link function at linear predictors."""
     with np.errstate(over="ignore"):
         return SLOPES[link](eta) if link in SLOPES else np.ones_like(eta)
 

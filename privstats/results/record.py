@@ -1,4 +1,4 @@
-"""Conversion of results to numbers, strings, lists and dicts, which JSON can hold, and back.
+"""Conversion of results to numbers, strings, lists and dicts, which can be stored as JSON, and back.
 
 An object is written as the name of its class and its state. The state consists of numbers, strings, arrays, and objects
 of classes of this package, which are written in the same way. Reading creates objects of this package only and restores
@@ -34,7 +34,7 @@ SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def written(value: object) -> dict[str, Any]:
-    """Return an object as numbers, strings, lists and dicts, which JSON can hold."""
+    """Return an object as numbers, strings, lists and dicts, which can be stored as JSON."""
     return {"format": FORMAT, "content": _write(value)}
 
 
@@ -44,7 +44,7 @@ def read_record(saved: Mapping[str, Any], kind: type[T]) -> T:
     Raises
     ------
     OptionError
-        If `written` did not write the mapping, or wrote it for an object of another class.
+        If the mapping was not returned by `written`, or was returned for an object of another class.
     """
     known = isinstance(saved, Mapping) and saved.get("format") == FORMAT and "content" in saved
     value = _attempt(saved["content"]) if known else None
@@ -57,7 +57,7 @@ def read_record(saved: Mapping[str, Any], kind: type[T]) -> T:
 def _attempt(content: Any) -> Any:
     try:
         return _read(content)
-    except Exception:  # a damaged or foreign record may fail in any way: all failures give the same error
+    except Exception:  # reading a damaged or foreign record may raise any exception; all give the same error
         return None
 
 

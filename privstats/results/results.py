@@ -48,7 +48,7 @@ class Results(FitNumbers):
 
     @entry
     def predict(self, new_data: pd.DataFrame | None = None, which: str = "mean") -> pd.Series | pd.DataFrame:
-        """Return fitted means (or quantiles) of the response at new rows, on the scale of the formula, such as log(y).
+        """Return fitted means (or quantiles) at new rows, on the scale of the response in the formula, such as log(y).
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Results(FitNumbers):
         return prediction(self, new_data)
 
     def t_test(self, hypothesis: Any) -> ContrastTest:
-        """Test linear hypotheses one by one.
+        """Test linear hypotheses about the coefficients one by one.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Results(FitNumbers):
         return contrast_test(self.estimate, *parsed_hypothesis(hypothesis, self.names), self.names)
 
     def wald_test(self, hypothesis: Any) -> WaldTest:
-        """Test linear hypotheses jointly.
+        """Test linear hypotheses about the coefficients jointly.
 
         Parameters
         ----------
@@ -149,14 +149,14 @@ class Results(FitNumbers):
         return wald_test(self.estimate, *parsed_hypothesis(hypothesis, self.names))
 
     def f_test(self, hypothesis: Any) -> WaldTest:
-        """Test linear hypotheses jointly: an alias of `wald_test`, as in statsmodels.
+        """Test linear hypotheses jointly; an alias of `wald_test` under a method name of statsmodels.
 
-        The statistic is not divided by the number of hypotheses.
+        Unlike an F statistic, the statistic is not divided by the number of hypotheses.
         """
         return self.wald_test(hypothesis)
 
     def wald_test_terms(self) -> pd.DataFrame:
-        """Test, for each term of the formula, that all its coefficients (at all quantile levels tau) are zero.
+        """Test for each term of the formula whether all coefficients of the term (at all quantile levels tau) are zero.
 
         Returns
         -------
@@ -181,7 +181,7 @@ class Results(FitNumbers):
         Parameters
         ----------
         term : str
-            The factor, as the formula writes it, ``"C(g)"``, or its column ``"g"``; for estimates by group, the group.
+            The factor as in the formula, ``"C(g)"``, or its column, ``"g"``; for estimates by group, the group column.
         method : {"holm", "max-t", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh"}
             Adjustment of the p-values. "max-t" uses the simulated joint distribution of the identified differences, as
             in `comparisons`; the other adjustments are computed by ``statsmodels.stats.multitest.multipletests``.
@@ -197,7 +197,7 @@ class Results(FitNumbers):
         Raises
         ------
         FormulaError, OptionError
-            If the fit has no such factor, or several quantile levels tau; if the method is unknown.
+            If `term` is not a factor of the fit, the fit has several quantile levels tau, or the method is unknown.
 
         Examples
         --------
@@ -224,7 +224,7 @@ class Results(FitNumbers):
 
         The means are computed on a public grid of rows: all combinations of the declared levels, with equal weights
         even if the levels have unequal shares in the data, and numeric predictors at the values in `at`. Each numeric
-        predictor needs a value, because the mean of the predictor in the data would be another release.
+        predictor needs a value, because the mean of the predictor in the data would require another private release.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class Results(FitNumbers):
         by : str or list of str, optional
             Further factors over which the means are not averaged: the table has separate rows for each of their levels.
         simultaneous : bool
-            Whether the intervals of all rows together have the confidence 1 - alpha. The intervals then use the
+            Whether the intervals of all rows jointly have the confidence level 1 - alpha. They are then based on the
             distribution of the largest standardised error (max-t), which is simulated from the joint law of sampling
             error and noise with a fixed seed; bias bounds are added in full.
         alpha : float
@@ -252,7 +252,7 @@ class Results(FitNumbers):
         Raises
         ------
         FormulaError, OptionError
-            If the fit has no such predictor, a number lacks a value, or a level is not declared.
+            If a named predictor is not in the fit, a numeric predictor has no value, or a level is not declared.
 
         Examples
         --------
@@ -277,7 +277,7 @@ class Results(FitNumbers):
         pairwise: bool = False,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return differences of marginal means between levels of a factor, or for an increase of a number by 1.
+        """Return differences of marginal means between levels of a factor, or for an increase of a predictor by 1.
 
         Each level of a factor is compared with its first level, unless `pairwise` is true.
 
@@ -286,14 +286,14 @@ class Results(FitNumbers):
         term : str
             A predictor: a column with levels, or a numeric column.
         at : mapping of str to value or list, optional
-            Values of numeric predictors, or levels of factors; the table has separate rows for each. A numeric
+            Values of numeric predictors, or levels of factors, each with separate rows in the table. A numeric
             predictor needs a value only if the difference depends on the predictor: if it interacts with `term`, or if
             the model has a link function. For a factor `term`, the list gives the levels to compare, beginning with the
             reference level.
         by : str or list of str, optional
-            Further factors over which the means are not averaged: the table has separate rows for each of their levels.
+            Further factors over which differences are not averaged; the table has separate rows for each of the levels.
         simultaneous : bool
-            Whether the intervals of all rows together have the confidence 1 - alpha; p-values are then also adjusted.
+            Whether the intervals of all rows jointly have confidence level 1 - alpha; p-values are then also adjusted.
         pairwise : bool
             Whether to compare all pairs of levels.
         alpha : float
@@ -309,7 +309,7 @@ class Results(FitNumbers):
         Raises
         ------
         FormulaError, OptionError
-            If the fit has no such predictor, a number lacks a value, or a level is not declared.
+            If a named predictor is not in the fit, a numeric predictor has no value, or a level is not declared.
 
         Examples
         --------
@@ -339,26 +339,26 @@ class Results(FitNumbers):
         term : str
             A numeric predictor.
         at : mapping of str to value or list, optional
-            Values of numeric predictors, or levels of factors; the table has separate rows for each. A numeric
+            Values of numeric predictors, or levels of factors, each with separate rows in the table. A numeric
             predictor needs a value only if the slope depends on the predictor: if it interacts with `term`, or if the
             model has a link function. `term` itself needs a value if the slope depends on it, as for ``I(x**2)``.
         by : str or list of str, optional
-            Further factors over which the means are not averaged: the table has separate rows for each of their levels.
+            Further factors over which slopes are not averaged; the table has separate rows for each of the levels.
         simultaneous : bool
-            Whether the intervals of all rows together have the confidence 1 - alpha; p-values are then also adjusted.
+            Whether the intervals of all rows jointly have confidence level 1 - alpha; p-values are then also adjusted.
         alpha : float
             One minus the confidence of the intervals.
 
         Returns
         -------
         MarginalTable
-            Derivatives are central differences (one-sided beside a bound) of the terms of the formula, which are public
-            functions.
+            Derivatives are computed as central differences of fitted means (one-sided differences near a bound of the
+            predictor).
 
         Raises
         ------
         FormulaError, OptionError
-            If the fit has no such numeric predictor, a number lacks a value, or a level is not declared.
+            If `term` is not a numeric predictor of the fit, a predictor has no value, or a level is not declared.
 
         Examples
         --------
@@ -373,12 +373,12 @@ class Results(FitNumbers):
         return slopes_table(self, term, at, by, simultaneous, alpha)
 
     def get_margeff(self) -> EffectsTable:
-        """Return average marginal effects on the mean response, released by ``margins=True``.
+        """Return average marginal effects on the mean response, which fits with ``margins=True`` release.
 
         The effect of a dummy is the mean change of the mean response from the reference level to the dummy's level; the
-        effect of any other column is the mean derivative. Only one column of the model matrix changes at a time: its
-        products with other columns do not change. In a product of a number and a factor, the midpoint of the number's
-        bounds is subtracted from the number.
+        effect of any other column is the mean derivative. Only one column of the model matrix changes at a time; its
+        products with other columns are held fixed. In a product of a numeric predictor and a factor, the predictor is
+        centred at the midpoint of its bounds.
 
         Raises
         ------
@@ -410,7 +410,7 @@ class Results(FitNumbers):
     # ---------------------------------------------------------------- output
 
     def summary(self, alpha: float = 0.05, exp: bool = False, digits: int = 3) -> Summary:
-        """Return a table to print: guarantee, method, estimates, and notes on their limits.
+        """Return a printable table with the guarantee, the method, the estimates, and notes on their limitations.
 
         Parameters
         ----------
@@ -425,24 +425,24 @@ class Results(FitNumbers):
         return summarise(self, alpha, exp, digits)
 
     def as_gt(self) -> Any:
-        """Return the summary as a table of the package great_tables.
+        """Return the summary as an object of the package great_tables.
 
         Raises
         ------
         ImportError
-            If great_tables is not installed: it comes with ``pip install 'privstats[gt]'``.
+            If great_tables is not installed; ``pip install 'privstats[gt]'`` installs it.
         """
         return self.summary().as_gt()
 
     def tidy(self, alpha: float = 0.05, exp: bool = False, names: str | None = None) -> pd.DataFrame:
-        """Return a frame with a row for each coefficient.
+        """Return a DataFrame with a row for each coefficient.
 
         Parameters
         ----------
         alpha : float
             One minus the confidence of the intervals.
         exp : bool
-            Whether to return exponentials and their intervals.
+            Whether to return exponentials of the coefficients, with intervals of the exponentials.
         names : {"broom"}, optional
             "broom" gives the column names of R: std.error, p.value, conf.low, conf.high.
 
@@ -467,7 +467,7 @@ class Results(FitNumbers):
         return column_names(tidy(self, alpha, exp), names)
 
     def glance(self, names: str | None = None) -> pd.DataFrame:
-        """Return a frame with one row: guarantee, number of rows, method and diagnostics.
+        """Return a DataFrame with one row for the fit: guarantee, number of rows, method and diagnostics.
 
         `names="broom"` gives column names with dots, in the style of R's package broom.
         """
@@ -499,13 +499,13 @@ class Results(FitNumbers):
         ImportError
             If matplotlib is not installed.
         OptionError
-            If the fit has no such term, if the fit has no quantile levels of the name `over`, or if `ax` is given but
-            the figure needs several panels.
+            If `terms` has a term that the fit lacks, if the fit has no quantile levels named `over`, or if `ax`
+            is given but the figure needs several panels.
         """
         return draw_intervals(self, level(alpha), ax, terms, over)
 
     def statement(self) -> str:
-        """Return a methods paragraph for a paper, with references: the method and the privacy guarantee of the fit.
+        """Return a methods paragraph for a paper that states the method and the privacy guarantee, with references.
 
         Examples
         --------
@@ -539,7 +539,7 @@ class Results(FitNumbers):
         return deployment(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as numbers, strings, lists and dicts only, which JSON can hold.
+        """Return the result as numbers, strings, lists and dicts, which can be stored as JSON.
 
         A ledger is represented by its name, its budget, the spent part of the budget, and a digest of the path of its
         file, which identifies fits charged to the same ledger. The path and the entries of other fits are left out.
@@ -565,12 +565,12 @@ class Results(FitNumbers):
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Results:
-        """Return the result from a dict that `to_dict` wrote.
+        """Rebuild a result from a dict that `to_dict` returned.
 
         Raises
         ------
         OptionError
-            If `to_dict` did not write the mapping.
+            If the mapping was not returned by `to_dict`.
         """
         return record.read_record(saved, cls)
 

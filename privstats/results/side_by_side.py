@@ -1,4 +1,4 @@
-"""Several fits in one table: a row for each coefficient, a column for each fit, and the cost of all fits together."""
+"""Several fits in one table: rows are coefficients and columns are fits, with the total privacy cost below."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FORMATS = ("text", "markdown", "latex", "html", "csv")
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 LONGEST_HEAD = 24  # largest number of characters in a heading of a text table; longer headings become (1), (2), ...
 SPACE = 3  # number of spaces between the columns of two fits in a text table
-# numbers of spaces after a header, and after a cell below the rule, to align both with the estimates
+# numbers of spaces after a heading, and after a cell below the last horizontal line, to align both with the estimates
 HEAD_END, FOOT_END = 2, 1
 ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"
 UNLIKE = "Models of different responses"
@@ -68,7 +68,7 @@ class Cell:
     estimate : str
         The estimate with its significance stars, or words if the estimate is missing.
     error : str
-        The standard error, or words if it is missing; may be empty.
+        The standard error, or words if it is missing; empty if nothing is printed in its place.
     """
 
     estimate: str
@@ -113,14 +113,14 @@ def table_of_fits(
 
 @dataclass(frozen=True)
 class SideBySide:
-    """A table of several fits, with a column for each.
+    """A table of several fits, with one column for each fit.
 
     Parameters
     ----------
     response : str
         The common response; empty if the models have different responses.
     keys : tuple of str
-        Names of the parts of labels other than the term, such as "tau" or "group".
+        Names of the parts of the row labels other than the term, such as "tau" or "group".
     models : tuple of ModelColumn
         The fits, each as a column of cells.
     notes : str
@@ -144,7 +144,7 @@ class SideBySide:
         return tuple(sorted(found, key=order))
 
     def as_text(self) -> str:
-        """Return lines of at most 80 characters: a table that is too wide is split into blocks of models."""
+        """Return the table in lines of at most 80 characters; a wider table is split into blocks of columns."""
         heads = [model.head if len(model.head) <= LONGEST_HEAD else f"({k})" for k, model in enumerate(self.models, 1)]
         long = [
             f"{head} is {model.head}." for head, model in zip(heads, self.models, strict=True) if head != model.head
@@ -172,7 +172,7 @@ class SideBySide:
         return TextTable(heads, shown, tuple(columns), name=min(longest + 1, NAME))
 
     def as_markdown(self) -> str:
-        """Return the table in Markdown, with the response as its heading."""
+        """Return the table in Markdown; the response is the heading of the first column."""
         return self._sheet("", "", self.response).as_markdown()
 
     def as_latex(self) -> str:
@@ -304,7 +304,7 @@ def _guarantee(fit: FitNumbers) -> str:
 
 
 def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Return groups of column numbers such that the total width of each group is at most `room` characters."""
+    """Return consecutive column indices in groups; the total width of a group is at most `room` characters."""
     chosen: list[int] = []
     for k, width in enumerate(widths):
         if chosen and sum(widths[j] for j in chosen) + width > room:
@@ -373,7 +373,7 @@ def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
 
 
 def _part_of(fit: FitNumbers, other: FitNumbers) -> bool:
-    """Return whether all releases of a fit are among those of another fit, which is a weighted mean of several fits."""
+    """Return whether all releases of a fit are among the releases of `other`, a weighted mean of several fits."""
     of_other = {release.value.tobytes() for release in other.releases}
     combines = other.facts.mech == COMBINED and other is not fit and other.facts.formula == fit.facts.formula
     return combines and all(release.value.tobytes() in of_other for release in fit.releases)

@@ -1,4 +1,4 @@
-"""The methods paragraph of a paper: method and guarantee of a fit in words, from public information and releases."""
+"""A methods paragraph for a paper, which states method and guarantee of a fit from public information and releases."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _rows(facts: FitFacts) -> Iterable[str]:
 
 
 def guaranteed(facts: FitFacts, chain: bool) -> str:
-    """Return the privacy guarantee as a sentence: who is protected, how strongly, and with which exceptions."""
+    """Return the privacy guarantee as a sentence that says who is protected, how strongly and with which exceptions."""
     promise, changed = facts.promise, _changed(facts.neighbors)
     match promise:
         case ApproxDP(eps=eps, delta=delta):
@@ -169,7 +169,7 @@ def _factor(eps: float) -> str:
 
 
 def method_stated(facts: FitFacts) -> str:
-    """Return a sentence that names the method and says if the package chose the method."""
+    """Return a sentence that names the method and says whether it was chosen automatically."""
     noise = "" if facts.noise in (None, facts.mech) else f" with {facts.noise} noise"
     auto = ", chosen automatically" if facts.why.startswith("chosen by") else ""
     return f"The method is {facts.mech_words} ({facts.mech}){noise}{auto}."
@@ -233,7 +233,7 @@ def _covariance(facts: FitFacts) -> str:
 
 
 def others_counted(facts: FitFacts) -> str:
-    """Return a sentence that says whether other releases from the same data are counted."""
+    """Return a sentence that says whether the fit shares a budget with other releases from the same data."""
     if facts.shared:
         return "The fit was charged to a budget that it shares with other releases from the same data."
     return "Other releases from the same data are not counted in this guarantee."

@@ -37,7 +37,7 @@ ASYMMETRIC = "Intervals run between order statistics, so they need not be symmet
 HEADS = {"mean": "mean", "median": "median", "mode": "mode"}
 ORDERED = ("median", "quantile")  # functions with intervals between order statistics, which need not be symmetric
 RATIOS = {"logit": ("odds ratio", "log odds"), "log": ("rate ratio", "log rate")}
-SIDES = 0.02  # an interval is symmetric if the difference of its two halves is at most this share of its length
+SIDES = 0.02  # an interval counts as symmetric if its two sides differ by at most this fraction of its length
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,7 +57,7 @@ class Summary(Tabular):
     below : tuple of (str, str)
         Lines below the table: budget and diagnostics.
     notes : tuple of str
-        Numbered notes, to which the table refers: causes and remedies.
+        Numbered notes on causes and remedies, to which the table refers.
     """
 
     title: str
@@ -125,14 +125,14 @@ def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summ
 
 
 def _widths(results: FitNumbers) -> dict[str, float]:
-    """Return the widths of the 95% intervals by name."""
+    """Return the widths of the 95% intervals of the estimates, by name of the estimate."""
     ends = results.conf_int().to_numpy()
     return dict(zip(results.names, (ends[:, 1] - ends[:, 0]).tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class TableValues:
-    """Numeric columns of a summary's table, each of shape (k,) for k rows."""
+    """Numeric columns of the table of a summary, each of shape (k,) for a table with k rows."""
 
     value: FloatArray
     sd: FloatArray
@@ -162,7 +162,7 @@ class TableValues:
 
 @dataclass(frozen=True)
 class References:
-    """Texts of the numbered notes, and for each table row the number of the note that explains a missing number."""
+    """Texts of the numbered notes, and for each table row the number of the note that explains a missing value."""
 
     texts: tuple[str, ...]
     numbers: dict[str, int]
@@ -170,13 +170,13 @@ class References:
 
     @classmethod
     def of(cls, results: FitNumbers, numbers: TableValues) -> References:
-        """Return the notes of a fit; a row without an interval gets a new note if no note is about this row."""
+        """Return the notes of a fit, and add a note if no note explains why an estimate or an interval is missing."""
         notes, names = results.notes, results.names
         none, unknown = np.isnan(numbers.value), np.isnan(numbers.low)
         texts = [note.text for note in notes]
         rows: list[int | None] = [None] * len(names)
         both = [{own, str(name)} for own, name in zip(names, results.estimate.names, strict=True)]
-        if results.facts.keys == ("term", "tau"):  # notes about a coefficient, or about one of its quantiles
+        if results.facts.keys == ("term", "tau"):  # a note may be about a term at one tau, or at all tau
             both = [one | {str(term)} for one, (term, _) in zip(both, results.facts.labels, strict=True)]
         for k in np.flatnonzero(np.isnan(numbers.sd) & ~unknown):
             rows[k] = _about(both[k], notes, NO_STD_ERROR)
@@ -208,9 +208,9 @@ def without_errors(facts: FitFacts, numbers: TableValues) -> bool:
 
 
 def _about(names: set[str], notes: tuple[Note, ...], kinds: tuple[str, ...]) -> int | None:
-    """Return the number of the first note about one of the names.
+    """Return the number of the first note about a coefficient whose name is in `names`.
 
-    If there is no such note, return the number of the first note about all estimates with a key in `kinds`, or None.
+    If there is none, return the number of the first note that is about all estimates and has a key in `kinds`, or None.
     """
     own = (k for k, note in enumerate(notes, start=1) if names & set(note.about))
     general = (k for k, note in enumerate(notes, start=1) if not note.about and note.key in kinds)
@@ -223,9 +223,9 @@ def _selection(facts: FitFacts) -> tuple[tuple[str, str | None], ...]:
 
 
 def _outcomes(facts: FitFacts) -> str | None:
-    """Return which level of a response counts as 1, as text; None if the response has the values 0 and 1."""
+    """Return a text that says which response level counts as 1; None for a numeric response or the levels 0 and 1."""
     levels: tuple[object, ...] = getattr(facts.design, "outcomes", ())
-    if len(levels) != 2 or levels == (0, 1):  # False and True equal 0 and 1
+    if len(levels) != 2 or levels == (0, 1):  # also true for the levels False and True
         return None
     return f"{levels[1]} counts as 1, {levels[0]} as 0"
 
@@ -300,7 +300,7 @@ def _shares(numbers: TableValues) -> tuple[str, ...]:
 def _spans(
     facts: FitFacts, table: TextTable, numbers: TableValues, references: References
 ) -> tuple[tuple[int, str] | None, ...]:
-    """Return "not given [k]" for rows without estimate, "no interval [k]" for rows with estimate but no interval."""
+    """Return for each row None, or a text such as "no interval [1]" and the column in which the text begins."""
     if without_errors(facts, numbers):
         return ()
     heads = [column.head for column in table.columns]

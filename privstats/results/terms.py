@@ -18,11 +18,11 @@ from privstats.results.marginal import CODED
 from privstats.results.numbers import FitNumbers
 
 MAX_T = "max-t"
-ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh")  # methods of statsmodels
+ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh")  # names in statsmodels
 
 
 def term_tests(results: FitNumbers) -> pd.DataFrame:
-    """Return a table with a Wald test of each term of the formula: all coefficients of the term are zero."""
+    """Return a table with a row for each term: the Wald test of the hypothesis that all its coefficients are zero."""
     terms = getattr(results.facts.design, "terms", None)
     if terms is None:
         raise FormulaError(
@@ -56,16 +56,16 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
         adjusted = _by_largest(estimate, R, alpha, tests.effect)
         reject = adjusted <= alpha
     else:
-        reject, adjusted, *_ = multipletests(np.where(given, p, 1.0), alpha, method)  # p = 1 without an estimate
+        reject, adjusted, *_ = multipletests(np.where(given, p, 1.0), alpha, method)  # p = 1 if not identified
     frame[f"pvalue-{method}"] = np.where(given, adjusted, np.nan)
     frame[f"reject-{method}"] = reject & given
     return frame
 
 
 def _by_level(results: FitNumbers, term: str) -> tuple[Sequence[Any], FloatArray]:
-    """Return the levels of a factor, and a linear function of the estimates for each level, shape (levels, estimates).
+    """Return the levels of a factor, and the matrix, shape (levels, estimates), that maps estimates to level effects.
 
-    For estimates by group, the levels are the groups. A factor C(g) may be called g.
+    For estimates by group, the levels are the groups. `term` is the factor C(g), or its column g.
     """
     design: Any = results.facts.design
     estimate = results.estimate

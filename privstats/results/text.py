@@ -1,4 +1,4 @@
-"""Text of at most 80 columns: wrapped lines, rounded numbers, shares that add up, and tables with aligned decimals."""
+"""Text of at most 80 columns: wrapped lines, rounded numbers, percentages, and tables with aligned decimals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textwrap import wrap
 WIDTH = 80
 RULE = "-" * WIDTH
 INDENT = 13  # width of the label of a header line, in characters
-NAME = 18  # width of the column of names; a longer name is printed on a separate line
+NAME = 18  # width of the column of coefficient names, in characters; a longer name is printed on a separate line
 LONGEST = 10  # largest number of digits of a number that is written without an exponent
 FINEST = 5  # largest number of decimals of a number with an exponent
 UNKNOWN = "unknown"
@@ -159,7 +159,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A text table: labelled rows of numbers.
+    """A table of numbers in plain text, with labels for the rows.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class TextTable:
     columns : tuple of Column
         Columns of numbers, to the right of the labels.
     spans : tuple of (tuple of (int, str) or None)
-        For each row: None, or the number of a column and a string that replaces the cells from this column on.
+        For each row: None, or the index of a column and a string that replaces the cells from this column on.
     name : int
         Width of the column of names, in characters.
     """
@@ -182,10 +182,10 @@ class TextTable:
     name: int = NAME
 
     def without_gaps(self, notes: Sequence[int | None]) -> TextTable:
-        """Return the table with each empty cell replaced by the number of the note on the cell's row.
+        """Return the table with each empty cell replaced by "none [k]", where k is the number of the note on the row.
 
-        `notes` has the number of a note for each row, or None. Cells that are replaced by a string across several
-        columns stay empty.
+        `notes` has the number of a note for each row. Where it is None, the empty cells of the row are replaced by
+        "unknown". Rows in which a string replaces several cells stay unchanged.
         """
         spans = self.spans or (None,) * len(self.labels)
         words = [
@@ -200,7 +200,7 @@ class TextTable:
 
     @property
     def start(self) -> int:
-        """Width of the rows' labels, in characters."""
+        """Width of the labels of the rows, in characters."""
         return self.name + sum(self._key_widths())
 
     def head(self) -> tuple[str, ...]:
@@ -208,7 +208,7 @@ class TextTable:
         return (*self.heads, *(column.head for column in self.columns))
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the labels and cells of each row; a string in place of several cells is put into the first of them."""
+        """Return the labels and cells of each row; a string that replaces several cells is put into the first cell."""
         rows = []
         for k, label in enumerate(self.labels):
             cells = [column.cells[k].strip() for column in self.columns]
@@ -238,7 +238,7 @@ class TextTable:
         return replace(self, heads=("",), labels=joined, columns=columns, name=2)
 
     def repeated(self) -> tuple[tuple[str, ...], ...]:
-        """Return the labels of the rows in full: an empty part is filled with the same part of the label before."""
+        """Return the labels of the rows in full; an empty part of a label is copied from the label of the row above."""
         last: tuple[str, ...] = ("",) * len(self.heads)
         whole = []
         for label in self.labels:
@@ -273,7 +273,7 @@ class TextTable:
 
 
 def shown_once(labels: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Return labels without repetitions: leading parts that are equal to the row before are empty.
+    """Return labels without repetitions; leading parts of a label that repeat the label before are left empty.
 
     The last part of a label is never empty.
 

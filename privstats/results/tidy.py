@@ -30,7 +30,7 @@ GLANCE = (
 
 
 def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
-    """Return a frame with a row for each coefficient; with `exp`, estimates and intervals are exponentials.
+    """Return a DataFrame with a row for each coefficient; with `exp`, estimates and interval limits are exponentiated.
 
     `bias_bound` is a bound on the bias of the estimate due to clipping and to directions in which the releases contain
     no information; with `exp` it bounds the bias of the logarithm of the estimate. The p-value and the interval allow
@@ -73,7 +73,7 @@ def _component(parts: tuple[Any, ...]) -> Any:
 
 
 def glance(results: FitNumbers) -> pd.DataFrame:
-    """Return a frame with one row: guarantee, rows, method and diagnostics of the fit; NaN if a number is missing."""
+    """Return a DataFrame with one row: guarantee, number of rows, method and diagnostics; NaN for missing numbers."""
     facts, found = results.facts, results.diagnostics
     neighbors = facts.neighbors
     values = (

@@ -1,1 +1,1 @@
-"""Sets of contributions: each set clamps a row's vector and bounds the distance between any two contributions."""
+"""Sets of possible contributions of rows; a row's vector is projected into a set, which bounds the sensitivity."""

@@ -17,25 +17,25 @@ from privstats.numerics.exact import SUM_BITS, Total, step_of, summed
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Relation
 
-FOLD_BITS = 30  # a privacy unit's vectors are added on a grid with a step of about 2^-30 of their largest entry
+FOLD_BITS = 30  # vectors of a privacy unit are added on a grid with a step of about 2^-30 times the bound of an entry
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """A proved bound: ``|weights * (total - neighbouring total)| <= size`` in the norm named `norm`.
+    """A proved bound on the sensitivity of a total: ``|weights * (total - neighbouring total)| <= size`` in a norm.
 
     Parameters
     ----------
     norm : str
-        "l1", "l2", "linf", "nuclear", ...: a norm on the weighted coordinates.
+        Name of the norm of the weighted coordinates: "l1", "l2", "linf", "nuclear", ...
     size : float
         The bound; positive and finite.
     weights : ndarray, shape (dim,)
         Positive public weights; a coordinate with a larger weight gets less noise.
     pairs : tuple of two integer arrays, shape (dim,), optional
-        Matrix rows and columns (i, j), i <= j, of the coordinates, if these are entries of a symmetric matrix.
+        Row and column indices (i, j), i <= j, of the coordinates, if these are entries of a symmetric matrix.
     """
 
     norm: str
@@ -92,7 +92,7 @@ class Set(ABC):
 
     @property
     def pairs(self) -> Pairs | None:
-        """Matrix rows and columns of the coordinates, if these are entries of a symmetric matrix; otherwise None."""
+        """Row and column indices of the coordinates, if these are entries of a symmetric matrix; otherwise None."""
         return None
 
     def cell(self, k: int) -> Set:
@@ -109,7 +109,7 @@ class Set(ABC):
         """
 
     def contribution(self, rows: FloatArray) -> FloatArray:
-        """Return the contribution of each projected vector, shape (n, size), in multiples of `step`."""
+        """Return each projected vector's contribution, shape (n, size), whose entries are whole multiples of `step`."""
         return rows
 
     def total(self, rows: FloatArray) -> Total:

@@ -13,7 +13,7 @@ from privstats.numerics.exact import SUM_BITS, Total, multiples
 from privstats.numerics.law import FloatArray, IntArray
 from privstats.sets.base import Set, clipped, known, positive_radius, squared_length
 
-COUNT_STEP = 2.0**-SUM_BITS  # step of the grid of counts; far below 1, because the noise is not a whole number
+COUNT_STEP = 2.0**-SUM_BITS  # step of the grid of noisy counts; far below 1, because the noise is not a whole number
 HALF_BITS = 21  # integers up to 2^42 are added in two halves (lowest 21 bits, the rest), exact in float64 for 2^20 rows
 APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthogonal unit vectors, by norm
 
@@ -127,7 +127,7 @@ class Shells(OneHot):
 
 @dataclass(frozen=True)
 class ByCell(Set):
-    """Contributions of the set `inner` in each of `cells` groups: the row function returns (group number, vector).
+    """Vectors of rows in `cells` groups: the first entry is the group number, and the others form a vector in `inner`.
 
     Each row is in one group (cell). Two rows are either in the same cell or in different cells. So the largest distance
     of their contributions is the larger of two numbers: the largest distance in `inner`, and the largest length in
@@ -208,7 +208,7 @@ class Line(Set):
     dim : int
         Number of coordinates of a value, all of them in this range.
     about : tuple of float
-        Approximate number of values, one number for each cell: public, or from earlier releases. The numbers are not
+        Approximate number of values in each cell, public or from earlier releases. The numbers are not
         bounds; a mechanism may use them to decide which candidates are worth considering.
     """
 

@@ -1,4 +1,4 @@
-"""Second moments of rows with factors: products with dummies are summed by level, not row by row."""
+"""Second moments of rows with factors; products with dummy variables are summed by factor level, not row by row."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from privstats.sets.vectors import BoxProducts, Products, under_the_first
 class CodedProducts(BoxProducts):
     """Second moments of rows with a group of dummies for each factor, with the bounds of `BoxProducts`.
 
-    The row function returns (number of the row's level in each group, root of the weight, all other entries multiplied
-    by the root of the weight). The number after a group's last level means that the row has none of the group's levels;
+    The row function returns (number of the row's level in each group, root of its weight, all other entries multiplied
+    by this root). The number after a group's last level means that the row has none of the group's levels;
     a number outside the range is moved to the nearest number inside. Whatever the row function returned, a projected
     row represents a row of `BoxProducts` that has, in each group, the root of its weight at its level and zeros
     elsewhere. The contribution is the contribution of the represented row, so the bounds on distances and lengths

@@ -145,14 +145,14 @@ class Packed(Set):
 
     @cached_property
     def where(self) -> NDArray[np.intp]:
-        """For each entry of the matrix of products, shape (order, order): its index in the released vector, or -1."""
+        """Symmetric matrix with the index of each v_i v_j in the vector of released products; -1 if not released."""
         i, j = self.pairs
         place = np.full((j.max() + 1, j.max() + 1), -1, dtype=np.intp)
         place[i, j] = place[j, i] = np.arange(len(i))
         return place
 
     def unpacked(self, values: FloatArray) -> FloatArray:
-        """Return the symmetric matrix of the released `values`, shape (order, order).
+        """Return the symmetric matrix of all products v_i v_j from the vector of released products.
 
         `values`, shape (size,), has one number for each released product; all other entries of the matrix are zero.
         """
@@ -301,7 +301,7 @@ class BoxProducts(Packed):
 
     z has the predictors and the response. A row of weight w in [0, 1] is ``sqrt(w) r``. Its contribution is a point of
     the segment between zero and the contribution of r. So its distance from any point is at most the larger of the
-    distances of the segment's two ends.
+    distances of the segment's two ends from this point.
 
     The squares and cross products of z are released. With an `intercept`, the first-order products ``1 z_j`` are
     released, too; if `counted`, also the count, the sum of ``1 1``. Each norm has its own *weights*: factors of
@@ -421,7 +421,7 @@ class BoxProducts(Packed):
 
     @property
     def _singles(self) -> NDArray[np.bool_]:
-        """Mask, shape (q + 1,), of the coordinates of a row r except the first one (the constant 1) and all dummies."""
+        """Mask, shape (q + 1,), of the coordinates of a row r that are neither dummies nor the leading constant 1."""
         single = np.arange(self.q + 1) > 0
         for group in self.groups:
             single[list(group)] = False

@@ -13,8 +13,8 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.base import Set, known, positive_radius, squared_length
 
 GEOMETRIES = ("l1", "l2", "linf")
-MARGIN = 1 - 1e-14  # further factor of shortened predictors and of lowered weights, so that bounds hold after rounding
-LARGEST = 1e150  # limit to which the absolute values of entries are clamped first, so that squares are finite
+MARGIN = 1 - 1e-14  # shortened predictors and lowered weights are multiplied by it, so that rounding violates no bound
+LARGEST = 1e150  # absolute values of entries are first clamped to this limit, so that their squares are finite
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class WeightedLosses(Set):
 
     The function l is convex in the linear predictor. Projection shortens x to the norm `longest` and lowers w until ``w
     |x| <= radius`` and ``w |x|_2^2 s(y) <= curvature``. Here ``s(y) = steepest(y) / max_curvature``: the largest
-    curvature of l at y, divided by its largest curvature; s(y) = 1 for most losses. Then, at every t, the row's score
+    curvature of l at y, divided by its maximum over y; s(y) = 1 for most losses. Then, at every t, the row's score
     ``w l' x`` has length at most ``radius max|l'|`` in the norm `geometry`. The row's curvature ``w l'' x x'`` has rank
     one and an eigenvalue of at most ``curvature max_curvature``. Weights that depend on x alone do not change the
     population minimiser of a correct model (Mallows 1975).

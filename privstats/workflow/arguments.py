@@ -1,4 +1,4 @@
-"""Checks of the arguments of a call, and of the names and types of columns; they read no row."""
+"""Checks of the arguments of a call, and of the names and types of the columns of the data; no check reads a row."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from privstats.privacy.promise import Neighbors, is_number
 from privstats.results.header import QUESTIONS
 from privstats.workflow.plan import INFERENCE
 
-LARGEST_BUDGET = 1e100  # largest eps, mu or rho that a call may have; squares of larger numbers could overflow
+LARGEST_BUDGET = 1e100  # largest eps, mu or rho that a call may have; computations with larger budgets could overflow
 MEANINGFUL = {
     "eps": 20,
     "mu": 12,
     "rho": 72,
-}  # budgets above which a warning is given: a test for the presence of a row can have an error rate of about 1e-9
+}  # a larger budget causes a warning: an adversary could detect the presence of a row with error rates of about 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Settings:
             )
         if self.ledger is not None and not isinstance(self.ledger, Account):
             raise BudgetError(f"ledger is {quote(self.ledger)}; {ledger_for(self.ledger)}")
-        if isinstance(self.shares, Mapping):  # a query may be called by its printed name, such as "Hessian"
+        if isinstance(self.shares, Mapping):  # a key may be the printed name of a query, such as "Hessian"
             printed = {shown: name for name, shown in QUESTIONS.items()}
             object.__setattr__(self, "shares", {printed.get(name, name): part for name, part in self.shares.items()})
 
@@ -75,7 +75,7 @@ def warn_of_little_protection(call: Mapping[str, Any]) -> None:
     Raises
     ------
     BudgetError
-        If the budget is so large that its square would not be finite.
+        If the budget exceeds `LARGEST_BUDGET`.
     """
     for name, most in MEANINGFUL.items():
         given = call.get(name)

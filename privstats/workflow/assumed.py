@@ -34,14 +34,14 @@ from privstats.privacy.promise import Neighbors
 
 ROWS = 4096
 FILLED = 0.25  # width of the assumed uniform distribution of a column without a hint, divided by the column's range
-SPREAD = 1 / 6  # residual standard deviation divided by the half-range of the response: a twelfth of the range
-# assumed mean of a response in models with a link function, divided by its largest value: for a binary
-# response, and for any other response
+SPREAD = 1 / 6  # assumed residual standard deviation (a twelfth of the response's range), divided by half of the range
+# assumed mean of the response in models with a link function, divided by the largest value of the response; `HALF` is
+# for binary responses, `LOW` for other responses
 HALF, LOW = 0.5, 0.05
 RARE = 0.05  # share of rows at a rare factor level, or with a rare binary outcome, in the pessimistic assumption
-LIGHT = 0.1  # (mean - lower bound) and sd of weights, divided by their range, in the pessimistic assumption
+LIGHT = 0.1  # pessimistic assumption: (mean - lower bound) and sd of weights, both divided by the range of the weights
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
-POINTS, FAR = 1024, 700.0  # number of points that represent a distribution, and largest absolute logit of a point
+POINTS, FAR = 1024, 700.0  # number of quantiles that represent a logit-normal law, and limit of |mean of the logits|
 # identifiers of the public random streams for simulated predictors, simulated responses and columns with hints
 PREDICTORS, RESPONSE, HINTED = -1, -2, -50
 
@@ -53,7 +53,7 @@ class Assumption:
     Parameters
     ----------
     hints : mapping of str to Hint
-        The user's assumptions about columns, by column.
+        Assumed distributions, by column: the user's hints and, in pessimistic forecasts, further assumptions.
     share : float, optional
         Share of ones in a binary outcome without a hint. If it is None, the share is `HALF` in models with a link
         function, and the simulated response is continuous in other models.
@@ -75,7 +75,7 @@ class AssumedDesign:
     design : Design
         Map from rows to the columns of the model, without data.
     middle : float
-        Mean of the scaled response.
+        Constant that is added to the values of the separate column; the sum, clipped to [-1, 1], is the response.
     precise : bool
         Whether the error variance of a row is inversely proportional to its weight.
     """
@@ -86,7 +86,7 @@ class AssumedDesign:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The names of the columns that the design reads, and of the synthetic response."""
+        """Names of the columns that the design reads, and the name of the column with the synthetic response."""
         return (*self.design.reads, ASSUMED)
 
     @property
@@ -101,7 +101,7 @@ class AssumedDesign:
         return bool(self.design.complete)
 
     def block(self, frame: Mapping[str, Any]) -> Block:
-        """Return rows as a block of numbers, with the synthetic response."""
+        """Return rows in numeric form (as a `Block`), with the synthetic response in place of the original response."""
         block: Block = self.design.block(frame)
         residual = np.asarray(frame[ASSUMED], dtype=float)
         if self.precise:
@@ -120,18 +120,18 @@ def assumed_rows(
     residual: float | None,
     assumed: Assumption,
 ) -> tuple[BlockRows, int]:
-    """Return the rows from which interval widths are forecast, mapped by the design, and their number.
+    """Return the rows from which interval widths are forecast, mapped by the design, and the number of these rows.
 
-    With privacy units, the number is the number of units. If all columns of the response have hints, the response is
-    simulated from these hints, independently of the predictors.
+    With privacy units, the number of units is returned in place of the number of rows. If all columns of the response
+    have hints, the response is simulated from these hints, independently of the predictors.
 
     Parameters
     ----------
     design : Design
         Map from rows to the columns of the model.
     neighbors : Neighbors
-        Neighbouring relation. If it names a privacy unit, rows of `like` belong to the units that they name; simulated
-        rows, and rows without a column of this name, are separate units.
+        Neighbouring relation. If it names a column of privacy units, this column of `like` has the unit of each row.
+        Simulated rows, and all rows of `like` if it lacks this column, are separate units.
     n : int
         Planned number of rows.
     like : DataFrame, optional
@@ -174,7 +174,7 @@ def assumed_rows(
 def _with_response(
     frame: pd.DataFrame, design: Any, residual: float | None, assumed: Assumption
 ) -> tuple[pd.DataFrame, AssumedDesign]:
-    """Return the rows with a further column, a simulated response, and a design that reads this response.
+    """Return the rows with an additional column for a simulated response, and a design that reads this column.
 
     The simulated response is independent of the predictors.
     """
@@ -194,7 +194,7 @@ def _with_response(
 
 
 def is_binary(design: Any) -> bool:
-    """Return whether the response of a regression is binary: a binomial family, two factor levels, or a comparison."""
+    """Return whether the response is binary: its family is binomial, it has two levels, or it is a comparison."""
     if getattr(design, "family", None) is not None:
         return bool(design.family.support == (0.0, 1.0))
     return design.zero_to_one and not isinstance(design.domain.get(design.response), Numbers)
@@ -252,7 +252,7 @@ def costly(design: Any, assumed: Assumption) -> Assumption:
 
 
 def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
-    """Return the pessimistic assumptions about columns without hints as text: the clauses of a sentence."""
+    """Return the pessimistic assumptions about columns without hints as text, one clause for each assumption."""
     outcome, kinds = design.response if _outcome(design) else None, dict[str, None]()
     for name, known in unknown.items():
         if name == outcome:
@@ -310,8 +310,8 @@ def usual_values(known: Known, hint: Hint, places: FloatArray) -> Any:
 def _logit_normal(mean: float, sd: float) -> tuple[float, float]:
     """Return the mean and sd of logit(X), for a logit-normal variable X with the given mean and sd.
 
-    If the mean is near a bound, the distribution is close to log-normal, like the distribution of wages; if the mean is
-    in the middle, the distribution is bell-shaped.
+    If the mean of X is near 0, X is approximately log-normal, like wages. If the mean is near 1, this is true of 1 - X.
+    If the mean is near 1/2, the distribution of X is bell-shaped.
     """
     z = special.ndtri((np.arange(POINTS) + 0.5) / POINTS)
 
@@ -332,7 +332,7 @@ def _ends(known: Known) -> tuple[float, float]:
 
 
 def narrowed(domain: Domain, reads: Sequence[str]) -> Domain:
-    """Return the domain with the bounds of numeric columns narrowed to the middle part of their range."""
+    """Return the declarations of the columns in `reads`, with numeric bounds narrowed to the middle of the range."""
     typical = domain.typical
     return Domain({name: _part(typical[name]) for name in reads if name in typical}, domain.complete)
 

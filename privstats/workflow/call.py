@@ -1,4 +1,4 @@
-"""Public functions are declared as signatures with docstrings; this module builds the functions from them.
+"""Construction of the public functions from declarations, which consist of a signature and a docstring.
 
 A function built by this module compares the arguments of a call with the signature and then executes the call. A call
 that does not fit the signature raises a TypeError before a row is read or a ledger is charged. All other errors are
@@ -24,13 +24,13 @@ from privstats.workflow.verbs import Verb, register
 P = ParamSpec("P")
 R = TypeVar("R")
 
-USUAL = MappingProxyType(  # names of arguments in other packages, with their names in this package
+USUAL = MappingProxyType(  # names of arguments in other packages, with the corresponding names in this package
     {"epsilon": "eps", "seed": "rng", "random_state": "rng", "bounds": "domain", "confidence": "alpha",
      "level": "alpha", "groups": "unit", "sensitivity": "domain", "accountant": "ledger", "budget": "eps",
      "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid", "exposure": "offset"}
 )  # fmt: skip
 
-INTERVALS = ("alpha", "confidence", "level")  # usual names of the confidence level; few functions have this argument
+INTERVALS = ("alpha", "confidence", "level")  # argument names for a confidence level, which few functions have
 ELSEWHERE = MappingProxyType(  # remedies in error messages; keys: (function, argument that the function lacks)
     {
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',
@@ -102,7 +102,7 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[str, Any]) -> dict[str, Any] | str:
-    """Return the arguments of a call, with defaults filled in, or the text of the TypeError that Python would raise."""
+    """Return the arguments of a call, with defaults filled in; the text of a TypeError if they do not fit."""
     parameters = signature.parameters
     unknown = [keyword for keyword in keywords if keyword not in parameters]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
@@ -118,7 +118,7 @@ def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[
 
 
 def hint(unknown: str, known: tuple[str, ...]) -> str:
-    """Return "; did you mean ...?" with the most similar known argument; an empty text if no argument is similar."""
+    """Return a remedy for an unknown argument, such as "; did you mean 'eps'?"; an empty text if none is found."""
     if unknown in INTERVALS and "alpha" not in known:
         return "; write fit.conf_int(alpha=0.1)"
     near = [USUAL[unknown]] if USUAL.get(unknown) in known else difflib.get_close_matches(unknown, known, 1, 0.5)

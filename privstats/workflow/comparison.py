@@ -26,10 +26,10 @@ class Comparison:
     ----------
     frame : DataFrame
         One row for each term and budget, with the columns term, budget (in words), method, std_error, width (of the 95%
-        interval), noise_share, and ratio (of widths with and without privacy). Numbers are NaN if no interval is
-        expected.
+        interval), noise_share (share of the noise in the squared standard error), and ratio (of widths with and without
+        privacy). Numbers are NaN if no interval is expected.
     head : tuple of str
-        Lines above the table, which name the compared plans.
+        Lines above the table: function, formula, and number of rows.
     """
 
     frame: pd.DataFrame
@@ -116,7 +116,7 @@ def budgets_compared(
 
 
 def _row(plan: Any, name: str, value: float, assumptions: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the rows of the table for one budget, which is the parameter `name` (eps, mu or rho) with this value.
+    """Return the rows of the table for one budget; `name` is its parameter (eps, mu or rho), and `value` its size.
 
     The additional column `place` has the position of each term.
     """

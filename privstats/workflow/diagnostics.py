@@ -33,13 +33,13 @@ SHARES = {"residuals": 0.25, "binned": 0.5, "scale_location": 0.25}
 WIDE = 4.0  # limit to which residuals are clamped, in residual std devs
 STEP = 0.5  # width of a bin of residuals, in residual std devs
 SIDES = 2.0  # distance of the outermost bin edges from the mean of the fitted values, in std devs of the fitted values
-LARGEST = 30.0  # limit of the absolute log odds: at the limit, a probability is 0 or 1 up to rounding
+LARGEST = 30.0  # log odds are clamped to [-LARGEST, LARGEST]; at these limits, probabilities are within 1e-13 of 0 or 1
 MOST_BINS = 100
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A residual diagnostic: function, formula and options of the call that releases it, and the edges of its bins."""
+    """Call that releases a residual diagnostic (function, formula and options), with the edges of the bins."""
 
     verb: str
     formula: str
@@ -115,7 +115,7 @@ def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale:
 
 
 def _of_probabilities(fit: Results, response: str, eta: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return the diagnostic of a logistic regression: mean residuals by bins of log odds, with the edges `ends`.
+    """Return the diagnostic of a logistic regression, mean residuals in bins of log odds; `ends` are the bin edges.
 
     Other residual diagnostics are not informative for responses of 0 and 1.
     """
@@ -166,9 +166,9 @@ def _range(fit: Results, eta: str) -> tuple[float, float]:
 
 
 def _location(fit: Results, intercept: bool) -> tuple[float, float]:
-    """Return the mean and the std dev of the linear predictors; NaN if the fit has no sampling covariance or intercept.
+    """Return the mean and sd of the linear predictors; NaN if the fit has no sampling covariance matrix or intercept.
 
-    Mean and std dev are computed from the sampling covariance of the coefficients, because the inverse of this matrix
+    Mean and sd are computed from the sampling covariance matrix of the coefficients, because the inverse of this matrix
     is roughly proportional to the second moments of the columns of the model matrix. The first column is the intercept.
     """
     sampling = getattr(fit.estimate, "sampling", None)

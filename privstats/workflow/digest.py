@@ -1,4 +1,4 @@
-"""The digest of a plan: a hash of the call and the planned queries, as canonical JSON without internal names."""
+"""The digest of a plan: a hash of a canonical JSON text that contains the call and the planned queries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privstats.errors import OptionError
 from privstats.formula.domain import Domain
 from privstats.privacy.promise import Promise
 
-DIGITS = 6  # numbers are rounded to this many significant digits, which are equal on all machines
+DIGITS = 6  # number of significant digits to which numbers are rounded; all machines compute the same rounded numbers
 
 
 def digest(*parts: Any) -> str:
@@ -31,7 +31,7 @@ def digest(*parts: Any) -> str:
 
 
 def canonical_form(value: Any) -> Any:
-    """Return a value as JSON types, with all digits of numbers; equal numbers have equal forms.
+    """Convert a value to JSON types without rounding; equal numbers, such as 1 and 1.0, have equal forms.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def promise_numbers(promise: Promise) -> list[Any]:
 
 
 def rounded(value: Any) -> Any:
-    """Return nested lists with numbers rounded to digits that do not depend on the machine's math library.
+    """Round the numbers in nested lists to `DIGITS` digits, so that they do not depend on the machine's math library.
 
     Examples
     --------

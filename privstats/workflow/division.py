@@ -1,9 +1,9 @@
 """Division of a privacy budget among the queries of a plan, and the resulting charge of the ledger.
 
-This file is trusted code: privacy depends on it. Each query gets a part, `promise.part(share)`; the parts of a plan add
-up to the budget: eps and delta, mu^2, or rho add up under adaptive composition, also after any earlier releases
-(`privstats.privacy.promise`). A part of rho is charged as mu or eps if the mechanisms that spend it guarantee mu or eps
-(`ZeroCDP.kept_by`).
+This file is trusted code: privacy depends on it. Each query gets the part `promise.part(share)` of the budget. The
+parts of a plan add up to the budget, because eps and delta, mu^2, or rho add up under adaptive composition, also after
+any earlier releases (`privstats.privacy.promise`). A part of rho is charged as mu or eps if the mechanisms that spend
+it guarantee mu or eps (`ZeroCDP.kept_by`).
 
 An estimator may choose once between branches (alternative algorithms), depending on the releases of queries that all
 branches have in common. The common queries then have fractions of the budget, and the queries of each branch divide the
@@ -26,7 +26,7 @@ from privstats.errors import BudgetError, OptionError, quote
 from privstats.gate.rehearsal import Asked
 from privstats.privacy.promise import Promise, is_number
 
-BOUNDS = "bounds"  # name of the queries about undeclared bounds of columns, which precede all others (stage 0)
+BOUNDS = "bounds"  # name of the queries about undeclared bounds of columns, which precede all other queries (stage 0)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Division:
     promises : mapping of str to Promise
         Privacy guarantee (budget) of each query, by label.
     charge : tuple of (str, Promise)
-        Entries of the ledger: labels of queries, and privacy guarantees.
+        Entries of the ledger, each with the label of a query (or the names of branches) and a privacy guarantee.
     fractions : mapping of str to float
         Fractions of the whole budget, by label of the query. The queries before the choice of a branch (method) take
         their fractions first; the queries of each branch divide the remaining budget.

@@ -26,7 +26,7 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
     plan : Plan
         Plan of the fit.
     public : PublicFacts
-        Numbers of rows and bounds that are public, with the design of the fit.
+        Public information about the rows and columns: numbers of rows, bounds, and the design of the fit.
     estimate : Estimate
         Estimate of the fit, with notes and diagnostics.
     gate : Gate
@@ -94,12 +94,12 @@ def _why(choice: Choice, gate: Gate) -> str:
 
 
 def _times(length: float) -> str:
-    """Return a ratio of interval lengths as text; "at least 100" means that no interval is expected."""
+    """Return a ratio of interval lengths as text; a ratio that would be rounded to 100 or more is "at least 100"."""
     return f"{length:.2g}" if length < 99.5 else "at least 100"
 
 
 def _used(estimate: Any) -> tuple[float, float] | None:
-    """Return the released number of rows used and its standard error; None if the number was not released."""
+    """Return the released number of rows that were used, and its standard error; None if it was not released."""
     found = estimate.diagnostics
     rows = found.get("rows used", math.nan)
     return (float(rows), float(found.get("rows used sd", math.nan))) if math.isfinite(rows) else None

@@ -39,12 +39,12 @@ from privstats.workflow.assumed import ROWS, Assumption, assumed_rows
 FITS, FEWER = range(9), range(3)  # identifiers of the simulated fits under usual and under pessimistic assumptions
 MOST = 45  # largest number of simulated fits if the user gives rows that resemble the data (`like`)
 SETTLED = 0.08  # simulation stops if the standard error of the log of an expected width is below this
-VAGUE = 1.5  # with the user's rows `like`, a forecast is a range if the ratio of quartiles of widths exceeds this
-# Numbers of simulated releases that are averaged: of one quantile with its interval, of several quantiles released
-# together, and of coefficients or other vectors.
+VAGUE = 1.5  # with the user's rows `like`, a forecast is a range if (upper / lower quartile of the widths) exceeds this
+# Number of simulated releases whose mean is one answer: `SEVERAL` for one quantile with its interval, `TOGETHER` for
+# several quantiles released together, and `FEW` for coefficients or other vectors.
 SEVERAL, TOGETHER, FEW = 25, 9, 3
-# Largest number of synthetic rows given to an exponential mechanism. A multiple k of this number of rows is represented
-# by a budget multiplied by k, which gives the same density.
+# Largest number of synthetic rows given to an exponential mechanism. To represent k times as many rows, the budget is
+# multiplied by k, which gives the same density.
 MOST_GIVEN = 4 * ROWS
 
 FORECAST = ["std_error", "width", "noise_share", "ratio"]
@@ -75,7 +75,7 @@ class Expected:
 
 
 class Forecast(Conversation):
-    """Simulated answers to queries of the data, from synthetic rows that represent more rows, with public random noise.
+    """Simulated answers to queries of the data, computed from synthetic rows, with noise from a public random stream.
 
     Sums over the synthetic rows are multiplied by `times`. An answer that is not a sum plus noise is the mean of
     several releases.
@@ -89,8 +89,8 @@ class Forecast(Conversation):
     times : float
         Number of rows (or privacy units) that a synthetic row (or unit) represents.
     fit : int
-        Number (identifier) of the simulated fit. Fits with different numbers have independent noise. If only the budget
-        differs, the noise is the same except for its scale.
+        Identifier of the simulated fit. Fits with different identifiers have independent noise. Fits with the same
+        identifier and different budgets have the same noise except for its scale.
     said : dict, optional
         Cache of the answers that are not a sum plus noise. All simulated fits share the cache, because these answers
         are the same in every fit.
@@ -150,8 +150,8 @@ class Forecast(Conversation):
         if way not in self._said:
             once, given = self._rows.source.n, promise
             many = max(once, round(once * self._factor))
-            # k copies of the rows at budget eps give the same density as one copy at budget k eps: if G is the sum over
-            # one copy, the density is proportional to exp(-eps |k G|) = exp(-(k eps) |G|)
+            # k copies of the rows at budget eps give the same density as one copy at budget k eps, because the density
+            # is proportional to exp(-eps |k G|) = exp(-(k eps) |G|), where G is the sum over the rows of one copy
             if isinstance(by, KNGQuantile | ExponentialQuantile):
                 few = min(many, max(once, MOST_GIVEN))
                 many, given = few, promise.as_pure().part(many / few)
@@ -170,8 +170,8 @@ class Forecast(Conversation):
 def _mean(question: Question, by: Any, exact: Any, promise: Promise, relation: Relation, draws: int) -> Release:
     """Return the mean of `draws` simulated releases of a query by the mechanism `by`.
 
-    For a single quantile, the exact mean of the distribution of the release is returned. `exact` has the exact sum, or
-    the vectors of the rows, from which the mechanism computes the release.
+    For a single quantile without an interval, the exact expectation of the release is returned. `exact` has the exact
+    sum, or the vectors of the rows, from which the mechanism computes the release.
     """
     within: Any = question.within
     streams = (public_stream(-3 - k) for k in range(draws))
@@ -189,11 +189,11 @@ def _mean(question: Question, by: Any, exact: Any, promise: Promise, relation: R
 
 
 def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
-    """Return the mean of a quantile drawn by the exponential mechanism on ranks (`draw_rank`), shape (1,).
+    """Return the expected value, shape (1,), of a quantile drawn by the exponential mechanism on ranks (`draw_rank`).
 
-    Points far from the quantile, with a total probability below 1e-13, are left out. Along a run of m grid points the
-    probability decreases by the factor ``exp(-f)`` per point. Therefore the mean distance from the first point of the
-    run is ``1 / (exp(f) - 1) - m / (exp(m f) - 1)``.
+    Grid points far from the quantile, with a total probability below 1e-13, are left out. The other points form runs,
+    in which the probability decreases by a factor ``exp(-f)`` per point. In a run of m points, the mean distance from
+    the first point of the run is ``1 / (exp(f) - 1) - m / (exp(m f) - 1)``.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def expected(
     assumed : Assumption
         Assumptions with which synthetic rows are simulated.
     fits : sequence of int
-        Numbers (identifiers) of the simulated fits whose median is returned, in the order in which they are made.
+        Identifiers of the simulated fits over which medians are computed, in the order of simulation.
     most : int
         Largest number of simulated fits. More than ``len(fits)`` fits are simulated only if the widths of the intervals
         differ between fits so much that their median is not precise.
@@ -294,8 +294,8 @@ def expected(
 def error_of_median(widths: FloatArray) -> float:
     """Return the standard error of the median, over simulated fits, of the log width of an interval.
 
-    The standard error is computed for each term from the standard deviation of normal log widths, and the median over
-    the terms is returned.
+    The standard error is computed for each term from the standard deviation of the log widths, which are assumed to be
+    normal; the median over the terms is returned.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Memory of methods that need all rows at once, computed from public numbers when a fit is planned."""
+"""Memory requirements of methods that need all rows at once, computed from public numbers when a fit is planned."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from privstats.errors import OptionError
 from privstats.gate.rehearsal import Asked
 from privstats.models.base import METHODS, Choice
 
-COPIES = 2 * 8  # bytes for each number of a row: two copies are in memory while blocks of rows are joined
-TOLD = 10**8  # smallest memory need of a method, in bytes, that the text of a plan states
+COPIES = 2 * 8  # bytes for each number of a row, because two copies are in memory while blocks of rows are joined
+TOLD = 10**8  # the text of a plan states the memory that a method needs only if it is at least this number of bytes
 MOST_NUMBERS = 1 << 28  # largest count of numbers (rows x numbers per row) that a method may keep in memory
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """Memory of a method that needs all rows at once in one process.
+    """Memory requirement of a method that needs all rows at once in one process.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Gathered:
     numbers : int
         Count of numbers that the method keeps in memory for each row.
     row : int
-        Largest number of bytes for each row: for its numbers, and for the method's own computations.
+        Upper bound on the memory for each row, in bytes, including the memory for the method's own computations.
     rows : int or None
         Number of rows, or of privacy units; None if the number is private and no number is assumed.
     each : int
@@ -54,7 +54,7 @@ class Gathered:
 
     @property
     def line(self) -> str | None:
-        """Line of the text of a plan about the memory; None if the memory is small."""
+        """Line of the printed plan about the required memory; None if little memory is required."""
         if self.size is None or self.size < TOLD:
             return None
         return (
@@ -68,14 +68,14 @@ class Gathered:
         Raises
         ------
         OptionError
-            If the numbers of all rows together are more than `MOST_NUMBERS`.
+            If `rows` times `numbers` exceeds `MOST_NUMBERS`.
         """
         if self.rows is not None and self.rows * self.numbers > MOST_NUMBERS:
             raise OptionError(f"{self.need}, which is too much; give {self.cure}")
 
 
 def gathering(asked: Iterable[Asked], choice: Choice, rows: int | None, each: int, cure: str) -> Gathered | None:
-    """Return the memory of the query that needs the most memory, among queries whose mechanism needs all rows at once.
+    """Return the largest memory requirement of a query, among queries whose mechanism needs all rows at once.
 
     The result is None if no mechanism needs all rows at once.
 

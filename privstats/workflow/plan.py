@@ -1,6 +1,6 @@
 """Plans: the queries of a fit and the division of its budget among them, found by trial runs on synthetic rows.
 
-A plan reads no row of the data.
+No row of the data is read when a plan is made.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from privstats.workflow.progress import Turns
 from privstats.workflow.saved import run_plan, written_plan
 from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Bounds, Widths, narrow_enough
 
-ROUNDS = 6  # largest number of rounds of trial runs; the runs are repeated until the queries no longer change
+ROUNDS = 6  # largest number of rounds of trial runs; the rounds end when the queries no longer change
 INFERENCE = ("sandwich", "none")
 REMEMBERED = 64  # number of plans in the cache
-MOST_ROWS = 1e9  # largest multiple of the planned number of rows in a search for enough rows
-LEAST, MOST_BUDGET = 1e-9, 1e4  # limits of a budget search: least multiple of the planned budget, and largest budget
+MOST_ROWS = 1e9  # a search for a sufficient number of rows is given up beyond this multiple of the planned number
+LEAST, MOST_BUDGET = 1e-9, 1e4  # limits of a search for a budget: LEAST times the planned budget, and MOST_BUDGET
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +78,9 @@ class Specification:
     bounds_share : float
         Share of the budget for estimates of bounds that are not declared.
     intervals : bool
-        Whether intervals are wanted.
+        Whether intervals are requested.
     written : mapping
-        Arguments of the call, for the digest.
+        Arguments of the call, from which the digest is computed.
     """
 
     verb: str
@@ -102,7 +102,7 @@ class Specification:
         estimate : Estimate
             Estimate in the user's units.
         public : PublicFacts
-            Public numbers of rows and bounds, with the design of the fit.
+            Public information about the rows and columns: numbers of rows, bounds, and the design of the fit.
         """
         with np.errstate(all="ignore"):  # noise may cause overflows; infinite values are handled later
             if lacking := public.design.lacking:
@@ -153,8 +153,8 @@ class Plan:
     def charge(self) -> tuple[tuple[str, Promise], ...]:
         """The charge to the ledger: the label and the guarantee of each entry.
 
-        The charge has one entry for each query before the choice of a branch (method), and one entry for the choice
-        between branches. If there is no choice, it has one entry for each query.
+        Each query has an entry, except that all queries after the choice of a branch (method) have one entry together.
+        Optional queries have no entry, because they spend a part of the budget of another query.
         """
         return self.division.charge
 
@@ -187,7 +187,7 @@ class Plan:
 
     @property
     def questions(self) -> pd.DataFrame:
-        """One row for each query of the data (question): share of the budget, mechanism, branch (method), budget."""
+        """Table of the queries of the data (questions): share of the budget, mechanism, branch (method) and budget."""
         of = f"of_{shared(self.accounted).replace('^', '')}"
         return pd.DataFrame(
             {
@@ -206,7 +206,7 @@ class Plan:
 
     @cached_property
     def stream_digest(self) -> str:
-        """Hash of the call and the queries, with unrounded budgets; it selects a seeded fit's random stream."""
+        """Hash of the call and the queries, with unrounded budgets; it and the seed determine the random stream."""
         return digest(*self._call, self._asked)
 
     @property
@@ -236,12 +236,12 @@ class Plan:
         Returns
         -------
         DataFrame
-            One row for each estimate, with the columns std_error; width (of the 95% interval); width_low and width_high
-            (they differ if outcomes or levels may be rare, or weights may be unequal, and no hint about these columns
-            is given; with `like`, they are the quartiles of simulated fits if these differ by more than a factor of
-            1.5); noise_share (share of the noise in the squared standard error); ratio (of widths with and without
-            privacy); and given (share of the simulated fits with an interval). A width is NaN if most simulated fits
-            have no interval.
+            One row for each estimate, with the columns std_error, width (of the 95% interval), width_low, width_high,
+            noise_share (share of the noise in the squared standard error), ratio (of widths with and without privacy)
+            and given (share of the simulated fits with an interval). width_low and width_high differ if outcomes or
+            levels may be rare, or weights may be unequal, and no hint about these columns is given. With `like`, they
+            are the quartiles of the widths in simulated fits if the quartiles differ by more than a factor of 1.5. A
+            width is NaN if most simulated fits have no interval.
 
         Raises
         ------
@@ -303,8 +303,8 @@ class Plan:
     ) -> forecast.Expected:
         """Return the forecast of interval widths for synthetic rows under an assumption about columns.
 
-        A complete forecast, from all simulated `fits`, is computed once and kept. The function `settled` of the widths
-        simulated so far may end the simulation early.
+        A complete forecast, from all simulated `fits`, is kept in a cache. The function `settled` may end the
+        simulation early, depending on the widths simulated so far.
         """
         design = self.public.design
         share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None
@@ -342,12 +342,12 @@ class Plan:
         )
 
     def budget_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
-        """Return the smallest budget (in eps, mu or rho, as in the plan) at which intervals are narrow enough.
+        """Return the smallest budget (in eps, mu or rho, as in the plan) for 95% intervals of at most the given width.
 
         Parameters
         ----------
         width : float
-            Wanted width of the 95% interval.
+            Requested width of the 95% interval.
         term : str, optional
             Coefficient whose interval is to have this width; by default all coefficients except the intercept.
         **assumptions
@@ -405,12 +405,12 @@ class Plan:
         return self.budget_for(width, term, **assumptions)
 
     def n_for(self, width: float, term: str | None = None, **assumptions: Any) -> int:
-        """Return the smallest number of rows at which intervals are narrow enough; with `unit`, the number of units.
+        """Return the smallest number of rows, or units with `unit`, for 95% intervals of at most the given width.
 
         Parameters
         ----------
         width : float
-            Wanted width of the 95% interval.
+            Requested width of the 95% interval.
         term : str, optional
             Coefficient whose interval is to have this width; by default all coefficients except the intercept.
         **assumptions
@@ -424,7 +424,7 @@ class Plan:
         Raises
         ------
         OptionError
-            If the width would need too many rows, or the method gives no intervals.
+            If more rows than the limit of the search would be needed, or the method gives no intervals.
         """
         width = _positive("width", width)
         fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
@@ -449,7 +449,7 @@ class Plan:
         return max(fewest, int(found))
 
     def _refuse_search(self) -> None:
-        """Raise an error, before a search for a wanted width, if the method gives no intervals with any data."""
+        """Raise an error, before a search for a requested interval width, if the method never gives intervals."""
         if self.rows is None or self.estimated:
             return
         if why := self._forecast(None, None, self._assumed, range(1)).table.attrs["why"]:
@@ -467,8 +467,8 @@ class Plan:
         Parameters
         ----------
         eps, mu, rho : float or list of float, optional
-            Budgets to compare; all other arguments are as in this plan. Budgets in eps also keep the delta of this
-            plan.
+            Budgets to compare; all other arguments are as in this plan. A budget in eps is combined with the
+            delta of this plan.
         **assumptions
             `like`, rows that resemble the data; `residual`, the residual standard deviation in units of the response.
 
@@ -476,8 +476,8 @@ class Plan:
         -------
         Comparison
             A table that prints as text. Its attribute `frame` is a DataFrame with one row for each term and budget, and
-            the columns method, std_error, width (of the 95% interval), noise_share, and ratio (of widths with and
-            without privacy). `plot()` draws the ratios.
+            the columns method, std_error, width (of the 95% interval), noise_share (of the squared standard error), and
+            ratio (of widths with and without privacy). `plot()` draws the ratios.
 
         Raises
         ------
@@ -507,11 +507,11 @@ class Plan:
         return self.rows if self._is_public else None
 
     def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any], bounds: Bounds) -> Widths:
-        """Return the ratio of expected to wanted interval width, for one term or for each term except the intercept.
+        """Return the ratio of expected to requested interval width, for one term or for each term except the intercept.
 
-        The simulation stops when further fits cannot change whether every width is at most the wanted width. `bounds`
-        contains lower and upper bounds of the ratio in each simulated fit; the bounds are the ratios of the same fit
-        at other numbers of rows, or at other budgets.
+        The simulation stops when further fits cannot change whether every width is at most the requested width.
+        `bounds` contains lower and upper bounds of the ratio in each simulated fit. These bounds are the ratios in the
+        same fit at other numbers of rows, or at other budgets.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -817,7 +817,7 @@ def _planned(
 
 
 def _public(spec: Specification, rows: int | None, assumed: int | None) -> PublicFacts:
-    """Return the public information about a fit before any query, with placeholders for bounds not declared."""
+    """Return the public information about a fit before any query, with placeholders for undeclared bounds."""
     by_unit = spec.neighbors.unit is not None
     offered = None if by_unit else rows
     design = spec.model.fitted_design(spec.model.bind(offered), spec.mech, spec.options)
@@ -846,8 +846,8 @@ def _question(a: Asked, division: Division) -> Planned:
 class Quick(Rehearsal):
     """A trial run of an estimator on synthetic rows, in which mechanisms are replaced by faster substitutes.
 
-    Additive noise is replaced by normal noise with the same variances, and the errors of ranks are drawn from their
-    distribution. All trial runs of one round begin with the same queries and share the answers to these queries.
+    Additive noise is replaced by normal noise with the same variances, and a rank mechanism by values with simulated
+    rank errors. All trial runs of one round begin with the same queries and share the answers to these queries.
 
     Parameters
     ----------
@@ -913,7 +913,7 @@ def _quick(by: Any) -> Any:
 
 @dataclass(frozen=True)
 class _NormalStandIn:
-    """Substitute for a mechanism with additive noise: normal noise with the same variances."""
+    """Substitute for a mechanism with additive noise, which adds normal noise with the same variances."""
 
     by: Additive
 
@@ -927,7 +927,7 @@ class _NormalStandIn:
 
 @dataclass(frozen=True)
 class _RankStandIn:
-    """Substitute for a rank mechanism: values at the wanted ranks plus rank errors drawn from their distribution."""
+    """Substitute for a rank mechanism; it returns the values whose ranks are the target ranks plus random errors."""
 
     by: Rank
 

@@ -191,7 +191,7 @@ def _assumed(plan: Any) -> str:
 
 
 def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
-    """Return lines about ranges of widths, hints that would narrow them, and intervals that may not be reported."""
+    """Return lines about ranges of widths, hints that would narrow the ranges, and intervals that may be missing."""
     lines, open_columns = [], plan.unhinted()
     if not expected["width_low"].equals(expected["width_high"]):
         cases = costly_cases(plan.public.design, open_columns)
@@ -242,7 +242,7 @@ def _own(p: Planned, plan: Any) -> float:
 
 
 def _line(p: Planned, planned: Sequence[Planned]) -> str:
-    """Return the name of a query as printed in a plan; for an optional repetition of a query, its longer label."""
+    """Return the name of a query for a printed plan, but the label of an optional query that repeats another query."""
     repeats = p.within_share_of and any(q.name == p.name for q in planned if not q.within_share_of)
     return p.label if repeats else p.name
 

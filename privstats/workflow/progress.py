@@ -68,7 +68,7 @@ class Course:
 
 
 class ProgressLine:
-    """A line of progress on a text stream, which each update overwrites.
+    """A progress line on a text stream; each update overwrites the line.
 
     Parameters
     ----------

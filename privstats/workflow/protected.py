@@ -44,8 +44,8 @@ class Protected:
             Name of the analyst in the ledger. All entries under this name are charged to the part, even if another
             person made the fits.
         promise : PureDP, ApproxDP, GaussianDP or ZeroCDP
-            Budget of the analyst, with the neighbouring relation of the ledger. Fits are charged to the part and to the
-            whole budget. Parts may add up to more than the whole; when the whole is spent, fits raise an error.
+            Budget of the analyst, with the neighbouring relation of the ledger. Fits are charged to it and to the whole
+            budget. Parts may add up to more than the whole budget; once the whole is spent, fits raise an error.
 
         Returns
         -------
@@ -54,8 +54,8 @@ class Protected:
         Raises
         ------
         BudgetError
-            If `promise` is not a guarantee, if its neighbouring relation differs from the ledger's, or if these data
-            already have a part of a budget.
+            If `promise` is not a guarantee, if its neighbouring relation differs from the relation of the ledger, or if
+            these data already have only a part of a budget.
         """
         return Protected(self._data, self.domain, allotted(self.ledger, name, promise))
 

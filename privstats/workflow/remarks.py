@@ -1,4 +1,4 @@
-"""Notes about the rows of a fit, from releases and public information: unused rows, small weights, rows of units."""
+"""Notes on unused rows, small weights, rows per privacy unit and dates, from releases and public information."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ def _rows_per_unit(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note
 
 
 def _dates(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note on the unit of dates for each day 0, with the columns of dates that are used as numbers.
+    """Return notes which say that dates used as numbers are counted in days since an origin; one note for each origin.
 
-    A part of a name with a quotation mark compares a date with a text, so that its unit is not days. The bins of a
-    histogram are named by dates.
+    The notes name columns of dates. A term with a quotation mark in its name compares a date with a text; it is left
+    out, because its unit is not days. Histograms need no note, because their bins are labelled with dates.
     """
     if plan.specification.verb == "hist":
         return ()

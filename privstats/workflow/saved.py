@@ -39,7 +39,7 @@ WRITTEN_APART = ("formula", "domain")  # arguments that have separate entries in
 
 
 def written_plan(plan: Any) -> dict[str, Any]:
-    """Return the contents of the file of a plan, as JSON types: the call, and results such as the digest.
+    """Return the contents of a plan file, as JSON types: the arguments of the call, and results such as the digest.
 
     Raises
     ------
@@ -182,13 +182,13 @@ def fit_on(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
 
 
 def _attempt(content: Mapping[str, Any]) -> Any:
-    """Return the plan that a file describes, with its accepted interval widths; after a failure, an error text."""
+    """Return the plan that a file describes, with its accepted interval widths, or an error text after a failure."""
     try:
         plan = _planned(content)
         return plan.accept(content["accepted"]) if content["accepted"] else plan
     except PrivstatsError as error:
         return str(error)
-    except Exception:  # an edited file may have wrong types or huge numbers, and may cause any error
+    except Exception:  # an edited file may have wrong types or huge numbers, which may cause an error of any type
         return "an entry has a wrong type or size; save it again"
 
 

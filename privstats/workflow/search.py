@@ -1,8 +1,8 @@
-"""Search for the smallest budget or number of rows at which intervals are narrow enough, with few plans.
+"""Search for the smallest budget or number of rows at which intervals have at most the requested width.
 
 The variance of an estimate has a sampling part and a noise part, and both decrease by known powers. If the number of
 rows n grows, the sampling part decreases as 1/n and the noise part as 1/n^2. If the budget grows, only the noise part
-decreases, as 1/eps^2, 1/mu^2 or 1/rho. Therefore the wanted number of rows (or budget) can be extrapolated from the
+decreases, as 1/eps^2, 1/mu^2 or 1/rho. Therefore the smallest number of rows (or budget) is extrapolated from the
 expected widths at one tried value of n (or of the budget), and more precisely from the widths at two tried values. The
 extrapolated value is called the root.
 """
@@ -20,18 +20,18 @@ import numpy as np
 from privstats.numerics.law import FloatArray
 from privstats.workflow.progress import ProgressLine, shown_on
 
-WITHIN = 0.01  # relative tolerance: with 1% fewer rows (or budget) than the result, intervals exceed the wanted width
-AIM = 0.003  # the next number to try exceeds the root (the extrapolated number) by this share
-# relative distance from the lower limit, and from the upper limit, below which the root (the extrapolated number)
-# counts as near this limit
+WITHIN = 0.01  # relative tolerance; with 1% fewer rows, or 1% less budget, than the result, intervals are too wide
+AIM = 0.003  # the next number of rows (or budget) to try exceeds the extrapolated number by this share
+# the extrapolated number of rows (or budget) counts as near the lower or the upper limit of the search interval if its
+# relative distance from this limit is at most NEARLY or BELOW, respectively
 NEARLY, BELOW = 0.0075, 0.015
-CLOSE = 0.03  # a limit is close to the root if |log(expected width / wanted width)| at the limit is below this
-ALMOST = 0.0099  # a number tried next to a limit has this relative distance from the limit, slightly less than `WITHIN`
-PROBES = 1  # largest number of tries 1% away from a limit in place of the geometric mean of both limits
-APART_FROM_ONE = 0.05  # a rough forecast is sufficient if |log(expected width / wanted width)| exceeds this
-SPACED = 0.03  # smallest |log ratio| of two tried numbers for an extrapolation; widths at nearer ones vary irregularly
-JUMP = 1.0  # a power law through two tried numbers is used only if |log(ratio)| of their widths is below this
-STEPS_OUT = 4.0  # factor from the only known limit to the next number to try; the factor is squared after each use
+CLOSE = 0.03  # a limit of the search is near the solution if |log(expected / requested width)| there is below this
+ALMOST = 0.0099  # relative distance of a number that is tried near a limit of the search, slightly less than `WITHIN`
+PROBES = 1  # how often a number 1% away from a limit may be tried in place of the geometric mean of both search limits
+APART_FROM_ONE = 0.05  # a rough forecast is sufficient if |log(expected width / requested width)| exceeds this
+SPACED = 0.03  # extrapolation needs two numbers with |log ratio| above this; between closer ones, widths are irregular
+JUMP = 1.0  # a power law is fitted to the widths at two tried numbers only if |log(ratio of widths)| is below this
+STEPS_OUT = 4.0  # with only one known search limit, the next number is this factor away from it; squared after each use
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +41,13 @@ class Widths:
     Parameters
     ----------
     ratios, shares : ndarray, shape (m,)
-        Ratio of the expected to the wanted width, and share of the noise in the variance, for each term; NaN if no
+        Ratio of the expected to the requested width, and share of the noise in the variance, for each term; NaN if no
         interval is expected.
     fits : mapping of int to ndarray, shape (m,)
         Ratios of the widths in each simulated fit, by identifier; infinite if an interval is not reported.
     sure : bool
-        Whether the fits simulated at this number or budget suffice to decide if all median ratios are at most 1,
-        without bounds from fits at other numbers or budgets.
+        Whether the fits simulated at this number of rows (or budget) suffice to decide if all median ratios are at most
+        1, without bounds from fits at other numbers of rows (or budgets).
     """
 
     ratios: FloatArray
@@ -57,17 +57,17 @@ class Widths:
 
     @property
     def ratio(self) -> float:
-        """Largest ratio of an expected width to the wanted width; NaN if any ratio is NaN."""
+        """Largest ratio, over all terms, of the expected to the requested interval width; NaN if any ratio is NaN."""
         return float(self.ratios.max())
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Bounds of the ratio of expected to wanted width in simulated fits, from other numbers of rows or budgets.
+    """Bounds of the ratio of expected to requested width in simulated fits, from other numbers of rows or budgets.
 
     A simulated fit has the same random numbers at all numbers of rows and budgets, and its interval widths decrease as
-    the number (or budget) grows. Therefore its widths at a larger number are lower bounds, and its widths at a smaller
-    number are upper bounds.
+    the number of rows (or budget) grows. Therefore its widths at a larger number of rows are lower bounds, and its
+    widths at a smaller number are upper bounds.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Bounds:
     rough: bool = False
 
     def order(self, fits: Sequence[int]) -> list[int]:
-        """Return the identifiers `fits` in the order in which the fits are simulated at the tried number.
+        """Return the identifiers `fits` in the order in which the fits will be simulated at the next number to try.
 
         The fits with the largest lower bounds come first. Fits whose bounds already decide whether their largest ratio
         exceeds 1 come last.
@@ -94,12 +94,12 @@ class Bounds:
         return sorted(fits, key=lambda fit: (fit in decided, -least[fit]))
 
     def median(self, ratios: Mapping[int, FloatArray], fits: Sequence[int]) -> FloatArray | None:
-        """Return the median ratios of expected to wanted widths, or None if more fits must be simulated.
+        """Return the median ratios of expected to requested widths, or None if more fits must be simulated.
 
         For the fits that are not simulated yet, only lower and upper bounds of the ratios are known. The median with
         the lower bounds and the median with the upper bounds are two limits of the median of all fits. Between these
-        limits the median is estimated from predicted ratios: the ratio of a fit at another number, times the median
-        change of the ratios in the simulated fits.
+        limits the median is estimated from predicted ratios. A predicted ratio is the ratio in the same fit at another
+        number of rows (or budget), times the median change of the ratios in the simulated fits.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Bounds:
         return np.clip(np.median([*made, *self._others(ratios, rest)], axis=0), lowest, highest)
 
     def _others(self, ratios: Mapping[int, FloatArray], rest: Sequence[int]) -> list[FloatArray]:
-        """Return predicted ratios of expected to wanted widths for fits that are not simulated at the tried number.
+        """Return predicted ratios of expected to requested widths for fits that are not simulated at the tried number.
 
         The result has one array, shape (terms,), for each fit in `rest` with known ratios at another number. The known
         ratios are multiplied by the median change between the two numbers, over the fits simulated at both numbers.
@@ -144,7 +144,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Fall:
-    """Model of the squared ratio of expected to wanted width as a function of x, the number of rows or the budget.
+    """Model of the squared ratio of expected to requested width as a function of x, the number of rows or the budget.
 
     The function is ``rest x^-still + noise x^-falling``. The first term is due to sampling error, the second term to
     noise; `rest` and `noise` are the values of the terms at x = 1.
@@ -161,8 +161,8 @@ class Fall:
     def root(self, rest: float, noise: float) -> float:
         """Return the number x at which ``rest x^-still + noise x^-falling`` is 1.
 
-        At this number of rows (or budget), the expected width is the wanted width. The result is inf if no x satisfies
-        the equation, and NaN if `rest` or `noise` is negative or NaN.
+        At this number of rows (or budget), the expected width equals the requested width. The result is inf if no x
+        satisfies the equation, and NaN if `rest` or `noise` is negative or NaN.
         """
         if not (rest >= 0 and noise >= 0):
             return math.nan
@@ -171,7 +171,7 @@ class Fall:
         return (noise / (1 - rest)) ** (1 / self.falling) if rest < 1 else math.inf
 
     def from_one(self, number: float, widths: Widths) -> float:
-        """Return the number of rows (or budget) at which all expected widths are at most the wanted width.
+        """Return the number of rows (or budget) at which all expected widths are at most the requested width.
 
         The result is extrapolated from the widths at one tried `number`.
         """
@@ -180,7 +180,7 @@ class Fall:
         return number * max(self.root(float(rest), float(noise)) for rest, noise in parts)
 
     def from_two(self, a: tuple[float, float], b: tuple[float, float]) -> float:
-        """Return the number of rows (or budget) at which the largest ratio of expected to wanted width is 1.
+        """Return the number of rows (or budget) at which the largest ratio of expected to requested width is 1.
 
         The result is extrapolated from two tried numbers. If the widths decrease faster between the two numbers than
         the model of this class allows, a power law through the two ratios is used in its place, unless the ratios
@@ -189,7 +189,7 @@ class Fall:
         Parameters
         ----------
         a, b : tuple of (float, float)
-            A tried number, and the largest ratio of expected to wanted width at this number.
+            A tried number of rows (or budget), and the largest ratio of expected to requested width there.
         """
         (x, r), (y, s) = a, b
         t = y / x  # ratio of the second tried number to the first
@@ -208,7 +208,7 @@ class Tries:
     Parameters
     ----------
     expected : callable
-        Function from a number of rows or budget, and bounds of widths, to the expected widths.
+        Function that maps a number of rows (or budget), and bounds of the widths, to the expected widths.
     name : str
         Name of the function, for the progress line.
     """
@@ -226,7 +226,7 @@ class Tries:
         return self.known[number]
 
     def confirms(self, number: float) -> bool:
-        """Return whether all expected widths at a tried number of rows (or budget) are at most the wanted width.
+        """Return whether all expected widths at a tried number of rows (or budget) are at most the requested width.
 
         The decision uses only fits that are simulated at this number, without bounds from fits at other numbers.
         """
@@ -260,9 +260,9 @@ def narrow_enough(
     Parameters
     ----------
     expected : callable
-        Function from a number of rows or budget, and bounds of widths, to the expected widths.
+        Function that maps a number of rows (or budget), and bounds of the widths, to the expected widths.
     law : Fall
-        Approximate dependence of the widths on the number.
+        Approximate dependence of the interval widths on the number of rows (or budget).
     start, least, most : float
         First number of rows (or budget) to try, and smallest and largest possible number.
     name : str
@@ -286,18 +286,18 @@ def narrow_enough(
 
 
 class Way:
-    """State of a search for the smallest number of rows (or budget) that suffices.
+    """State of a search for the smallest number of rows (or budget) at which intervals are narrow enough.
 
     The state has a lower limit, the largest number known to be insufficient; an upper limit, the smallest number known
-    to suffice; and the root, the wanted number as extrapolated from the expected widths at tried numbers.
+    to be sufficient; and the root, an extrapolation of the result from the expected widths at tried numbers.
     """
 
     def __init__(self, law: Fall, least: float, most: float) -> None:
         self.law, self.least, self.most = law, least, most
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
         self.ratios: dict[float, float] = {}
-        self.at_high: dict[int, FloatArray] = {}  # lower bounds of width ratios below `high`, by fit
-        self.at_low: dict[int, FloatArray] = {}  # upper bounds of width ratios above `low`, by fit
+        self.at_high: dict[int, FloatArray] = {}  # by simulated fit: lower bounds of the ratios at numbers below `high`
+        self.at_low: dict[int, FloatArray] = {}  # by simulated fit: upper bounds of the ratios at numbers above `low`
         self.before: list[tuple[float, dict[int, FloatArray]]] = []  # earlier values of `high` and `at_high`
         self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
 
@@ -309,7 +309,7 @@ class Way:
         return (1 - WITHIN) * self.high <= low < self.high
 
     def bounds(self, number: float) -> Bounds:
-        """Return bounds, from earlier tries, of the ratios of expected to wanted width at the next number to try."""
+        """Return bounds, from earlier tries, of the ratios of expected to requested width at the next number to try."""
         least = self.at_high if number < self.high else {}
         most = self.at_low if number > self.low else {}
         ends = self.ends(number) or (1 - WITHIN) * number <= self.low
@@ -346,13 +346,13 @@ class Way:
         """Return the next number to try.
 
         The lower limit is the largest number known to be insufficient, the upper limit the smallest number known to
-        be sufficient. The next number is chosen by the first rule that applies:
+        be sufficient. The root is an extrapolation of the result. The first rule that applies is used:
 
         1. If the root is near a limit, try a number between the limits, 1% away from this limit.
-        2. Otherwise try a number slightly larger than the expected root.
+        2. Otherwise try a number slightly larger than the root.
 
-        The rules are replaced if their number is not between the limits, or if two tries have not halved the range
-        between the limits:
+        Rule 3 or 4 is used in place of these rules if the resulting number is not between the limits, or if two tries
+        have not halved the range between the limits:
 
         3. If both limits are known, try the geometric mean of the limits. If a limit is near the root, a number 1%
            away from this limit is tried once in place of the mean.

@@ -25,12 +25,12 @@ from privstats.sets.cells import Line
 from privstats.workflow.division import BOUNDS
 
 FINEST = 1e-9  # the scale of `stretch` is linear for values up to this size, and logarithmic beyond
-WIDEST = 690.0  # bound of values on the scale of `stretch`, above arcsinh(1e290 / FINEST)
+WIDEST = 690.0  # largest position on the scale of `stretch`, slightly above arcsinh(1e290 / FINEST)
 GRID = 2.0**-22  # grid step on the scale of `stretch`, which resolves six digits of a number
 LEVEL = 0.97  # level of the quantile of distances from the median; below 1, so that rank errors miss the maximum
 MARGIN = 2.0  # distance of the bounds from the median, divided by the quantile of distances of values from the median
 FARTHEST = 1e70  # bounds lie within twice this number, so that products of four bounds do not overflow
-ENOUGH = 3000.0  # smallest product of rows and eps for the bounds of one column; below it, bounds may be far off
+ENOUGH = 3000.0  # a column needs at least this product of number of rows and eps; otherwise its bounds may be far off
 
 
 def stretch(values: FloatArray) -> FloatArray:
@@ -45,7 +45,7 @@ def unstretch(points: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Stretched:
-    """Function of a block of rows: values of the only numeric column, on the logarithmic scale of `stretch`."""
+    """Function that returns the values of the only numeric column of a block of rows, on the log scale of `stretch`."""
 
     def __call__(self, block: Any) -> FloatArray:
         """Return the values on the logarithmic scale of `stretch`, shape (n, 1)."""
@@ -54,7 +54,7 @@ class Stretched:
 
 @dataclass(frozen=True)
 class Distance:
-    """Function of a block of rows: distances of values from the released `point`, on the log scale of `stretch`."""
+    """Function that returns the distances of values from the released `point`, on the log scale of `stretch`."""
 
     point: float
 
@@ -83,7 +83,7 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
 
 
 def _range(ask: Ask, code: str) -> tuple[float, float]:
-    """Release a range with nearly all values of an expression, symmetric about a private median and never empty."""
+    """Release a range that contains nearly all values of an expression, centred at a private median and never empty."""
     anywhere = Line(-WIDEST, WIDEST, GRID)
     middle = ask(Values(BOUNDS, Stretched(), anywhere, item=f"of {code}: location"), by=Rank((0.5,)))
     point = float(np.clip(unstretch(middle.value), -FARTHEST, FARTHEST)[0])
@@ -109,7 +109,7 @@ def check_enough(codes: Sequence[str], parts: Sequence[Promise], rows: int, whol
     Raises
     ------
     DomainError
-        If rows or budget are too small; the error names the expressions and a remedy.
+        If the number of rows or the budget is too small; the error names the expressions and a remedy.
     """
     each = len(parts) // len(codes)
     eps = min(sum(part.as_pure().eps for part in parts[each * k : each * (k + 1)]) for k in range(len(codes)))

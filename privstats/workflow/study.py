@@ -142,7 +142,7 @@ class Study:
         Raises
         ------
         OptionError
-            If a plan of these data has another digest; nothing is charged.
+            If these data lead to a plan with another digest; nothing is charged.
         BudgetError
             If the plans together cost more than the remaining budget of the ledger; nothing is charged.
         """
@@ -197,7 +197,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
 
 
 def charge_of(plan: Plan) -> Charge:
-    """Return the entry of a plan's fit in a ledger: its queries with their guarantees, its call, and its method."""
+    """Return the ledger entry for the fit of a plan: the queries with their guarantees, the call, and the method."""
     return plan.charge, _call(plan), plan.choice.mech
 
 

@@ -5,5 +5,5 @@ from privstats.mechanisms.additive.laplace import Laplace
 from privstats.mechanisms.additive.spherical import Spherical
 from privstats.mechanisms.base import ScaledLaw
 
-# noise laws with density proportional to exp(-|v|), by the name of the norm |v|
+# maps the name of a norm |v| to the law of the noise v with density proportional to exp(-|v|)
 NORM_LAWS: dict[str, type[ScaledLaw]] = {kind.norm: kind.unit_law for kind in (Laplace, Spherical, Cube)}

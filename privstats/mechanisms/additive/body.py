@@ -1,4 +1,4 @@
-"""Convex body that contains the difference of any two rows' moments: gauge norm, uniform draws, and second moments.
+"""Norm, uniform draws and second moments of a convex body that contains the difference of any two rows' moments.
 
 A row z in [-1, 1]^q contributes the moments ``t(z) = (z_j; 2 z_j^2; z_j z_k, j < k)``. Squares are multiplied by 2, so
 that every coordinate of a difference ``u = t(z) - t(z')`` lies in [-2, 2]. The coordinates of u are the linear
@@ -34,14 +34,14 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray, Rng
 
-CELLS = 2048  # number of cells of [0, 1] on each of which the envelope of the rejection sampler is constant
+CELLS = 2048  # number of equal intervals (cells) of [0, 1]; the rejection sampler's envelope is constant on each cell
 BATCH = 4096  # largest number of proposals in one batch of the rejection sampler
 POINTS = 1 << 14  # number of quadrature points for the second moments of a uniform point of the body K
 # n differences of two rows' moments, for rows of q entries: the linear and the square coordinates, shape (n, q) each,
 # and the cross-product coordinates, shape (n, q (q - 1) / 2)
 Parts = tuple[FloatArray, FloatArray, FloatArray]
 
-_CUTS = {  # by q: directions w that define the body H, up to permutations and signs, in the order of the moments t(z)
+_CUTS = {  # for each q: directions w that define the body H, up to permutations and signs; entries ordered as in t(z)
     2: """
         0 0 1 -1 3  0 0 1 1 4  3 3 2 2 -3  6 6 5 0 -6  0 0 7 -4 12  0 0 7 1 12  9 9 12 4 -9  12 12 7 0 -12  6 6 4 3 -6
         2 2 3 0 -2  0 0 4 -1 3  0 0 4 -3 12  3 3 12 1 -3  0 0 2 1 6  0 0 5 -5 6  12 12 10 5 -12
@@ -56,13 +56,13 @@ _CUTS = {  # by q: directions w that define the body H, up to permutations and s
         24 21 16 24 -13 -2 0 -24 21  6 6 0 5 3 0 -6 0 0  8 8 0 1 0 9 4 12 -12
     """,
 }
-# by q: simulated mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body H;
-# they must be simulated again when `_CUTS` changes
+# for each q: simulated mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body
+# H; they must be simulated again when `_CUTS` changes
 _HULL_MOMENTS = {2: (0.8655, 1.0116, 0.6856), 3: (0.7221, 0.9094, 0.5915)}
 
 
 def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norms of n points, shape (n,); the unit ball is the convex body K of the module's docstring.
+    """Return the norms of n points, shape (n,), in the norm whose unit ball is the convex body K (module docstring).
 
     The points are given by their linear coordinates u_j and square coordinates u_jj, both of shape (n, q), and their
     cross-product coordinates u_jk, shape (n, q (q - 1) / 2), with the pairs j < k in the order of ``np.triu_indices(q,
@@ -82,7 +82,7 @@ def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatAr
 
 
 def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norms of n points, shape (n,); the unit ball is the convex body H, smaller than the body K.
+    """Return the norms of n points, shape (n,), in the norm whose unit ball is the convex body H, a part of K.
 
     The points are given by their linear, square and cross-product coordinates, as in `gauge`. The module's docstring
     defines both bodies.
@@ -121,7 +121,7 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
     done = 0
     while done < size:
         d = _accepted(rng, min(BATCH, (size - done) * 3 // 2 + 8), q)[: size - done]
-        # the k coordinates u_j with |u_j| > 1 are a random subset of the q linear coordinates, uniform over all subsets
+        # the k coordinates u_j with |u_j| > 1 are a uniformly random subset, of size k, of the q linear coordinates
         d = np.take_along_axis(d, rng.uniform(0.0, 1.0, d.shape).argsort(axis=1), axis=1)
         new = slice(done, done + len(d))
         linear[new] = (1 + d) * (2.0 * rng.integers(0, 2, d.shape) - 1)
@@ -206,10 +206,10 @@ def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
-    """Make a number of proposals for a uniform point of K; return q numbers d_j for each accepted proposal.
+    """Make proposals for a uniform point of the body K, and return q numbers d_j for each accepted proposal.
 
     K is the convex body of `sample_body`, and ``d_j = |u_j| - 1``, where u_j is a linear coordinate of a point of K.
-    The result has one row for each accepted proposal; the positive d_j come first.
+    The result has one row for each accepted proposal, in which the positive d_j come first.
     """
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")

@@ -1,4 +1,4 @@
-"""Normal noise for Gaussian differential privacy: exact scale, not the classical bound sqrt(2 ln(1.25/delta))/eps."""
+"""Normal noise for Gaussian DP, with the exact scale in place of the classical bound sqrt(2 ln(1.25/delta))/eps."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -25,12 +25,12 @@ class NormalLaw(ScaledLaw):
 class Gaussian(Additive):
     """Normal noise, scaled to the l2 sensitivity.
 
-    Privacy: mu, the parameter of Gaussian differential privacy, exactly (Dong, Roth and Su 2022, Theorem 2.7). The
-    noise of coordinate j has standard deviation ``size / (mu weights_j)``, where ``|weights * (total - neighbouring
-    total)|_2 <= size`` is the proved bound on the sensitivity. Proof: multiply the releases of two neighbouring data
-    sets by the weights and divide them by size / mu. Along the line through the two means, the laws are N(0, 1) and
-    N(t, 1) with t at most mu; orthogonally to this line, they are equal. Neighbouring relation: the relation for which
-    the sensitivity is computed.
+    Privacy: exactly mu-GDP (Gaussian differential privacy; Dong, Roth and Su 2022, Theorem 2.7). The noise of
+    coordinate j has standard deviation ``size / (mu weights_j)``, where ``|weights * (total - neighbouring total)|_2 <=
+    size`` is the proved bound on the sensitivity. Proof: multiply the releases of two neighbouring data sets by the
+    weights and divide them by size / mu. Along the line through the two means, the laws are N(0, 1) and N(t, 1) with t
+    at most mu; orthogonally to this line, they are equal. Neighbouring relation: the relation for which the sensitivity
+    is computed.
     """
 
     label: ClassVar[str] = "gaussian"

@@ -22,18 +22,18 @@ from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
-LARGEST_HULL = 3  # largest number q of columns for which K is the smaller body H of the module `body`
+LARGEST_HULL = 3  # largest number q of columns for which the norm's unit ball is the smaller body H of module `body`
 
 
 @dataclass(frozen=True, eq=False)
 class HullLaw(ScaledLaw):
     """Noise v with density proportional to ``exp(-|v|_K)``, drawn as a Gamma(dim + 1) variable times a point of K.
 
-    The coordinates of v are second moments. The point is uniform on K, the unit ball of the norm: a convex body that
-    contains all differences of two rows' moments, with squares multiplied by two. K is the body H of the module `body`
-    for up to three columns, and the larger body of this module for more columns. If no linear coordinates (products of
-    a column and the constant) are released, K is the box ``[-2, 2]^dim``. If the number of rows (the count) is
-    released, too, K is the Cartesian product of this body or box and [-1, 1].
+    v is noise for second moments. The point is uniform on K, the unit ball of the norm. K is a convex body that
+    contains all differences of two rows' moments, with squares multiplied by two. It is one of two bodies of the module
+    `body`: the smaller body H for up to three columns, and the larger body for more columns. If no linear coordinates
+    (products of a column and the constant) are released, K is the box ``[-2, 2]^dim``. If the number of rows (the
+    count) is released, too, K is the Cartesian product of this body or box and [-1, 1].
     """
 
     pairs: Pairs
@@ -68,7 +68,7 @@ class HullLaw(ScaledLaw):
         return (dim + 1) * (dim + 2) * np.array([*moments, 1 / 3])[kinds]
 
     def norm(self, points: FloatArray) -> FloatArray:
-        """Return the norm ``|v|_K`` of each of n points v, shape (n,); its unit ball K is this law's convex body."""
+        """Return the norm ``|v|_K`` of each of n points v, shape (n,), whose unit ball is the convex body K."""
         kinds, q = self._kinds, self._entries
         parts: Parts = (points[:, kinds == 0], points[:, kinds == 1], points[:, kinds == 2])
         largest = np.abs(points[:, kinds == 3]).max(axis=1, initial=0.0)
@@ -79,10 +79,10 @@ class HullLaw(ScaledLaw):
 
 @dataclass(frozen=True)
 class Hull(Additive):
-    """Noise on second moments: the K-norm mechanism of a convex body K, scaled to the sensitivity in the norm of K.
+    """Noise for second moments by the K-norm mechanism of a convex body K, scaled to the sensitivity in the norm of K.
 
-    Privacy: eps (`KNorm`, with K the body). Neighbouring relation: the relation for which the sensitivity is computed.
-    K contains the difference of the moments of any two rows, because it is an intersection of half-spaces and
+    Privacy: eps-DP (`KNorm`, with K the body). Neighbouring relation: the relation for which the sensitivity is
+    computed. K contains the difference of the moments of any two rows, because it is an intersection of half-spaces and
     cylinders, each of which contains all these differences. Awan and Slavkovic (2021, section 6) use the intersection
     of the cylinders alone. This class also uses half-spaces if z, the vector of the predictors and the response, has at
     most three entries. Noise: a Gamma(dim + 1) variable times a uniform point of K, drawn exactly by rejection.

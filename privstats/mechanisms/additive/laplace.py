@@ -9,7 +9,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 
 class LaplaceLaw(ScaledLaw):
-    """Noise v with density proportional to ``exp(-|v|_1)``: independent Laplace coordinates; standard scale 1."""
+    """Independent Laplace noise v, with density proportional to ``exp(-|v|_1)``; the standard law has scale 1."""
 
     log_concave = True
 
@@ -25,7 +25,7 @@ class LaplaceLaw(ScaledLaw):
 class Laplace(KNorm):
     """Independent Laplace noise on every coordinate, scaled to the l1 sensitivity of the whole vector.
 
-    Privacy: eps (`KNorm`, with K the l1 ball). Neighbouring relation: the relation for which the sensitivity is
+    Privacy: eps-DP (`KNorm`, with K the l1 ball). Neighbouring relation: the relation for which the sensitivity is
     computed. Noise: independent Laplace variables (Dwork, McSherry, Nissim and Smith 2006, Theorem 1), with full
     precision in the tails.
     """

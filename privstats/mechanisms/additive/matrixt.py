@@ -1,4 +1,4 @@
-"""Matrix-t noise: pure eps-DP for a whole matrix of second moments, with noise scaled to the nuclear norm.
+"""Matrix-t noise: pure eps-DP for a matrix of second moments, with noise scaled to the sensitivity in the nuclear norm.
 
 The noise is a symmetric matrix W with density proportional to ``det(I + W^2)^-s``, sampled exactly, row by row.
 
@@ -79,7 +79,7 @@ class Part:
         return len(self.indices)
 
     def entries(self, pairs: Pairs) -> Pairs:
-        """Return the indices, counted within the submatrix, of the rows and columns of its entries among `pairs`."""
+        """Return the row and column indices, within the submatrix, of the released entries in the submatrix."""
         i, j = pairs
         return np.searchsorted(self.indices, i[self.inside]), np.searchsorted(self.indices, j[self.inside])
 
@@ -120,7 +120,7 @@ class MatrixTLaw(ScaledLaw):
         return variance
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance matrix, shape (q, q), of ``onto @ v``: a (q, dim) matrix `onto` times noise v.
+        """Return the covariance matrix, shape (q, q), of ``onto @ v``, for a (q, dim) matrix `onto` and noise v.
 
         The noise matrix is divided into submatrices with independent noise (`parts`). Two different entries of v are
         correlated only if both are diagonal entries of the same submatrix.
@@ -157,8 +157,8 @@ def parts(pairs: Pairs) -> Iterator[Part]:
 class MatrixT(Additive):
     """Matrix-t noise on a symmetric matrix, scaled to the sensitivity in the nuclear norm.
 
-    Privacy: eps. The noise matrix W has density proportional to ``det(I + W^2 / t^2)^-s``, with scale t and exponent s,
-    on a space of symmetric matrices that contains all differences of neighbouring totals. The gradient of the log
+    Privacy: eps-DP. The noise matrix W has density proportional to ``det(I + W^2 / t^2)^-s``, with scale t and exponent
+    s, on a space of symmetric matrices that contains all differences of neighbouring totals. The gradient of the log
     density, ``-2 s (W / t^2)(I + W^2 / t^2)^-1``, has an operator norm of at most s / t, because 2 w / (1 + w^2) <= 1.
     So if two totals differ by at most D in the nuclear norm, the log densities differ by at most ``s D / t``; the scale
     is t = s D / eps. If submatrices have independent noise, the gradient is block diagonal, and its operator norm has
@@ -178,7 +178,7 @@ class MatrixT(Additive):
 
 
 def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
-    """Return the row and column indices of a total's coordinates; raise an error if the total is not a matrix."""
+    """Return the matrix row and column of each coordinate of a total; raise an error if the total is not a matrix."""
     if sensitivity.pairs is None:
         raise OptionError(f"noise='{noise}' is for matrices of products only; choose noise='l2'")
     return sensitivity.pairs

@@ -33,7 +33,7 @@ class SphericalLaw(ScaledLaw):
 class Spherical(KNorm):
     """Spherical noise, scaled to the l2 sensitivity.
 
-    Privacy: eps (`KNorm`, with K the l2 ball). Neighbouring relation: the relation for which the sensitivity is
+    Privacy: eps-DP (`KNorm`, with K the l2 ball). Neighbouring relation: the relation for which the sensitivity is
     computed. Noise: the norm is Gamma(dim) and the direction uniform, both drawn exactly (Awan and Slavkovic 2021,
     section 4).
     """

@@ -1,9 +1,9 @@
 """Draws with full precision in the tails: exponential variables, and events with a given, possibly tiny probability.
 
 Points of a public grid are never drawn by applying a quantile function to one uniform number. A uniform number has 53
-bits, so it has 2^53 possible values. Of about 2^50 grid points with equal probability, some would be the result of 7
-values and others the result of 8 values, in a pattern that depends on the data. Instead, a grid point is drawn as a
-uniform whole number (`Rng.integers` is exact) and accepted with the required probability (`passes`).
+bits, so it has 2^53 possible values. Of about 2^50 grid points with equal probability, some would be the result of 7 of
+these values and others of 8 values, in a pattern that depends on the data. Instead, a grid point is drawn as a uniform
+whole number (`Rng.integers` is exact) and accepted with the required probability (`passes`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privstats.numerics.law import FloatArray, Rng
 
 CHOICE_BITS = 61  # `choose` rounds the weights of the indices up to multiples of 2^-61 of the sum of the weights
-TAIL_BLOCK = 16  # an exponential variable is drawn in blocks of this length, each from new random bits
+TAIL_BLOCK = 16  # an exponential variable is drawn as a number of full blocks of this length, plus a remainder
 
 
 def exponential(rng: Rng, shape: Any) -> FloatArray:

@@ -1,1 +1,1 @@
-"""Mechanisms from papers, for comparison only: a mechanism of this package is used only if a call names it."""
+"""Mechanisms from papers, for comparison. Each of them is used only if the user names it in a call."""

@@ -1,4 +1,4 @@
-"""Noise for smooth sensitivity: the largest shift and change of scale for which a law satisfies the guarantee.
+"""Noise for smooth sensitivity: the largest shift with which a noise law is private, for given ratios of scales.
 
 Two neighbouring data sets release ``T + N Z`` and ``T' + N' Z``, where Z is noise of a fixed law. The ratio of the
 scales N and N' is at most e^beta, and T and T' differ by at most alpha times the smaller scale. The functions of this
@@ -28,7 +28,7 @@ from scipy.special import erfcx, ndtr
 
 from privstats.numerics.law import FloatArray
 
-STEEPEST = 40.0  # upper limit of the log ratio beta of scales, and of eps in exponentials; more makes no difference
+STEEPEST = 40.0  # upper limit of the log ratio beta of scales, and of eps in exponentials; a higher one changes nothing
 HALVINGS = 60
 # sigma of the log-normal factor e^(sigma Y) in `laplace_ln`; with this sigma the noise has the least variance if the
 # smooth sensitivity is proportional to 1 / beta
@@ -106,9 +106,9 @@ def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     Let a be the shift, in units of the smaller scale, and rho >= 1 the ratio of scales; the law with the larger scale
     is called the wide law, the other the narrow law. Wide law against narrow law: for a^2 <= 2 eps, rho = e^beta is
     least favourable, because the set where the density ratio exceeds e^eps does not contain the centre of the wide law;
-    delta is exact. Narrow law N(0, 1) against wide law N(a, rho^2): for every rho the log ratio ``log rho - x^2 / 2 +
-    (x - a)^2 / (2 rho^2)`` is at most ``beta + a^2 / 2 - a x``. So delta at eps is at most the delta of N(0, 1) against
-    N(a, 1) at eps - beta.
+    this delta is exact. Narrow law N(0, 1) against wide law N(a, rho^2): for every rho the log ratio ``log rho - x^2 /
+    2 + (x - a)^2 / (2 rho^2)`` is at most ``beta + a^2 / 2 - a x``. So delta at eps is at most the delta of N(0, 1)
+    against N(a, 1) at eps - beta.
     """
     return largest(lambda a: np.maximum(*gaussian_delta(eps, a, beta)) <= delta, np.full_like(beta, math.sqrt(2 * eps)))
 
@@ -137,7 +137,7 @@ def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatAr
 
 
 def laplace_ln(eps: float, delta: float) -> tuple[float, float]:
-    """Return one pair for the noise ``X e^(sigma Y)``: the largest shift alpha, and the log ratio beta of scales.
+    """Return the largest shift alpha, and the log ratio beta of noise scales, for noise ``X e^(sigma Y)``.
 
     X is Laplace, Y standard normal, and sigma = `LN_SPREAD`. The release satisfies (c^2 / 2)-zCDP if ``beta / sigma +
     e^(3 sigma^2 / 2) alpha <= c`` (Bun and Steinke 2019, Proposition 3). c is the largest number for which (c^2 /

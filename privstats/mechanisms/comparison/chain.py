@@ -12,8 +12,8 @@ from privstats.numerics.law import FloatArray, Rng
 
 EXACT_DIM = 3  # largest number of columns for which draws are exact (`geometric_median`)
 STEPS = 2000  # number of steps of the Markov chain, which is used for more than EXACT_DIM columns
-UNIFORM, CELL = 0.05, 0.05  # shares of proposals: uniform on the whole grid, and uniform in the grid cell of the median
-DESCENT = 60  # largest number of steps of the search for the median: to reduce the loss, then the score's norm
+UNIFORM, CELL = 0.05, 0.05  # probabilities that a proposal is uniform on the grid, or in the median's grid cell
+DESCENT = 60  # largest number of steps of each search for the median: first by the loss, then by the score's norm
 
 
 def exact_location_for(dim: int) -> bool:
@@ -36,7 +36,7 @@ def _pulls(rows: DistinctRows, theta: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def location_curvature(rows: DistinctRows, theta: FloatArray) -> FloatArray:
-    """Return the derivative of the geometric median's score at theta, shape (d, d), without rows equal to theta."""
+    """Return the derivative, shape (d, d), of the geometric median's score at theta; rows at theta are left out."""
     away, weights = _pulls(rows, theta)
     unit = away * (weights / rows.counts)
     return weights.sum() * np.eye(len(theta)) - (unit * weights) @ unit.T

@@ -29,7 +29,7 @@ TINY = float(np.finfo(float).tiny)
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    r"""A set that contains a level set: all theta for which ``M theta - shift`` lies in a product of three simple sets.
+    r"""Set of all theta for which ``M theta - shift`` lies in a product of three simple sets. It contains a level set.
 
     The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, or a level set of a squared loss. M is a regular
     matrix, shape (d, d), and `shift` a vector. `curve` and `rise` are positive numbers computed from the level set (see
@@ -60,8 +60,8 @@ class Cover:
     minus: FloatArray
     anchor: FloatArray
     slope: float
-    # if the simplex replaces the l1 ball: for each theta_j in it, the number slack_j, with ``sign(slack_j) theta_j >=
-    # -rise |slack_j|`` on the simplex; otherwise empty
+    # if the simplex replaces the l1 ball, one number slack_j for each theta_j in the simplex, where ``sign(slack_j)
+    # theta_j >= -rise |slack_j|``; otherwise empty
     slack: FloatArray
     signs: FloatArray  # for each row of the matrix M: 1 if the row selects a single entry of theta, else 0
 

@@ -17,7 +17,7 @@ from privstats.mechanisms.additive.tails import choose
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
 FINEST_LEVEL = 10**6  # largest denominator of the fraction to which a quantile's probability is rounded
-QUANTILE_BITS = 52  # log2 of the largest number of grid steps for quantiles: floats represent these numbers exactly
+QUANTILE_BITS = 52  # log2 of the largest number of grid steps for quantiles, so that floats represent offsets exactly
 MEAN_BITS = 30  # log2 of the largest number of grid steps for means: twice the sum of 2^32 - 1 values fits into int64
 
 
@@ -65,14 +65,14 @@ def exact_level(level: float) -> Fraction:
 
 
 def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
-    """Return the least number of replacements that make x the p/q-quantile, the ceil(n p/q)-th smallest, for each x.
+    """For each x, return the least number of replacements that make x the p/q-quantile (the ceil(n p/q)-th value).
 
-    p/q is `level`. Let L be the number of values below x, a the number of values equal to x and G the number of values
-    above x, with the sum n. The number of replacements is ``max(0, L - (r - 1), G - (n - r))``, where ``r = max(1,
-    ceil(n p/q))`` is the rank of the quantile. The number would not be smaller if additions and removals were allowed,
-    too, each counted as one change. Proof: with ``F = (1 - p/q)(L + a) - (p/q) G``, x is the quantile if and only if
-    ``0 <= F < a``. Replacing a value above x by x increases F by 1, and replacing a value below x by x increases a - F
-    by 1. An addition or a removal increases F, and a - F, by at most 1.
+    p/q is `level`, and values are sorted in ascending order. Let L be the number of values below x, a the number of
+    values equal to x and G the number of values above x, with the sum n. The number of replacements is ``max(0, L - (r
+    - 1), G - (n - r))``, where ``r = max(1, ceil(n p/q))`` is the rank of the quantile. The number would not be smaller
+    if additions and removals were allowed, too, each counted as one change. Proof: with ``F = (1 - p/q)(L + a) - (p/q)
+    G``, x is the quantile if and only if ``0 <= F < a``. Replacing a value above x by x increases F by 1, and replacing
+    a value below x by x increases a - F by 1. An addition or a removal increases F, and a - F, by at most 1.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
 
 
 def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
-    """Return the least number of additions and removals that make x the p/q-quantile, for each x.
+    """For each x, return the least number of additions and removals that make x the p/q-quantile.
 
     p/q is `level`. The quantile is defined as in `quantile_replacing`, so x must be one of the values: if it is not, it
     is added first, and e = 1; otherwise e = 0. Let a be the number of values equal to x, and let ``F = (1 - p/q)(L + a)
@@ -244,7 +244,7 @@ def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntAr
     Returns
     -------
     lowest, highest : ndarray of int, shape (n + 1,)
-        Nested intervals, the last one (0, top); ``lowest = highest + 1`` if there is no grid point.
+        Endpoints of nested intervals, of which the last is [0, top]; ``lowest = highest + 1`` if an interval is empty.
     """
     ascending = np.sort(offsets)
     return LIFT[kind](ascending[::-1]), top - LIFT[kind](top - ascending)

@@ -31,20 +31,20 @@ class Duff(Mechanism):
 
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). k(x) is the distance of the data set from the set of all data
     sets with the statistic x. This distance changes by at most 1 with each row that changes (Gillenwater and Munoz
-    Medina 2020, Lemma 1, which says "less than 1"). Up to ``relation.rows`` rows change, so the exponent changes by at
-    most eps / 2, and the log normaliser changes by at most eps / 2, too.
+    Medina 2020, Lemma 1, where "less than 1" is printed). Up to ``relation.rows`` rows change, so the exponent changes
+    by at most eps / 2, and the log normaliser changes by at most eps / 2, too.
 
     The kind of change that k(x) counts is the kind of change between neighbours: additions and removals of values, or
     replacements of values. If rows may be missing, replacing a row may also add or remove a value. But a distance that
     counts each replacement, addition and removal as one change equals the distance for replacements alone. So keeping n
     secret costs no accuracy.
 
-    Every grid point is a candidate, including the values of the rows, so that a value common to all rows is found. If x
-    is one of the values, k(x) differs from the distances of the grid points on both sides of x.
+    Every grid point is a candidate, including the values of the rows, so that a value common to all rows can be chosen.
+    If x is one of the values, k(x) differs from the distances of the grid points on both sides of x.
 
     The draw is exact. First k is drawn by the function `choose` of `mechanisms/additive/tails.py`, then a uniform grid
     point among the points with this k. Algorithm 1 of the paper by Gillenwater and Munoz Medina, "racing", draws k in
-    another way (and its exponent has the wrong sign). It uses one uniform number with 53 bits per level, and so
+    another way (and its exponent has the wrong sign). It uses one uniform number with 53 bits for each k, and so
     distorts or omits probabilities below 2^-53, although the guarantee must also hold for events with these
     probabilities. `benchmarks/duff_bounds.py` computes bounds on the error of the chosen number.
     """

@@ -29,7 +29,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
 ROUND = 32  # a round of the sampler proposes 1 + (number of boxes) / ROUND points, then splits boxes of rejected points
-SLOW = 2.0**10  # largest rate in the exponent for which a draw takes seconds, even if the score is zero along a segment
+SLOW = 2.0**10  # upper limit of the rate in the exponent, so that draws take seconds even if the score is 0 on a line
 WIDER = 1 + 2.0**-48  # factor for the radius of the ball around a box, so that it contains all corners after rounding
 CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache
 
@@ -161,9 +161,9 @@ def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) ->
 
 
 class LocationBoxes:
-    """Rejection sampler near a geometric median: boxes cover the grid, with lower bounds on the norm of the score.
+    """Rejection sampler of points near a geometric median, with boxes that cover the grid and bounds on the score.
 
-    Each draw divides some boxes into smaller boxes.
+    The bounds are lower bounds on the norm of the score. Each draw divides some boxes into smaller boxes.
     """
 
     def __init__(self, units: Units, grid: LocationGrid, rate: float) -> None:

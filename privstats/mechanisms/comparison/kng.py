@@ -1,4 +1,4 @@
-"""Least squares by a random draw of theta; the density decreases with the norm of the score, or with the loss."""
+"""Least squares by a random draw of theta, whose density decreases with the norm of the score, or with the loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""K-norm gradient mechanism for quantiles and geometric medians: points with a small score are more probable."""
+"""K-norm gradient mechanism for quantiles and geometric medians, which favours points with a small score."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ FIRST, MOST = 32, 1 << 15  # numbers of proposals in the first batch and in the 
 # h = d (number of coefficients) times these factors
 LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 TINY = float(np.finfo(float).tiny)
-# largest rate of a density (a lower rate is more private); with 1e7 rows, float64 still resolves a density of this rate
+# upper limit of a density's rate; float64 resolves such densities with 1e7 rows, and a lower rate is more private
 STEEP = 1e4
 # The level sets at all heights h above a limit are covered by the whole l1 ball. The limit is this number plus the
 # approximate h at which the ball becomes the cover of smallest volume. The number affects only the speed.
@@ -61,7 +61,7 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class Union:
-    """Rejection sampler of a density that is divided into cells: shells of the l1 ball with bins of heights.
+    """Rejection sampler of a density that is divided into cells, each a shell of the l1 ball with a bin of heights.
 
     A height is a difference between the potential (minus the log density) and its lower bound on the shell. Each cell
     has a cover, a set of known volume that contains the cell's level set (see the module's docstring).
@@ -182,9 +182,9 @@ def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius:
 def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: float) -> FloatArray:
     r"""Draw theta from the density proportional to ``exp(-rate (theta'A theta / 2 - b'theta))`` on the l1 ball.
 
-    This is the exponential mechanism of least squares (McSherry and Talwar 2007, Theorem 6), with a normal law
-    truncated to the ball. Let ``A = B'B``, and for any point p of the ball let ``c = b - A p`` and ``mu = |c|_inf``.
-    Then
+    This is the exponential mechanism of least squares (McSherry and Talwar 2007, Theorem 6), whose target law is a
+    normal law truncated to the ball. Let ``A = B'B``, and for any point p of the ball let ``c = b - A p`` and ``mu =
+    |c|_inf``. Then
 
         loss(theta) = loss(p) + c'p - mu radius
                       + mu (radius - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + |B (theta - p)|^2 / 2,
@@ -319,7 +319,7 @@ def shells(d: int, radius: float) -> FloatArray:
 
 
 def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
-    """Return ``b'y - t |A'y|_inf`` minus its rounding error: a lower bound of ||A theta - b|| for |theta|_1 <= t.
+    """Return ``b'y - t |A'y|_inf`` minus its rounding error, a lower bound of ||A theta - b|| for |theta|_1 <= t.
 
     The bound holds for every vector y of dual norm at most 1.
     """

@@ -24,7 +24,7 @@ from privstats.numerics.law import FloatArray, Rng
 # A person sends the products of two entries of a vector a, plus noise. The entries are rounded to multiples of about
 # 2^-15 sqrt(noise sd), so that the products are multiples of a step of about 2^-30 noise sds.
 FACTOR_BITS = 15
-SMALLEST, LARGEST = 1e-6, 1e100  # limits of the noise's scale; between them, sums of answer and noise are exact
+SMALLEST, LARGEST = 1e-6, 1e100  # the noise scale must lie between them, so that sums of answer and noise are exact
 
 
 def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bool_]:
@@ -63,8 +63,8 @@ class RowHolder:
     - `curvature`: the upper triangle of ``a a'``, where ``a = sqrt(w) 1{|r| < c} x`` has norm at most A = C.
     - `square`: the upper triangle of ``a a'``, where ``a = -w psi x`` has norm at most A = B.
 
-    Privacy: mu (Dong, Roth and Su 2022, Theorem 2.7). The noise of an upper triangle has sd ``sqrt(2) A^2 / mu`` on the
-    diagonal and ``A^2 / mu`` elsewhere. Proof: multiply the off-diagonal entries by sqrt(2), so that the norm of a
+    Privacy: mu-GDP (Dong, Roth and Su 2022, Theorem 2.7). The noise of an upper triangle has sd ``sqrt(2) A^2 / mu`` on
+    the diagonal and ``A^2 / mu`` elsewhere. Proof: multiply the off-diagonal entries by sqrt(2), so that the norm of a
     triangle is the Frobenius norm of its matrix. Then the noise has sd ``sqrt(2) A^2 / mu`` in every coordinate, and
     the distance of two matrices is at most mu times this sd: ``|aa' - bb'|_F^2 = |a|^4 + |b|^4 - 2 (a'b)^2 <= 2 A^4``.
     The bounds hold at every theta. So the guarantee of several answers is the root of the sum of mu^2 over the answers,
@@ -84,7 +84,7 @@ class RowHolder:
     clip : float
         Threshold c of residuals, in scales of the response.
     length : float
-        Norm C, in scales of the predictors: rows with a larger norm get a smaller weight.
+        Norm C of the scaled predictors above which the weight of a row is reduced.
     """
 
     mu: float
@@ -106,15 +106,15 @@ class RowHolder:
         return 2 * self.bound / self.mu
 
     def curvature_sd(self, p: int) -> FloatArray:
-        """Return the noise sds in the answer `curvature`, a Hessian's upper triangle, shape (p (p + 1) / 2,)."""
+        """Return the noise sds of the entries of `curvature` (a Hessian's upper triangle), shape (p (p + 1) / 2,)."""
         return _triangle_sd(p, self.length, self.mu)
 
     def square_sd(self, p: int) -> FloatArray:
-        """Return the noise sds in the answer `square`, a matrix s s' of scores s, shape (p (p + 1) / 2,)."""
+        """Return the noise sds of the entries of `square` (a matrix s s' of scores s), shape (p (p + 1) / 2,)."""
         return _triangle_sd(p, self.bound, self.mu)
 
     def score(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy scores of n rows; each is computed by the person who holds the row.
+        """Return the noisy scores of n rows; each score is computed by the person who holds the row.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class RowHolder:
         return _sent(toward_zero(self._scores(x, y, theta), step), sd, step, rng)
 
     def curvature(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy Hessians of the losses of n rows; each is computed by the person who holds the row.
+        """Return the noisy Hessians of the losses of n rows, each computed by the person who holds the row.
 
         The array has one row per person, with the upper triangle of the Hessian: its shape is (n, p (p + 1) / 2).
         """

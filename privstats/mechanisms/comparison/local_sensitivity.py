@@ -36,7 +36,7 @@ from privstats.numerics.law import FloatArray
 
 # largest level l of a ladder at which all sliding intervals are compared; this takes time proportional to SLIDING^2
 SLIDING = 1 << 12
-REACH = 1 << 18  # largest level l of a ladder; above SLIDING, one interval contains all sliding intervals
+REACH = 1 << 18  # at the levels l above this number, the interval of a ladder is the whole public range
 
 
 def ladder(

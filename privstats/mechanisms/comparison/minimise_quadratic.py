@@ -77,7 +77,7 @@ def minimise_on_l1_ball(
 
 
 def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, size_b: FloatArray) -> float:
-    r"""Return an upper bound of ``lambda_min |theta - theta*|_2``, with rounding errors; inf or NaN if there is none.
+    r"""Return an upper bound of ``lambda_min |theta - theta*|_2``, with rounding errors; inf or NaN if none is found.
 
     theta* is the exact minimiser of ``theta'A theta / 2 - b'theta`` on the l1 ball, and lambda_min the smallest
     eigenvalue of A. b is a computed difference, and `size_b` is the sum of the absolute values of its two terms, so the
@@ -184,7 +184,7 @@ def wolfe(
         solution = solve(system, right)
         wanted, multiplier = solution[:-1], solution[-1]
         out = (wanted <= 0).nonzero()[0]
-        if len(out) and step != most:  # move toward the minimiser on the atoms' affine hull, in their convex hull
+        if len(out) and step != most:  # move toward the minimiser over the atoms' affine hull, within their convex hull
             ratios = [weights[k] / (weights[k] - wanted[k]) if weights[k] > 0 else 0 for k in out]
             weights = weights + min(ratios) * (wanted - weights)
             weights[out[ratios.index(min(ratios))]] = 0
@@ -225,7 +225,7 @@ def solve_exactly(system: Numbers, right: Numbers) -> Numbers:
 
 
 def positive_definite(A: Numbers) -> bool:
-    """Return whether a matrix is positive definite: whether all leading minors are positive (Sylvester)."""
+    """Return whether a matrix is positive definite, that is, all leading principal minors are positive (Sylvester)."""
     table, previous = whole(A), 1
     for k in range(len(table)):
         if not table[k, k] > 0:

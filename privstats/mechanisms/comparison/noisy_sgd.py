@@ -19,16 +19,16 @@ from privstats.privacy.promise import Promise, Relation, is_number
 from privstats.privacy.release import Release
 from privstats.privacy.subsampling import noise_multiplier
 
-LARGEST_ENTRY = 1e150  # largest absolute value of an entry of a gradient, so that squares are finite
+LARGEST_ENTRY = 1e150  # entries of gradients are clipped to this absolute value, so that their squares are finite
 MARGIN = 1 - 1e-12  # factor by which vectors are shortened further, to cover the rounding errors of their norms
 
 
 class RowGradient(Protocol):
-    """Interface of the gradient of a row's loss with respect to theta: a function with fixed, public parameters.
+    """Interface of a function with fixed, public parameters that computes the gradient of a row's loss in theta.
 
-    The parameters are fixed in the plan of queries, before any release is made. So they cannot be numbers from
-    releases; such numbers must be columns of the rows. A row's gradient is a function of this row and theta only.
-    Errors in gradients do not affect privacy, since gradients are clipped to a norm.
+    The parameters are fixed in the plan of queries, before any release is made. So they cannot be computed from
+    releases; released numbers must be stored as columns of the rows. A row's gradient is a function of this row and
+    theta only. Errors in gradients do not affect privacy, since gradients are clipped to a norm.
     """
 
     def size(self, dim: int) -> int:
@@ -76,13 +76,13 @@ class NoisySGD(Mechanism):
     replaced rows).
 
     Privacy: (eps, delta), where neighbours replace one row and n is public. *One step*: replacing a drawn row changes
-    the sum of the gradients, which lie in a ball of radius C, by at most 2 C, at every theta. A missing row adds zero,
-    which lies in the ball: a number without a row is drawn like any other number. So the noisy sum is G_(1 / sigma)-DP
-    (Gaussian DP with mu = 1 / sigma) if the drawn numbers are known, and C_q(G_(1 / sigma))-DP (the same with
+    the sum of the gradients, which lie in a ball of radius C, by at most 2 C, at every theta. The number of a missing
+    row is drawn like any other number; such a row adds zero, which lies in the ball. So the noisy sum is G_(1 /
+    sigma)-DP (Gaussian DP with mu = 1 / sigma) if the drawn numbers are known, and C_q(G_(1 / sigma))-DP (the same with
     subsampling at the rate q = m / n) if they are not (Theorem 4.2, for neighbours that replace a row and samples of
     fixed size). *T steps* together have the T-fold product of this trade-off function, since each step may depend on
     earlier noisy sums (Theorem 3.2); theta_T is a function of the noisy sums. The drawn numbers and the other iterates
-    are not released. sigma is the noise multiplier for which the product satisfies (eps, delta): `noise_multiplier`.
+    are not released. sigma is the noise multiplier (`noise_multiplier`) with which the product satisfies (eps, delta).
     *Rounding*: gradients are rounded toward zero on a public grid and added as whole numbers, with noise as a whole
     number (`add_noise`): theta is computed from noisy sums on a public grid, and its own rounding is post-processing.
 
@@ -145,7 +145,7 @@ class NoisySGD(Mechanism):
         return self.batch / self.rows
 
     def sigma(self, promise: Promise) -> float:
-        """Return the noise multiplier: the standard deviation of a sum's noise over the sum's sensitivity, 2 `clip`.
+        """Return the noise multiplier: the noise's standard deviation, divided by the sensitivity 2 `clip` of the sum.
 
         Raises
         ------

@@ -16,7 +16,7 @@ from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation, is_number
 from privstats.privacy.release import Release
 
-PART_OF_RANGE = 64  # default of eta, the declared change of the quantile by one unit: the public range divided by 64
+PART_OF_RANGE = 64  # the default of eta, the declared bound on the change by one unit, is the range divided by this
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-# largest l2 distance r between the computed and the exact minimiser, which the noise of the guard covers
+# the guard's noise covers an l2 distance of up to this number between the computed and the exact minimiser
 ACCURACY = 1e-9
 
 
@@ -28,7 +28,7 @@ class QuadraticPerturbation(Mechanism):
     """Release the minimiser of ``loss(theta) + gamma |theta|^2 / 2 + b'theta``, with random b, on a bounded set.
 
     The set is |theta|_1 <= theta_bound, the loss is the sum of squared losses, and gamma is the coefficient of a ridge
-    penalty. Privacy: eps. The share `GUARD` of eps is for the guard below; e denotes the remaining eps, and q the
+    penalty. Privacy: eps-DP. The share `GUARD` of eps is for the guard below; e denotes the remaining eps, and q the
     split.
 
     *Linear term*: b has density proportional to ``exp(-c |b|_K)`` with c = q e / D, where D is the sensitivity of the

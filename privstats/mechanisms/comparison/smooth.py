@@ -1,4 +1,4 @@
-"""Noise scaled to the smooth sensitivity of a quantile: small noise if a few rows cannot change the quantile much."""
+"""Noise scaled to a quantile's smooth sensitivity, which is small if a few rows cannot change the quantile much."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privstats.privacy.promise import ApproxDP, Promise, Relation
 from privstats.privacy.release import Release
 
 TINY = float(np.finfo(float).tiny)
-LEAST_DELTA = 1e-100  # below this delta, there may be no shift alpha and log ratio beta of scales with the guarantee
+LEAST_DELTA = 1e-100  # a delta up to this is refused, as perhaps no pair (shift alpha, log scale ratio beta) is private
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
@@ -71,7 +71,7 @@ def laplace_number(rng: Rng) -> float:
 
 @dataclass(frozen=True)
 class Smooth(Mechanism):
-    """Release ``T + N Z``: a quantile T plus noise Z of a fixed law, times a scale N.
+    """Release ``T + N Z``, where T is a quantile, Z is noise of a fixed law, and N is the scale of the noise.
 
     The scale N is computed from the smooth sensitivity S_beta of T, which has two properties. First, T changes by at
     most S_beta if one unit changes. Second, the values of S_beta at two neighbours have a ratio of at most e^beta

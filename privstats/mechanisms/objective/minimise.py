@@ -1,4 +1,4 @@
-r"""Minimisers of a sum of row losses, a ridge and a linear term, with a proved bound on their numerical error.
+r"""Minimisers of the sum of row losses, a ridge penalty and a linear term, with proved bounds on the numerical error.
 
 ``f(theta) = sum_i w_i l(x_i'theta + o_i; y_i) + gamma |theta|^2 / 2 + tilt'theta`` is the sum of the losses l of the
 rows (weight w_i, predictors x_i, offset o_i, response y_i), a ridge penalty and a linear term. It is gamma-strongly
@@ -43,9 +43,9 @@ ROWS = 8000  # number of rows per batch, below 2^13, so that intermediate arrays
 SCORE_BITS = 49  # scores are rounded to about 2^-49 of their bound; a sum over a batch is at most 2^62 rounding steps
 HESSIAN_BITS = 20  # factors of Hessian entries are rounded to about 2^-20 of their bound; sums over a batch are exact
 MOST_STEPS = 200  # largest number of Newton steps in float64, halved steps included
-CLOSE = 0.1  # a Newton step is halved if the objective's slope at its end exceeds this share of the initial slope
+CLOSE = 0.1  # a Newton step is halved if the slope of f along it, at its end, exceeds this share of the initial |slope|
 DIGITS = 60  # smallest number of decimal digits in computations, and of digits after the decimal point in sums
-SPARE_DIGITS = 40  # number of digits beyond the tolerance: rounding errors stay negligible in sums of 10^15 rows
+SPARE_DIGITS = 40  # number of digits below the tolerance, so that rounding errors are negligible in sums of 10^15 rows
 
 Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies a function to each part of the rows
 
@@ -54,8 +54,8 @@ class BoundedLosses(Protocol):
     """Interface of the rows' loss and of the bounds that the privacy theorem requires (see `WeightedLosses`).
 
     For rows with weight w and m predictors x, `radius` bounds w |x| in the norm `geometry`, `longest` bounds |x|_2, and
-    `curvature` bounds w |x|_2^2, times a factor of at most 1 that depends on the response. `offset` is the range of the
-    offsets.
+    `curvature` bounds w |x|_2^2 s(y), where s(y) is the largest curvature at the response y divided by `max_curvature`.
+    `offset` is the range of the offsets.
     """
 
     @property
@@ -125,7 +125,7 @@ class Derivatives:
 
 @dataclass(frozen=True, eq=False)
 class Tilted:
-    """The objective f of this module: a sum of row losses, a ridge penalty and a random linear term.
+    """The objective f, which is the sum of all rows' losses, a ridge penalty and a random linear term.
 
     Parameters
     ----------
@@ -311,18 +311,18 @@ def digits_for(within: BoundedLosses, tolerance: float) -> int:
 
 @dataclass(frozen=True)
 class Steepest:
-    """A substitute for a loss: first derivative 0, and the largest second derivative of the original loss."""
+    """A substitute for a loss, with first derivative 0 and the largest second derivative of the original loss."""
 
     loss: RowLoss
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return zeros, and the loss's largest second derivative in the linear predictor at each y, shape (n,) each."""
+        """Return zeros, and the loss's largest second derivative (over all eta) at each response y, shape (n,) each."""
         return np.zeros_like(eta), self.loss.steepest(y)
 
 
 @dataclass(frozen=True)
 class Flattest:
-    """A substitute for a loss: first derivative 0, and a lower bound of the original loss's second derivative.
+    """A substitute for a loss, with first derivative 0 and a lower bound on the second derivative of the original loss.
 
     The lower bound holds for all linear predictors within the distance `reach` of the given linear predictor.
     """

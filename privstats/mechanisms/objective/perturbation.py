@@ -17,12 +17,12 @@ from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-GUARD = 0.01  # share of the budget for the guard: noise that covers the numerical error of the minimiser
+GUARD = 0.01  # share of the budget for the guard, which is noise that covers the numerical error of the minimiser
 LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of the coefficients theta
 FARTHEST = 2.0**13  # largest norm of the coefficient vector; longer vectors are shortened to this norm
-# allowance for 16 rounding errors of numbers up to `FARTHEST`: coefficients, shortening, sum with the guard's noise
+# allowance for 16 rounding errors of numbers up to `FARTHEST`: in the coefficients, their shortening, and the noisy sum
 ROUNDING = 2.0**-49 * FARTHEST
-# largest exponent in the formula of the ridge: a smaller exponent gives a larger ridge, which is private, too
+# largest exponent in the formula for the ridge coefficient; a smaller exponent gives a larger, also private, ridge
 MOST_EXPONENT = 6.0
 
 
@@ -62,9 +62,9 @@ class ObjectivePerturbation(Mechanism):
     """Release the minimiser t of ``sum w l(x't + o; y) + gamma |t|^2 / 2 + b't``, where b is a draw of K-norm noise.
 
     The sum is over the rows: w is a row's weight, x its predictors, o its offset, y its response, and l its loss; gamma
-    is the coefficient of the ridge penalty. Privacy: eps. The share `GUARD` of eps is for the guard below. Let e be the
-    remaining eps, divided by the largest number of rows of a privacy unit, since a ratio of determinants is bounded row
-    by row.
+    is the coefficient of the ridge penalty. Privacy: eps-DP. The share `GUARD` of eps is for the guard below. Let e be
+    the remaining eps, divided by the largest number of rows of a privacy unit, since a ratio of determinants is bounded
+    row by row.
 
     The losses are convex on all of R^m, and their slopes are Lipschitz functions. So t is a function of b, with an
     inverse b(t), and both functions are Lipschitz. The density of t is ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)``
@@ -108,7 +108,7 @@ class ObjectivePerturbation(Mechanism):
     split : float
         Share q of the budget for the linear term b; the share 1 - q is for the ridge.
     ridge : float
-        Smallest gamma. The privacy theorem also holds if a ridge penalty is used for other reasons than privacy.
+        Lower limit of gamma. The privacy theorem also holds if the ridge penalty is larger than privacy requires.
     """
 
     label: ClassVar[str] = "objpert"

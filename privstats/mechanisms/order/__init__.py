@@ -1,1 +1,1 @@
-"""Mechanisms that choose numbers by rank or frequency: quantiles, ends of intervals for quantiles, and modes."""
+"""Mechanisms that choose numbers by rank or frequency: quantiles, limits of their confidence intervals, and modes."""

@@ -1,12 +1,12 @@
-"""The ends of an interval, with or without its quantile, drawn jointly and exactly, with small rank errors.
+"""Confidence limits of a quantile, with or without the quantile, drawn jointly and exactly, with small rank errors.
 
 The released numbers, the boundaries ``x_1 <= ... <= x_J``, J = 2 or 3, have a density proportional to ``exp(-rate max_j
 |rank(x_j) - t_j|)`` with target ranks t_j. Because of ``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, the law is a
 mixture: a radius r is drawn first, then a uniform point of a box, with ascending coordinates. Side j of the box
 consists of the numbers whose ranks lie in ``[t_j - r, t_j + r]``. Given r, the boundaries depend on each other only
 through their order. So a boundary in a long gap between values does not make it more probable that another boundary
-lies in the same gap. In the module `joint`, by contrast, the density does not decrease if the rank error of a boundary
-lies anywhere between the rank errors of the two neighbouring boundaries.
+lies in the same gap. In the module `joint`, by contrast, the density is constant as long as the rank error of a
+boundary lies between the rank errors of the two neighbouring boundaries.
 
 As in `joint`, the public range is divided into cells around the points of the public grid, and each cell into equal
 parts, which are numbered (`joint.Parts`). A value is moved to a random part of the cell of its grid point. The number
@@ -25,7 +25,7 @@ from privstats.mechanisms.order.joint import Parts, Window
 from privstats.mechanisms.order.ranked import Ranked
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-RARE = 30.0  # boundaries outside the window around the target ranks are proposed with probability <= about exp(-RARE)
+RARE = 30.0  # boundaries outside the window of ranks are proposed with a probability of at most about exp(-RARE)
 
 
 def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> FloatArray:
@@ -61,11 +61,11 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes for the drawn numbers x_1, ..., x_J: a product of J intervals (sides) for each of m increasing radii `r`.
+    """Boxes for the drawn numbers x_1, ..., x_J, one for each of m increasing radii `r`, with J intervals as sides.
 
     Side j of box i extends from ``a[j, i]`` to ``b[j, i]`` (arrays of shape (J, m)). It consists of the numbers whose
-    rank differs from target rank j by at most the radius. The ends of sides are whole numbers (of parts of grid cells),
-    so that the lengths of sides are computed exactly, before they are converted to floats.
+    rank differs from target rank j by at most the radius. The endpoints of the sides are part numbers (`Parts`), which
+    are whole numbers. So the lengths of the sides are computed exactly, before they are converted to floats.
     """
 
     r: FloatArray
@@ -80,7 +80,7 @@ class RankBoxes:
         ----------
         knots : ndarray of int, shape (k + 2,)
             The sorted values with ranks start + 1, ..., start + k, preceded by one smaller number and followed by one
-            larger number, in parts of grid cells.
+            larger number, all given as part numbers (`Parts`).
         start : int
             Rank of the numbers in the first gap between knots.
         n : int

@@ -40,7 +40,7 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid, Stretches, those
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-# total additional width, as a share of the range, of the cells around zero and both bounds, where ties are frequent
+# the cells around zero and both bounds, where ties are frequent, are widened by this share of the range in total
 HEAPED = 0.03
 RARE = 30.0  # a boundary outside its window of ranks is proposed with probability at most about exp(-RARE)
 NEGLIGIBLE = 45.0  # terms below exp(-NEGLIGIBLE) < 2^-64 times a sum do not change the sum in float64
@@ -79,7 +79,7 @@ class Parts:
 
     @property
     def bits(self) -> int:
-        """log2 of the number of parts into which an ordinary cell is divided; at least 10 for 2^51 or fewer points."""
+        """log2 of the number of parts into which an ordinary cell is divided; at least 10 for up to 2^51 points."""
         return PART_BITS - self.cells.bit_length()
 
     @property
@@ -88,7 +88,7 @@ class Parts:
         return self.cells << self.bits
 
     def spread(self, units: FloatArray, rng: Rng) -> IntArray:
-        """Return the number of a random part of the cell around each grid point in `units` (in grid steps)."""
+        """For each grid point in `units` (in grid steps), return the index of a part of its cell, chosen at random."""
         points = (units - self.grid.first).astype(np.int64)
         cells = points + self.more * np.searchsorted(self.heaps, points)
         wide = np.isin(points, self.heaps)
@@ -115,7 +115,7 @@ class Targets:
     ranks : ndarray, shape (J,)
         Target ranks of the boundaries, ascending.
     rates : ndarray, shape (J + 1,)
-        Rate at which the log density decreases with the absolute error of each cell's number of values.
+        For each cell, the decrease of the log density per value above or below the target number of values.
     width : float
         Number of ranks in the window on each side of a target.
     """
@@ -277,7 +277,7 @@ class Window:
         return self.everything
 
     def ranks(self, x: IntArray) -> FloatArray:
-        """Return the rank of each boundary, given its part number in `x`: the number of values up to this part."""
+        """Return the rank of each boundary, the number of values up to its part; `x` has the numbers of the parts."""
         return np.searchsorted(self.all(), x, side="right").astype(float)
 
 
@@ -301,7 +301,7 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
     lengths : ndarray, shape (K,)
         Lengths of the gaps.
     rates : ndarray, shape (J + 1,)
-        Rate at which the log density decreases with the absolute error of each cell's number of values.
+        For each cell, the decrease of the log density per value above or below the target number of values.
     """
     arrive, leave = [-rates[0] * np.abs(errors[0])], [np.empty(0)]
     with np.errstate(divide="ignore"):
@@ -374,7 +374,7 @@ def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
     errors : ndarray, shape (j, ...)
         Rank errors of boundaries 1, ..., j in this gap.
     rates : ndarray
-        Rate at which the log density decreases with the absolute error of each cell's number of values.
+        For each cell, the decrease of the log density per value above or below the target number of values.
     """
     cost = np.zeros_like(errors[0])
     yield cost

@@ -18,12 +18,12 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True)
 class ModeMechanism(Mechanism):
-    """Base class of mechanisms that choose a candidate (its index) with a large total.
+    """Base class of mechanisms that release the index of a candidate with a large total.
 
     The input of `choose` is the difference between the largest total and the total of each candidate, in units of the
     l1 sensitivity divided by eps. For counts, the sensitivity is 1 if rows are added or removed. It is 2 if rows are
-    replaced, because one count increases and another count decreases, even if rows may be missing. The difference of
-    any two totals changes by at most the l1 sensitivity between neighbours: in these units, by at most eps.
+    replaced, because one count increases and another count decreases, even if rows may be missing. Between neighbours,
+    the difference of any two totals changes by at most the l1 sensitivity, which is eps in these units.
     """
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -49,10 +49,10 @@ class PermuteAndFlip(ModeMechanism):
     A candidate is accepted with probability ``exp(-deficit)``. Its deficit is the difference between the largest total
     and the candidate's total, in units of the l1 sensitivity divided by eps.
 
-    Privacy: eps (McKenna and Sheldon 2020). The mechanism is sampled in another way that has the same law (Ding et al.
-    2021): independent exponential noise with scale (l1 sensitivity) / eps is added to every total, and the candidate
-    with the largest sum is chosen. Given the noise of all other candidates, a candidate is chosen if and only if its
-    own noise exceeds a threshold. Let t be this threshold in units of the scale. The candidate is chosen with
+    Privacy: eps-DP (McKenna and Sheldon 2020). The mechanism is sampled in another way that has the same law (Ding et
+    al. 2021): independent exponential noise with scale (l1 sensitivity) / eps is added to every total, and the
+    candidate with the largest sum is chosen. Given the noise of all other candidates, a candidate is chosen if and only
+    if its own noise exceeds a threshold. Let t be this threshold in units of the scale. The candidate is chosen with
     probability ``min(1, exp(-t))``. Between neighbours t changes by at most eps, so this probability changes by a
     factor of at most e^eps. Neighbouring relation: the relation for which the sensitivity is computed.
 
@@ -75,12 +75,12 @@ class ModeExponential(ModeMechanism):
     The deficit of a candidate is the difference between the largest total and the candidate's total, in units of the l1
     sensitivity divided by eps.
 
-    Privacy: eps. The weight of a candidate is ``exp(-deficit)``. A candidate's probability is the reciprocal of a sum
-    of ratios of weights, and between neighbours each ratio changes by a factor of at most e^eps. For counts of added or
-    removed rows the weight is proportional to ``exp(eps count)``, without the factor 1/2 of the general theorem
-    (McSherry and Talwar 2007, Theorem 6), which is not needed if counts change in one direction only. For replaced rows
-    the weight is proportional to ``exp(eps count / 2)``. Neighbouring relation: the relation for which the sensitivity
-    is computed.
+    Privacy: eps-DP. The weight of a candidate is ``exp(-deficit)``. A candidate's probability is the reciprocal of a
+    sum of ratios of weights, and between neighbours each ratio changes by a factor of at most e^eps. For counts of
+    added or removed rows the weight is proportional to ``exp(eps count)``, without the factor 1/2 of the general
+    theorem (McSherry and Talwar 2007, Theorem 6), which is not needed if counts change in one direction only. For
+    replaced rows the weight is proportional to ``exp(eps count / 2)``. Neighbouring relation: the relation for which
+    the sensitivity is computed.
     """
 
     label: ClassVar[str] = "mode expmech"
@@ -96,10 +96,10 @@ class DuffMode(ModeMechanism):
     The deficit of a candidate is the difference between the largest total and the candidate's total, in units of the l1
     sensitivity divided by eps. The mechanism is included for comparison.
 
-    Privacy: eps. The mechanism also satisfies the stricter guarantee eps / 2, because the factor 1/2 in the exponent is
-    not needed (`ModeExponential`). For counts the deficit is the dataset distance of Gillenwater and Munoz Medina
-    (2020); the mechanism in their Section 4.1 has the factor 1/2. Neighbouring relation: the relation for which the
-    sensitivity is computed.
+    Privacy: eps-DP. The mechanism also satisfies the stricter guarantee (eps / 2)-DP, because the factor 1/2 in the
+    exponent is not needed (`ModeExponential`). For counts the deficit is the dataset distance of Gillenwater and Munoz
+    Medina (2020); the mechanism in their Section 4.1 has the factor 1/2. Neighbouring relation: the relation for which
+    the sensitivity is computed.
     """
 
     label: ClassVar[str] = "mode duff"

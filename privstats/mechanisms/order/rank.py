@@ -27,7 +27,7 @@ COUNTED_BITS = 50  # largest log2 of the ratio of the largest absolute value to 
 
 
 class Range(Protocol):
-    """Interface of a public range: its ends, the step `grid` of the public grid, and an approximate number of values.
+    """Interface of a public range: its bounds, the step `grid` of the public grid, and an approximate number of values.
 
     If `grid` is 0, the function `grid_of` chooses a step. `about` is empty if no approximate number of values is known.
     """
@@ -46,10 +46,10 @@ class Range(Protocol):
 class Rank(Mechanism):
     """Choose one number, or several numbers jointly, with a density that decreases with the errors of their ranks.
 
-    Privacy: eps (McSherry and Talwar 2007, Theorem 6). Each changed row changes the error of the ranks, defined below,
-    by at most S, and neighbours differ in at most `rows` rows (triangle inequality along a chain of data sets). So the
-    exponent ``eps error / (2 S rows)`` changes by at most eps / 2, and the log normaliser changes by at most eps / 2,
-    too. Neighbouring relation: the relation of the query. The draw is exact (`rank_sampler`, `joint`), on a public
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). Each changed row changes the error of the ranks, defined
+    below, by at most S, and neighbours differ in at most `rows` rows (triangle inequality along a chain of data sets).
+    So the exponent ``eps error / (2 S rows)`` changes by at most eps / 2, and the log normaliser changes by at most eps
+    / 2, too. Neighbouring relation: the relation of the query. The draw is exact (`rank_sampler`, `joint`), on a public
     grid.
 
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho is the rank of a grid point x. Let R
@@ -68,20 +68,21 @@ class Rank(Mechanism):
     is the difference of neighbouring levels for each n, S = 2 (1 - min_j w'_j) if rows are added or removed (their
     Lemma 1). S = 2 if a row is replaced, also if values may be missing.
 
-    *Levels with the ends of their intervals*: the error is the same sum, with the target ranks ``tau n - h(n)`` and
-    ``tau n + h(n)`` for the ends, where h allows for the sampling error and the error of the mechanism. S = 2 under
-    each relation: no w_j decreases as n increases, so ``w'_j >= 0`` (`interval_targets`). n need not be public, because
-    h(n) is used only in the error.
+    *Levels with confidence intervals*: the endpoints of the intervals are drawn, too. The error is the same sum, with
+    the target ranks ``tau n - h(n)`` and ``tau n + h(n)`` for the endpoints, where h allows for the sampling error and
+    the error of the mechanism. S = 2 under each relation: no w_j decreases as n increases, so ``w'_j >= 0``
+    (`interval_targets`). n need not be public, because h(n) is used only in the error.
 
-    *A single level with its ends*: the error is the largest of the absolute errors of the three ranks. If a value is
-    replaced, each rank changes by at most 1, so S = 1. If a value is added, each rank changes by 0 or 1, and its target
-    changes by tau, tau - h'(n) or tau + h'(n). So S = max(tau, 1 - tau) + sup h' if rows are added or removed. If rows
-    are replaced and may be missing, S is the larger of these two numbers (`bracket`).
+    *A single level with its confidence interval*: the error is the largest of the absolute errors of the three ranks
+    (of the lower endpoint, the quantile and the upper endpoint). If a value is replaced, each rank changes by at most
+    1, so S = 1. If a value is added, each rank changes by 0 or 1, and its target changes by tau, tau - h'(n) or tau +
+    h'(n). So S = max(tau, 1 - tau) + sup h' if rows are added or removed. If rows are replaced and may be missing, S is
+    the larger of these two numbers (`bracket`).
 
-    *Levels without intervals*: the ends of intervals are drawn only for levels whose intervals can have the stated
-    confidence. The choice of these levels depends on the query's approximate number of values, `about`, which is public
-    or released before, and not on the values (`Ends.hopeful`). The quantiles at all other levels are drawn separately,
-    without the ends of intervals, with the share `PLAIN` of eps. The shares of the two draws add up to eps.
+    *Levels without intervals*: the endpoints are drawn only for levels whose intervals can have the stated confidence.
+    The choice of these levels depends on the query's approximate number of values, `about`, which is public or released
+    before, and not on the values (`Ends.hopeful`). The quantiles at all other levels are drawn separately, without
+    endpoints, with the share `PLAIN` of eps. The shares of the two draws add up to eps.
 
     Differences from the papers: the rank of a single number is interpolated, so that for tau = 1/2 the target is the
     usual median, the mid-point of the two middle values if n is even. The interpolation does not increase the
@@ -96,10 +97,10 @@ class Rank(Mechanism):
     levels : tuple of float
         Probabilities of the quantiles, ascending, each in (0, 1).
     confidence : float, optional
-        Confidence of intervals for the population's quantiles. If it is given, the ends of the intervals are drawn,
-        too: three numbers for each level (lower end, quantile, upper end).
+        Confidence of intervals for the population's quantiles. If it is given, three numbers are drawn for each level:
+        the lower endpoint, the quantile and the upper endpoint.
     ends_only : bool
-        Whether only the two ends of each interval are drawn, without the quantile (if `confidence` is given).
+        Whether only the two endpoints of each interval are drawn, without the quantile (if `confidence` is given).
     """
 
     levels: tuple[float, ...] = (0.5,)
@@ -135,10 +136,10 @@ class Rank(Mechanism):
         return Release(name, value, self.law(promise, within, relation), promise, within)
 
     def drawing(self, values: Ranked, promise: Promise, within: Any, relation: Relation) -> Callable[..., FloatArray]:
-        """Return a function that draws the quantiles and the ends of intervals.
+        """Return a function that draws the quantiles and the endpoints of their confidence intervals.
 
-        Its argument is a source of randomness. It returns one array of numbers; an end that is not drawn is NaN. The
-        draws of different calls are independent.
+        The argument of the function is a source of randomness. Its result is one array of numbers; an endpoint that is
+        not drawn is NaN. The draws of different calls are independent.
         """
         law = self.law(promise, within, relation)
         if isinstance(law, Ends):
@@ -150,10 +151,9 @@ class Rank(Mechanism):
     def _draw_hopeful(
         self, law: Ends, values: Ranked, promise: Promise, within: Range, relation: Relation, rng: Rng
     ) -> FloatArray:
-        """Return random quantiles, with the ends of the intervals that can have the stated confidence.
+        """Return random quantiles, with the endpoints of all confidence intervals that can have the stated confidence.
 
-        The ends of all other intervals are NaN. `law` describes a draw of all quantiles and of the ends of all
-        intervals.
+        The endpoints of all other intervals are NaN. `law` describes a draw of all quantiles with all endpoints.
         """
         draw = law.hopeful(within.about[0]) if within.about else law
         kept = np.isin(self.levels, () if draw is None else draw.levels)
@@ -196,7 +196,7 @@ def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
 
 
 def draw_ends(ends: Ends, values: Ranked, rng: Rng) -> FloatArray:
-    """Return random quantiles with the ends of their intervals, ascending: lower end, quantile, upper end, and so on.
+    """Return random quantiles with their intervals, ascending: lower endpoint, quantile, upper endpoint, and so on.
 
     The quantiles are left out if ``ends.alone`` is true.
     """

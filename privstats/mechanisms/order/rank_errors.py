@@ -67,7 +67,7 @@ class RankErrors:
         return float(weights @ squares / weights.sum()) / m * self.J * (self.J + 1) / 4
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance matrix, shape (q, q), of ``onto @ errors``: a (q, J) matrix times the J rank errors."""
+        """Return the covariance, shape (q, q), of ``onto @ errors``, for a (q, J) matrix and the J rank errors."""
         if self.largest:
             return np.asarray((self.J + 1) * (self.J + 2) / (3 * self.rate**2) * (onto @ onto.T))
         j = np.arange(1, self.J + 1)
@@ -82,7 +82,7 @@ class RankErrors:
 
 @dataclass(frozen=True)
 class RankLaw(Ends):
-    """Law of the rank errors in a joint draw of quantiles and the ends of their confidence intervals.
+    """Law of the rank errors in a joint draw of quantiles and the endpoints of their confidence intervals.
 
     The rank error of a drawn number is the number's rank minus its target rank. The parameters are documented in
     `Ends`.
@@ -94,13 +94,13 @@ class RankLaw(Ends):
         return RankErrors(self.rate, (2 if self.alone else 3) * len(self.levels), self.box)
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
-        """Return `size` independent draws of the rank errors, shape (size, numbers in a draw)."""
+        """Return `size` independent draws of the rank errors, shape (size, number of drawn numbers)."""
         return self.errors.sample(rng, size)
 
     def variance(self) -> FloatArray:
-        """Return the variance of the rank error of each drawn number, shape (numbers in a draw,)."""
+        """Return the variance of the rank error of each drawn number, shape (number of drawn numbers,)."""
         return self.errors.variance()
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance matrix, shape (q, q), of ``onto @ errors``: a matrix (q rows) times the rank errors."""
+        """Return the covariance, shape (q, q), of ``onto @ errors``, for a matrix with q rows and the rank errors."""
         return self.errors.covariance(onto)

@@ -53,7 +53,7 @@ class Runs:
     fall: FloatArray
 
     def log_mass(self) -> FloatArray:
-        """Return the log probability of each run of grid points, up to a constant, shape (m,): a geometric series."""
+        """Return the log probability of each run, the log of a geometric series up to a constant, shape (m,)."""
         with np.errstate(divide="ignore"):
             return np.asarray(self.top + np.log(-np.expm1(-self.fall * self.count)) - np.log(-np.expm1(-self.fall)))
 

@@ -1,4 +1,4 @@
-"""Values on a public grid, found by their ranks: all values are counted, and only values near a few ranks are read.
+"""Values on a public grid, found by their ranks; all values are counted, but only values near a few ranks are read.
 
 A column is never loaded as a whole. A cell is a run of neighbouring grid points. One scan of the rows counts the values
 in each cell, and so shows which cells contain the values with the target ranks. If a cell with a target rank contains
@@ -21,7 +21,7 @@ from privstats.numerics.exact import multiples
 from privstats.numerics.law import FloatArray, IntArray
 
 CUT_BITS = 13  # log2 of the largest number of parts into which a cell of grid points is divided
-ROOM = 1 << 18  # largest number of further values that may be read together with the values at the requested ranks
+ROOM = 1 << 18  # cells are divided if more values than this would be read besides the values with the requested ranks
 
 Spans = Sequence[tuple[int, int]]  # spans (start, stop) of the ranks start + 1, ..., stop
 Stretches = Sequence[tuple[float, float]]  # intervals of grid points: first and last point, in grid steps
@@ -96,8 +96,8 @@ class Ranked:
         values : ndarray
             All values in the cells that contain these ranks, in grid steps and in the order of the rows.
         less : list of int
-            For each span, the number of smaller values missing from `values`: the value of rank k in the span has rank
-            k - less in `values`.
+            For each span, the number of smaller values missing from `values`. So the value of rank k in the span has
+            rank k - less in `values`.
         """
         while True:
             below = np.append(0, np.cumsum(self._counts))
@@ -119,7 +119,7 @@ class Ranked:
 
 
 def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> FloatArray:
-    """Return the values of `part`, rounded to grid points (in grid steps), if these points lie in a given interval.
+    """Return the values of `part`, rounded to the grid and in grid steps, that lie in at least one of the intervals.
 
     `part`, shape (m, 1), is one part of the data. The order of the values does not change. Values more than two steps
     away from all intervals are left out before rounding, to save time.

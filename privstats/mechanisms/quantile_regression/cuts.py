@@ -1,4 +1,4 @@
-"""Lower bounds on the score and the loss of a quantile regression, from the convexity of the loss alone."""
+"""Lower bounds on the score's norm, or on the loss, of a quantile regression, from the convexity of the loss alone."""
 
 from __future__ import annotations
 

@@ -3,15 +3,15 @@
 A draw is the last state of the chain. Each step draws theta on a line through the current theta, from the conditional
 law on this line. Along a line the score is a step function, and the log density of a loss is piecewise linear. So the
 law is known piece by piece, and no step size has to be tuned. Rows with large residuals seldom affect the law. So the
-pieces are computed only in an interval of the line, the *window*. Beyond the ends of the window the density has an
-upper bound, since the derivative of the loss increases along the line. If the mass of this bound is at most `SELDOM`
-times the mass inside the window, a point is drawn from the pieces and the bounds together. A point outside the window
-is accepted with a probability equal to the ratio of the density, computed with all rows, to the bound; if the point is
-rejected, the draw is repeated. If the mass of the bound is larger, the window is enlarged, and more rows are used. So
-each step has the conditional law of its line, for every window.
+pieces are computed from the other rows, in an interval of the line, the *window*. Beyond the ends of the window the
+density has an upper bound, since the derivative of the loss increases along the line. If the mass of this bound is at
+most `SELDOM` times the mass inside the window, a point is drawn from the pieces and the bounds together. A point
+outside the window is accepted with a probability equal to the ratio of the density, computed with all rows, to the
+bound; if the point is rejected, the draw is repeated. If the mass of the bound is larger, the window is enlarged, and
+more rows are used. So each step has the conditional law of its line, for every window.
 
 The draw is approximate in one respect: the chain ends after a fixed number of sweeps, and the distance between the law
-of its last state and the target depends on the rows. No bound on this distance is proved. The script
+of its last state and the target law depends on the rows. No bound on this distance is proved. The script
 `benchmarks/chain_sweeps.py` (seed 1) compares 120 chains of 200 sweeps with exact draws, for three coefficients and 60
 rows. At rates up to 2 no difference is detectable, even with ties, equal predictors, or a single informative row. The
 largest Kolmogorov distance is .21, for two predictors with correlation .999 at tau = 0.99 and the largest rate, 8;
@@ -33,8 +33,8 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame
 from privstats.numerics.law import FloatArray, Rng
 
 SWEEPS = 200
-SELDOM = 2.0**-8  # largest bound on the probability beyond one end of a window, relative to the probability inside
-WIDER_WINDOW = 1.5  # factor by which a window, or the box of its rows, is enlarged if the mass outside may be too large
+SELDOM = 2.0**-8  # a window is enlarged if the bound on the mass beyond an end exceeds this share of the mass inside
+WIDER_WINDOW = 1.5  # factor by which a window, or the box for which rows are selected (`look`), is enlarged if needed
 
 
 def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
@@ -96,7 +96,7 @@ class LineWindow:
     edges : ndarray, shape (k + 1,)
         Ends of the pieces, as distances along the line.
     pulls : ndarray, shape (d, k)
-        The score in each piece.
+        The score in each piece, a vector of d entries that is constant along the piece.
     slopes : ndarray, shape (k,)
         Derivative of the loss along the line in each piece.
     logs : ndarray, shape (k,)
@@ -192,10 +192,10 @@ class CheckLines:
                 return
 
     def potential(self, v: FloatArray, t: float, start: float) -> float:
-        """Return the rate times the norm of the score at the point ``theta + t v`` of a line.
+        """Return the target density's rate times the norm of the score at the point ``theta + t v`` of a line.
 
         theta is the current state of the chain, and v the direction of the line. If the density depends on the loss,
-        return the rate times the difference between the losses at t and at `start`.
+        return the rate times the loss at t minus the loss at `start`.
         """
         target, theta = self.target, self.frame.centre + self.frame.basis @ self.phi
         if target.norm == "loss":
@@ -266,7 +266,7 @@ class CheckLines:
         return LineWindow(edges, pulls, tilts, logs, (left, right))
 
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
-        """Return a random point of the line, as a distance, and the index of the piece in which the point lies.
+        """Return a random point of the line, as a distance from the current state, and the index of the point's piece.
 
         The point is drawn from the density in the window and, outside the window, from the bounds on the density. The
         index is None for a point outside the window. `inside` is the log mass of the window.

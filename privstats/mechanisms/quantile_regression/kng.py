@@ -17,10 +17,10 @@ from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-# largest rate at which the log density decreases with the norm of the score: one row changes each coordinate of the
-# score by at most 1, since predictors are at most 1, so a larger rate would not improve accuracy
+# upper limit of the rate at which the log density decreases with the norm of the score; a larger rate would not improve
+# accuracy, because one row changes each coordinate of the score by at most 1 (predictors are at most 1)
 AMPLE = 2.0**3
-STEEP_LOSS = 2.0**10  # largest rate at which the log density decreases with the sum of check losses
+STEEP_LOSS = 2.0**10  # upper limit of the rate at which the log density decreases with the sum of check losses
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class ExponentialQuantile(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLaw(ScaledLaw):
-    """Noise v with density proportional to ``exp(-|v|)``, in the norm "hull".
+    """Noise v with density proportional to ``exp(-|v|)``, where |v| is the norm "hull" of v.
 
     This norm is ``|v| = max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``, where t is `tilt` and v_0 is the coordinate of the
     intercept. A draw is a Gamma(dim + 1) variable times a uniform point of the unit ball of the norm. In this point,
@@ -145,7 +145,7 @@ class TiltedLaw(ScaledLaw):
 
 
 def draw_theta(target: Target, rng: Rng) -> tuple[FloatArray, int]:
-    """Return a draw of theta from the density `target`, and the number of sweeps of the Markov chain; 0 if exact."""
+    """Return a draw of theta from the density `target`, and the number of Markov chain sweeps (0 for an exact draw)."""
     if exact_for(target.x.shape[1]):
         return sample_boxes(rng, target), 0
     return sample_lines(rng, target), SWEEPS

@@ -1,4 +1,4 @@
-"""The check loss ``rho(u) = (tau - 1{u <= 0}) u`` of residuals ``u = y - x'theta``: its score and its minimiser.
+"""Score and minimiser of the sum of check losses ``rho(u) = (tau - 1{u <= 0}) u`` of residuals ``u = y - x'theta``.
 
 The minimiser solves a linear program with as many variables as rows. But the residual of nearly every row has the same
 sign at all theta near the minimiser, and only a sum over these rows enters the program. So a smaller program, with few
@@ -21,7 +21,7 @@ from privstats.numerics.law import FloatArray
 SAMPLE = 1500  # number of rows in the first linear program of the search for the minimiser
 WORST = 4000  # largest number of rows that are added to the linear program at a time
 NEWTON, ROUNDS = 8, 60
-TOLERANCE = 1e-13  # the search for the minimiser ends if the loss exceeds a lower bound by at most this number per row
+TOLERANCE = 1e-13  # the search for the minimiser ends if the loss exceeds its lower bound by at most this much per row
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def loss(x: FloatArray, y: FloatArray, tau: float, theta: FloatArray) -> float:
 
 
 def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatArray:
-    """Return a minimiser theta of the sum of check losses on ``|theta|_1 <= radius``, as precise as a linear program.
+    """Return a minimiser theta of the sum of check losses on ``|theta|_1 <= radius``, with linear programming accuracy.
 
     Parameters
     ----------
@@ -135,10 +135,10 @@ def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatAr
 
 
 def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return an estimate of the Hessian of the expected check losses at theta, a positive definite (d, d) matrix.
+    """Return an estimate of the Hessian of the expected loss at theta, a positive definite matrix of shape (d, d).
 
-    The Hessian is the derivative of the score. It is estimated from the rows with the smallest absolute residuals,
-    about n^(3/4) rows.
+    The loss is the sum of check losses, and the score is its gradient. The Hessian is estimated from the rows with the
+    smallest absolute residuals, about n^(3/4) rows.
     """
     n, d = x.shape
     H = np.eye(d)
@@ -149,10 +149,10 @@ def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np.intp], float]:
-    """Return the indices of about n^(3/4) rows with the smallest absolute residuals at theta, and the largest of these.
+    """Return the indices of about n^(3/4) rows with the smallest absolute residuals, and a bound on these residuals.
 
-    The second result, the largest of these absolute residuals, is raised to at least (d + 1) / (n + 1), for n rows and
-    d predictors.
+    The residuals are taken at theta. The bound is the larger of two numbers: the largest of these absolute residuals,
+    and (d + 1) / (n + 1), for n rows and d predictors.
     """
     n, d = x.shape
     away = np.abs(y - x @ theta)
@@ -179,10 +179,10 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 
 
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return the minimiser of the sum of check losses, by linear programs with the rows of small residuals at theta.
+    """Return the minimiser of the sum of check losses, found by linear programs with only a part of the rows.
 
-    The minimiser lies in the ball ``|theta|_1 <= radius``. A further row is added to the program if its residual has
-    another sign at the program's solution than at theta.
+    The minimiser lies in the ball ``|theta|_1 <= radius``. The first program has the rows with the smallest absolute
+    residuals at theta. A further row is added if its residual has another sign at the program's solution than at theta.
     """
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))

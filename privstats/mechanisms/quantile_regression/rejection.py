@@ -2,10 +2,10 @@
 
 In coordinates phi, with ``theta = centre + basis phi``, the parameter set is covered by boxes. The potential is the
 norm of the score, or the loss. Each box has a lower bound on the potential of its points. A box is chosen with
-probability proportional to ``volume exp(-rate bound)``, and a uniform point of the box is proposed. The point is
-accepted with probability ``exp(-rate (potential - bound))``, and never outside the parameter set. So the accepted point
-has exactly the target law, for all boxes, bases and bounds. The box of a rejected point is split. The split depends on
-rejected points only, so it does not change the law. "Exactly" means up to the rounding of float64.
+probability proportional to ``volume exp(-rate bound)``, and a uniform point of the box is proposed. A point outside the
+parameter set is rejected; any other point is accepted with probability ``exp(-rate (potential - bound))``. So the
+accepted point has exactly the target law, for all boxes, bases and bounds. The box of a rejected point is split. The
+split depends on rejected points only, so it does not change the law. "Exactly" means up to the rounding of float64.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, 
 from privstats.numerics.law import FloatArray, Rng
 
 ROUND = 32  # a round of the sampler proposes 1 + (number of boxes) / ROUND points, then splits boxes of rejected points
-# outside a cube around the minimiser, where the score exceeds about FAR / rate, or the loss about FAR_LOSS^2 / rate,
-# the first lower bounds of the boxes follow from convexity (`Cuts`); rate is the rate of the target density
+# a cube around the minimiser has a half-width of about FAR / rate (FAR_LOSS / sqrt(rate) if the density depends on the
+# loss), with the rate of the target density; outside it, the first bounds of boxes follow from convexity (`Cuts`)
 FAR, FAR_LOSS = 400.0, 20.0
 # a box is halved in the coordinates whose contribution to the range of the log density in the box (`strain`) is at
 # least this share of the largest contribution
 EVEN = 0.4
-EXACT_DIM = 3  # largest number of coefficients for exact draws: with four coefficients, a draw took 17 to 44 s
+EXACT_DIM = 3  # largest number of coefficients for which draws are exact; with four, an exact draw took 17 to 44 s
 
 
 def exact_for(dim: int) -> bool:
@@ -183,9 +183,9 @@ class CheckBoxes:
 
         Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,).
 
-        If the density depends on the score: a row whose residual can have both signs in a box adds one of two vectors
-        to the score. This gives an interval for the product of the score with each direction of the function `ways`. If
-        the density depends on the loss: the loss is convex, so it lies above its tangent at the centre of the box.
+        If the density depends on the score, a row whose residual can have both signs in a box adds one of two vectors
+        to the score. So the inner product of the score with each direction of `ways` lies in an interval. If the
+        density depends on the loss, the bound is computed from the tangent of the convex loss at the centre of the box.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":
@@ -203,9 +203,9 @@ class CheckBoxes:
 def ways(target: Target) -> FloatArray:
     """Return directions in which the score is bounded, shape (k, d): unit vectors, and their sums and differences.
 
-    The norm of the score is bounded by its products with all directions. A row whose residual changes sign in a box
-    changes several coordinates of the score. These changes may cancel in a sum or difference of coordinates, so that
-    the bound in this direction is tighter.
+    The norm of the score is bounded by its inner products with all directions. A row whose residual changes sign in a
+    box changes several coordinates of the score. These changes may cancel in a sum or difference of coordinates, so
+    that the bound in this direction is tighter.
     """
     d = target.x.shape[1]
     signs = np.array([s for s in product((0.0, 1.0, -1.0), repeat=d) if np.abs(s).sum() > 1 and s > (0.0,) * d])

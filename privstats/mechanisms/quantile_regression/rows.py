@@ -19,7 +19,7 @@ from privstats.mechanisms.quantile_regression.minimise import Target, curvature,
 from privstats.numerics.law import FloatArray
 
 CACHED_ROWS = 1 << 14  # number of rows processed at a time, so that they stay in the processor's cache
-SOME = 500  # approximate number of rows in the subsample with which `Pool.undecided` divides rows among coordinates
+SOME = 500  # approximate number of rows in the subsample from which `Pool.undecided` estimates its result
 SLACK = 2.0**-44  # relative margin for rounding: a residual within this margin of 0 may have either sign
 # largest number of distinct predictor vectors x in `Ties`; approximate number of rows in a first check of this number
 DISTINCT, GLANCE = 32, 1000
@@ -129,13 +129,13 @@ def _flattest(target: Target) -> float:
 
 
 class Rows(Protocol):
-    """Interface of the rows of a regression: scores and losses at points of a box, and bounds on scores in a box."""
+    """Interface of the rows of a regression: scores and losses at points of a box, and bounds on scores in the box."""
 
     @property
     def frame(self) -> RowFrame: ...
 
     def within(self, middle: FloatArray, halves: FloatArray) -> Rows:
-        """Return the rows, prepared for the points of a box and of all parts of this box.
+        """Return the rows in a form for computations at the points of a box (and so of all parts of this box).
 
         The box has the centre `middle` and the half-widths `halves`, in the coordinates phi of theta.
         """
@@ -144,10 +144,10 @@ class Rows(Protocol):
         """Return the score, shape (d,), and the loss at the coordinates phi of theta, summed over all rows."""
 
     def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper bounds on the product of the score with each direction in `ways`, in each box.
+        """Return lower and upper bounds on the inner product of the score with each direction in `ways`, in each box.
 
-        Box i has the centre ``middles[i]`` and the half-widths `halves`, shape (d,). Both arrays have the shape (boxes,
-        directions).
+        Box i has the centre ``middles[i]`` and the half-widths `halves`, shape (d,). Both arrays of bounds have the
+        shape (boxes, directions).
         """
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -291,7 +291,7 @@ class Pool:
 
     @classmethod
     def of(cls, frame: RowFrame) -> Pool:
-        """Return the pool of the whole parameter set, in which all rows are undecided: no residual's sign is known."""
+        """Return the pool of the whole parameter set, in which all rows are undecided (no residual's sign is known)."""
         tau, x = frame.target.tau, frame.target.x
         return cls(frame, np.arange(len(x)), -tau * x.sum(axis=0), tau * float(frame.u.sum()))
 
