@@ -114,7 +114,7 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
     levels = {name: {str(level): level for level in getattr(fit.domain[name], "values", ())} for name in names}
 
     def columns(rows: Any) -> tuple[None, np.ndarray]:
-        """Return the model matrix of public rows, with the offset as the last column."""
+        """Return None, and the model matrix of public rows with the offset as its last column."""
         frame = pd.DataFrame({name: rows[name].to_list() for name in names})
         frame = frame.assign(**{name: frame[name].map(levels[name]) for name in names if levels[name]})
         offset = design.offsets(frame) if fit.facts.offset is not None else np.zeros(len(frame))
@@ -124,7 +124,7 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
         df_resid = math.inf  # makes marginaleffects use normal quantiles for intervals
 
         def validation(self) -> None:
-            """Check the types of coefficients and names; the domain fixes the types of columns, which need no check."""
+            """Check the coefficients and the response's name; column types need no check, as the domain fixes them."""
             self.validate_coef()
             self.validate_response_name()
 

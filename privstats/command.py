@@ -382,7 +382,7 @@ def _number(name: str, text: str) -> float:
 
 
 def _write(path: str | None, save: Callable[[str], None]) -> None:
-    """Write a file if the command has `--out`, and print its path."""
+    """If the command has the option `--out`, write the result to the file at `path`, and print the path."""
     if path is not None:
         save(path)
         _say(f"Written to {path}")

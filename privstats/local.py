@@ -40,7 +40,7 @@ AFTER = 2  # number of messages that each person sends after the steps: curvatur
 
 @public
 def randomized_response(answers: Any, eps: float, *, rng: Any = None) -> LocalProportion:
-    """Estimate the share of yes among answers that each person randomises before sending.
+    """Estimate the share of the answer yes if each person randomises their own answer before sending it.
 
     Each person sends the true answer with probability ``pi = e^eps / (1 + e^eps)`` and the opposite answer with
     probability 1 - pi [1]_.
@@ -151,8 +151,8 @@ def local_gradient_descent(
     theta is the coefficient vector of the conditional mean. Let n be the number of persons, M the mean curvature of the
     loss, Q the mean square of the scores, ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` the sd of the noise in each score, and
     ``R = I - eta M``. The covariance of the last iterate is ``M^-1 Q M^-1 / n + eta (s^2 / n) (I - R^2K) M^-1 (2 I -
-    eta M)^-1``. M and Q are also estimated from messages of the persons. Coefficients whose curvature is below its
-    noise are NaN ("not given").
+    eta M)^-1``. M and Q are also estimated from messages of the persons. A coefficient is NaN ("not given") if
+    the noise may hide the curvature of the loss along it.
 
     If one party may hold the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
 

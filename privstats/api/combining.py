@@ -12,9 +12,9 @@ from privstats.results.results import Results
 def combine(fits: Iterable[Results], rows: str) -> Results:
     """Combine several fits of one plan, either on disjoint data sets (sites) or repeatedly on the same rows.
 
-    The result is the mean of the fits, weighted by precision in each direction of the coefficients; its standard errors
-    and intervals include sampling error and the noise of all fits. A coefficient that one fit does not identify is
-    reported if another fit identifies it. Combining uses releases only: no row is read, and no budget is spent.
+    The result is the mean of the fits, weighted by precision (inverse variances or covariance matrices); its standard
+    errors and intervals include sampling error and the noise of all fits. A coefficient that one fit does not identify
+    is reported if another fit identifies it. Combining uses releases only: no row is read, and no budget is spent.
 
     Parameters
     ----------

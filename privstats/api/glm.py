@@ -103,7 +103,7 @@ def dp_glm(
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the coefficients: every coefficient is reported, but without an interval.
         With "none", "objpert" scales the columns by their declared bounds, and an error is raised for "newton" if the
-        number of rows or the budget is too small for its first stage.
+        number of rows or the budget is too small for the Newton steps to converge.
     cov_type : {"HC", "nonrobust", "cluster"}
         "HC" (computed as HC1; "HC0" to "HC3" are accepted) allows variances that differ from the variances of the
         family; "nonrobust" assumes the variances of the family; "cluster" allows dependence within a unit and is the

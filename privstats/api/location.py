@@ -50,8 +50,8 @@ def dp_median(
     ----------
     formula : str
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the median of each), or any of these by group, ``"x ~ g"``, or by
-        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``. A row with a missing value in one of the
-        columns is not used for any of the columns.
+        intervals of a numeric column, ``"x ~ cut(z, [0, 1, 2])"``. A row with a missing value in one of the columns is
+        not used for any of the columns.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
         instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
@@ -102,8 +102,8 @@ def dp_median(
         hundredth of the range. Intervals are then widened by half a step at both limits, to allow for the rounding.
         "smoothsens" and "ptr" need a step of at least 2^-30 of the range.
     alpha : float
-        One minus the confidence of the released intervals; intervals with another confidence are computed by scaling
-        the released intervals.
+        One minus the confidence level of the released intervals; intervals with another confidence level are computed
+        by scaling the released intervals.
     eta : float, optional
         For "ptr": an estimate is given only if one row changes the quantile by at most `eta`, even after changes of a
         few other rows. The default is 1/64 of the range.
@@ -193,8 +193,8 @@ def dp_quantile(
     ----------
     formula : str
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the quantiles of each), or any of these by group, ``"x ~ g"``, or by
-        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``. A row with a missing value in one of the
-        columns is not used for any of the columns.
+        intervals of a numeric column, ``"x ~ cut(z, [0, 1, 2])"``. A row with a missing value in one of the columns is
+        not used for any of the columns.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
         instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are
@@ -250,8 +250,8 @@ def dp_quantile(
         hundredth of the range. Intervals are then widened by half a step at both limits, to allow for the rounding.
         "smoothsens" and "ptr" need a step of at least 2^-30 of the range.
     alpha : float
-        One minus the confidence of the released intervals; intervals with another confidence are computed by scaling
-        the released intervals.
+        One minus the confidence level of the released intervals; intervals with another confidence level are computed
+        by scaling the released intervals.
     eta : float, optional
         For "ptr": an estimate is given only if one row changes the quantile by at most `eta`, even after changes of a
         few other rows. The default is 1/64 of the range.
@@ -332,8 +332,8 @@ def dp_mean(
     ----------
     formula : str
         ``"x"``, ``"np.log(x)"``, ``"x1 + x2"`` (the mean of each), or any of these by group, ``"x ~ g"``, or by
-        intervals of numbers, ``"x ~ cut(z, [0, 1, 2])"``. Values outside the declared bounds are moved to the nearer
-        bound: the estimand is the mean of the clamped values.
+        intervals of a numeric column, ``"x ~ cut(z, [0, 1, 2])"``. Values outside the declared bounds are moved to the
+        nearer bound, so that the estimand is the mean of the clamped values.
     data : DataFrame, path, Arrow table, or function that returns an iterable of frames
         The confidential rows. Do not filter the rows first, because the number of rows counts as public; use `subset`
         instead. A path names a .csv file, a Parquet file or a folder of Parquet files. The cells of a .csv file are

@@ -97,8 +97,8 @@ def dp_lm(
         added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the coefficients: every coefficient is reported, but without an interval.
-        With "none", an error is raised for "newton" if the number of rows or the budget is too small for its first
-        stage.
+        With "none", an error is raised for "newton" if the number of rows or the budget is too small for the Newton
+        steps to converge.
     cov_type : {"HC", "nonrobust", "cluster"}
         "HC" (computed as HC1; "HC0" to "HC3" are accepted) allows error variances that differ between rows;
         "nonrobust" assumes equal error variances; "cluster" allows dependence within a unit and is the default if
@@ -249,10 +249,10 @@ def dp_rq(
         Algorithm. "newton" takes Newton steps with clipped, noisy scores; "objpert" minimises a smoothed loss plus a
         random linear term; "kng" (K-norm gradient) draws coefficients from a density that decreases in the norm of the
         score. "auto" chooses by the ratio n eps / d, for n rows and d coefficients: "newton" if the ratio is large, and
-        always under `mu` or `rho`; "objpert" if the ratio is smaller, for a median or more than three coefficients;
-        "kng" if the ratio is smaller still and there are at most three coefficients, because an exact sampler exists
-        only for at most three coefficients. "objpert" gives intervals for quantiles other than the median only in cases
-        in which "auto" may choose "objpert". "expmech" is for comparison, without intervals.
+        always under `mu` or `rho`; "objpert" if the ratio is smaller; "kng" if it is smaller still and there are at
+        most three coefficients, because an exact sampler exists only for these. For other quantiles than the median,
+        the ratio is multiplied by 2 min(tau, 1 - tau), and "objpert" gives intervals only in cases in which "auto" may
+        choose "objpert". "expmech" is for comparison, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -270,8 +270,8 @@ def dp_rq(
         added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the coefficients: every coefficient is reported, but without an interval.
-        With "none", an error is raised for "newton" if the number of rows or the budget is too small for its first
-        stage.
+        With "none", an error is raised for "newton" if the number of rows or the budget is too small for the Newton
+        steps to converge.
     cov_type : {"HC", "kernel"}
         Both names have the same meaning: the density of the response at the quantile is estimated and may differ
         between rows.

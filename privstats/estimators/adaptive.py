@@ -89,9 +89,9 @@ HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 
 @dataclass(frozen=True)
 class Adaptive:
-    """Regression that releases column scales, counts of factor levels and rough moments, then chooses a method.
+    """Regression that releases column scales, level counts and rough second moments, then chooses a fitting method.
 
-    The method with the shortest expected intervals is chosen.
+    The method with the shortest expected confidence intervals is chosen.
 
     Parameters
     ----------
@@ -146,10 +146,10 @@ class Adaptive:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
+        """Largest relative noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is measured by ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of
-        an off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
+        The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of an
+        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about ``2 sqrt(c) s``.
         """
         return MOST_FIRST_NOISE if isinstance(self.loss, SquaredLoss) else MATRIX_NOISE
 
@@ -160,11 +160,11 @@ class Adaptive:
 
     @property
     def perturbs(self) -> bool:
-        """Whether the minimiser of a perturbed loss is among the methods to choose from."""
+        """Whether minimising a perturbed loss is among the fitting methods to choose from."""
         return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
-        """Make all releases that follow the release of the column scales; return the estimate.
+        """Make all releases that follow the release of the column scales; return the estimate of the coefficients.
 
         The estimate is computed by the method with the shortest expected intervals.
         """
@@ -223,10 +223,10 @@ class Adaptive:
         share_of: tuple[str, ...],
         worth: bool,
     ) -> Problem:
-        """Make the releases between the column scales and the choice of a method; return the estimation problem.
+        """Make the releases between that of column scales and the choice of a method; return the estimation problem.
 
-        The function is used if the minimiser of a perturbed loss is one of the candidate methods. The first released
-        second moments (coarse matrix) are averaged with the second moments computed from the released column scales.
+        The function is used if minimising a perturbed loss is one of the candidate methods. The first released second
+        moments (coarse matrix) are averaged with the second moments computed from the released column scales.
 
         Parameters
         ----------
@@ -279,12 +279,12 @@ def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ForecastLaws:
-    """Noise distributions of releases that use a given part of the privacy budget, computed before any release.
+    """Calculator of the noise distribution that a release with a given part of the privacy budget would have.
 
     Parameters
     ----------
     promise : Promise
-        Privacy guarantee of one release, which is the part of the budget that the release uses.
+        Privacy guarantee of one release, that is, the part of the privacy budget that this release uses.
     relation : Relation
         Neighbouring relation of the queries.
     """
@@ -300,12 +300,12 @@ class ForecastLaws:
 def carries_steps(
     by: Noises, promise: Promise, relation: Relation, columns: int, rows: float, most: float = UNINFORMATIVE
 ) -> bool:
-    """Return whether the expected relative noise of the Hessian of Newton steps is below a limit.
+    """Return whether the expected relative noise of the Hessian in Newton steps is below the limit `most`.
 
-    The relative noise is the largest eigenvalue of the noise matrix, divided by a typical eigenvalue of the Hessian.
-    Both eigenvalues are expected values, computed from public values alone. If the noise exceeds the limit, optional
-    queries are not worth their budget share. One release of second moments with the whole budget is then less noisy
-    than a release with the budget that remains after the first stages of `Adaptive`.
+    The relative noise is the largest eigenvalue of the noise matrix, divided by a typical eigenvalue of the Hessian;
+    both are predicted from public values alone. If it exceeds the limit, optional queries are not worth their budget
+    share: a single release of second moments with the whole budget is then preferable, because it has less noise than
+    a release with the budget that remains after the first stages of `Adaptive`.
 
     Parameters
     ----------
@@ -328,11 +328,11 @@ def carries_steps(
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
-    """Return the relative noise of the rough second moments (coarse matrix), if released with the whole budget.
+    """Return the relative noise that the rough second moments (coarse matrix) would have with the whole budget.
 
     The relative noise is ``sqrt(c + 1) s / n`` for n rows v of c standardised columns and the response, where s is the
     noise sd of an off-diagonal entry of the sum of v v'. The largest eigenvalue of the noise matrix is about twice
-    ``sqrt(c + 1) s``.
+    ``sqrt(c + 1) s``. The value is predicted before any release.
     """
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
     return entry * (columns + 1) ** 0.5 / rows

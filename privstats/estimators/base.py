@@ -22,7 +22,7 @@ from privstats.sets.vectors import SumAndProducts
 
 @dataclass(frozen=True, eq=False)
 class PublicFacts:
-    """Public information about a fit.
+    """Public information about a fit; its use costs no privacy budget.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Noises:
         Whether second moments of clipped scores cost no additional budget if they are released together with the sum of
         the scores (`SumAndProducts`).
     shares : str
-        Name of these mechanisms in tables of default budget shares: "normal" or "pure" (pure eps).
+        Key of the default budget shares for these mechanisms: "normal" or "pure" (pure differential privacy).
     """
 
     counts: Mechanism
@@ -102,7 +102,7 @@ PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, sh
 class ByBranch(Mapping[str, float]):
     """Expected interval lengths, one for each branch (method of estimation); a length is computed when it is read.
 
-    A plan (the list of all possible queries, made without data) needs no length, so no length is computed for a plan.
+    No length is computed for a plan (the list of all possible queries, made without data), because a plan reads none.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def sd_of(law: Any) -> float:
 
 
 def score_sd(ask: Laws, question: Question, by: Noises) -> float:
-    """Return the noise sd of a coordinate of the sum of scores; the release may also contain products of scores."""
+    """Return the noise sd of a coordinate of a released sum of scores, with or without products in the same release."""
     law = ask.law(question, by=by.vector)
     if isinstance(question.within, SumAndProducts):
         within, unit = question.within, 1 / question.within.corner

@@ -20,7 +20,7 @@ from privstats.sets.vectors import Products, Squares
 def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[float, float]:
     """Release the mean and the standard deviation of the model's offset, in units of the linear predictor.
 
-    Both are 0 in a model without offset. The standard deviation is also 0 if the released variance is below its noise.
+    Both are 0 in a model without offset. The standard deviation is also 0 if noise exceeds the released variance.
     """
     if not box.design.offset:
         return 0.0, 0.0
@@ -106,9 +106,9 @@ def begun_about(
     item: str = "",
     least: float = 0.0,
 ) -> Problem:
-    """Return the estimation problem of a loss, with starting coefficients from least squares on transformed responses.
+    """Make the first releases for a loss with a transformed response; return the estimation problem of the loss.
 
-    Parameters that are not listed have the same meaning as in `begun`.
+    Starting coefficients are least-squares coefficients for the transformed response. Other parameters: see `begun`.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Quantile regression whose coefficients are drawn by the K-norm gradient mechanism or the exponential mechanism.
 
-For predictors x, a response y and a probability tau, the drawn coefficients theta solve ``sum (1{y <= x'theta} - tau) x
-= V`` for noise V of known distribution. The error of theta is about ``H^-1 (S + V)``, with the sampling error S of the
-score. The Hessian H, density-weighted second moments of x, is released as a kernel estimate; the score variance, ``tau
-(1 - tau) sum x x'``, needs no kernel (Koenker 2005, sections 3.2 and 3.4; Powell 1991).
+For predictors x, a response y and a probability tau, K-norm gradient draws coefficients theta whose score ``sum (1{y <=
+x'theta} - tau) x`` equals noise V of known distribution. The error of theta is about ``H^-1 (S + V)``, where S is the
+sampling error of the score. The Hessian H, density-weighted second moments of x, is released as a kernel estimate; the
+score variance, ``tau (1 - tau) sum x x'``, needs no kernel (Koenker 2005, sections 3.2 and 3.4; Powell 1991).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ NOISE_SHARE = 0.3  # kernels are widened until the Hessian's noise is at most th
 
 @dataclass(frozen=True)
 class ChosenQuantile(ABC):
-    """Quantile regression with one mechanism that draws the coefficients and others that release second moments.
+    """Quantile regression with a mechanism that draws coefficients, and others that release matrices for intervals.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class ChosenQuantile(ABC):
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     norm : {"hull", "linf", "l1", "l2"}
-        Norm that measures the score. The unit ball of "hull" is the convex hull of the possible changes of the score.
+        Norm of the score. The unit ball of "hull" is the convex hull of the changes of the score due to one row.
     theta_bound : float
         Bound on the l1 norm of the coefficients, after predictors and response are scaled by their bounds to [-1, 1].
     """
@@ -136,8 +136,8 @@ class ChosenQuantile(ABC):
     def _noise(self, public: PublicFacts, box: PublicBox, chosen: list[Release]) -> FloatArray:
         """Return the covariance of the noise in the coefficients for all probabilities tau, under an assumed Hessian.
 
-        The data's Hessian is not released. The assumed Hessian is the Hessian for predictors that fill their bounds and
-        a residual std dev of a twentieth of the response's range (`LIKELY`).
+        The Hessian of the data is not released. The assumed Hessian belongs to predictors that are uniform between
+        their bounds, and to a residual standard deviation of a twentieth of the response's range (`LIKELY`).
         """
         if any(one.law is None for one in chosen):
             return np.full((box.c * len(chosen),) * 2, np.nan)
@@ -209,7 +209,7 @@ class ChosenQuantile(ABC):
         )
 
     def _doubts(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
-        """Return a note if the estimate is near the bound on coefficients, and a note if it is mostly noise."""
+        """Return a note if the coefficients' l1 norm is near `theta_bound`, and one if the estimate is mostly noise."""
         names = box.design.names
         edge = note("parameter bound", names, bound=self.theta_bound)
         few = note("too few rows", names, rows=rows, tau=tau, many=box.c)

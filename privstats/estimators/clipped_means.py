@@ -1,4 +1,4 @@
-"""Group means by clipped least squares on group dummies. The noise depends on the values' sd, not on their bounds."""
+"""Group means by clipped least squares on group dummies; their noise depends on the sd of values, not on bounds."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class ClippedMeans:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
+        """Largest relative noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is measured by ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of
-        an off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
+        The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of an
+        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about ``2 sqrt(c) s``.
         """
         return MOST_FIRST_NOISE
 
@@ -104,7 +104,7 @@ class ClippedMeans:
 
 
 def spread(scales: Scales) -> tuple[float, float]:
-    """Return the released mean of the response, and the response's released variance minus the variance's noise sd.
+    """Return the released mean of the response, and its released variance minus the noise sd of this variance.
 
     The unit of the mean is the half-range of the response's bounds; the unit of the variance is the square of this
     half-range. The returned variance is at least `FLOOR` times the noise sd; a variance at this limit is only a guess.
@@ -114,7 +114,7 @@ def spread(scales: Scales) -> tuple[float, float]:
 
 
 def below_noise(scales: Scales) -> bool:
-    """Return whether the response's variance is below its noise, so that `spread` returns a guessed variance."""
+    """Return whether noise hides the response's released variance, so that `spread` returns a guessed variance."""
     _, noise, variance = _moments(scales)
     return variance - noise < FLOOR * noise
 

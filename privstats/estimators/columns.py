@@ -59,7 +59,7 @@ class ColumnFacts:
     between : bool
         Whether values may lie between grid points and are therefore rounded to the grid.
     filled : float
-        Released number of values that are not zero, plus an allowance for its error; inf without this release.
+        Released number of values that are not zero, plus an allowance for its noise; inf if it was not released.
     """
 
     code: str
@@ -77,7 +77,7 @@ class ColumnFacts:
         return Line(self.low, self.high, self.step)
 
     def spelled(self, values: FloatArray) -> FloatArray:
-        """Return grid points rounded to the decimals of the step (one more if `between`), so 207 * 0.1 becomes 20.7."""
+        """Return grid points rounded to the decimals of the grid step (one more if `between`); 207 * 0.1 gives 20.7."""
         digits = max(0, -int(Decimal(repr(self.step)).normalize().as_tuple().exponent))
         return np.round(values, digits + self.between)
 
@@ -104,8 +104,8 @@ class ColumnFacts:
     def coarser(self, most: float) -> ColumnFacts:
         """Return the column with a coarser grid, the finest candidate grid that has at most `most` points.
 
-        The coarser grid never has fewer than `LEAST` points. Values are rounded to it even if they lie on the grid of
-        this column. On a grid with too many points, drawn quantiles often lie beside a frequent value, not at it.
+        The candidate steps are 1, 2 or 5 times a power of ten, with at least `LEAST` points in the range. Values are
+        rounded to the new grid. On a grid with too many points, drawn quantiles often lie beside a frequent value.
         """
         if self.levels or self.high - self.low <= most * self.step:
             return self
@@ -153,7 +153,7 @@ def _facts(part: Any, step: float | None) -> ColumnFacts:
 
 
 def _declared(step: Any, code: str, low: float, high: float) -> float:
-    """Return a declared step between the possible values of a column; raise an error if the step does not fit."""
+    """Return a declared step between the possible values of a column; raise an error if it does not fit the bounds."""
     if not (is_number(step) and _finest(low, high) <= step <= high - low and math.floor(high / step) * step >= low):
         raise OptionError(
             f"grid is {quote(step)} and not a step between the possible values of '{code}', from {low:g} to {high:g}; "
@@ -204,15 +204,15 @@ class Grouping:
         return max(1, self.groups)
 
     def within(self, inner: Set) -> Set:
-        """Return `inner`, the set in which a row's values lie; with groups, the set of pairs (group, values)."""
+        """Return the set of a row's possible values: `inner` or, with groups, the set of pairs (group, values)."""
         return ByCell(inner, self.groups) if self.groups else inner
 
     def rows(self, of: RowFunction) -> RowFunction:
-        """Return `of`, a function that maps rows to values; with groups, the function returns pairs (group, values)."""
+        """Return the function that maps a row to values: `of` or, with groups, a function to pairs (group, values)."""
         return InGroup(of) if self.groups else of
 
     def answered(self, by: Mechanism) -> Mechanism:
-        """Return the mechanism `by`; with groups, the returned mechanism applies `by` to each group separately."""
+        """Return the mechanism for a query: `by` or, with groups, a mechanism that applies `by` to each group."""
         return InEachCell(by) if self.groups else by
 
     def column(self, j: int) -> ColumnValues:
@@ -220,7 +220,7 @@ class Grouping:
         return ColumnValues((j,))
 
     def values(self, name: str, j: int, facts: ColumnFacts, item: str = "", about: FloatArray | None = None) -> Values:
-        """Return the query for the values of column j, given approximate numbers of values in the groups (`about`)."""
+        """Return the query for the values of column j; `about` contains approximate numbers of values in the groups."""
         line = facts.line if about is None else replace(facts.line, about=tuple(about.tolist()))
         return Values(name, self.rows(self.column(j)), self.within(line), item=f"of {facts.code}{item}")
 
@@ -259,12 +259,12 @@ class RowNumbers:
 
     @classmethod
     def released(cls, release: Release) -> RowNumbers:
-        """Return the `RowNumbers` of the groups, from a release of the groups' counts."""
+        """Return the `RowNumbers` of the groups, from a release of the number of rows in each group."""
         return cls(np.maximum(1.0, release.value), True, used(release.value, release.law.variance()))
 
 
 def used(counts: FloatArray, variance: FloatArray) -> dict[str, float]:
-    """Return the total number of rows used and its standard error, given the groups' counts and noise variances."""
+    """Return the total number of rows used and its standard error, from each group's count and its noise variance."""
     return {"rows used": float(counts.sum()), "rows used sd": math.sqrt(float(variance.sum()))}
 
 

@@ -32,7 +32,7 @@ HELD_NOISE = 0.1  # rows are clipped to the norm at which the noise of second mo
 SECOND_HELD = 0.4  # whitened rows are clipped to a norm at which noise is this share of the moments' least eigenvalue
 HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits of (norm to which rows are clipped)^2 / (number of columns)
 
-# --- least squares and Huber's loss by the minimiser of a perturbed loss (module perturbed_least_squares)
+# --- least-squares and Huber fits that minimise a perturbed loss (module perturbed_least_squares)
 TILT_SHARE = 0.94  # share of the coefficients' budget for the random linear term; the remaining share is for the ridge
 BOUNDED_TILT = 0.88  # like TILT_SHARE, for losses of limited curvature; a larger ridge share permits less clipping
 BOUNDED_RIDGES = (0.12, 0.25, 0.5)  # candidate ridges, divided by the number of rows, for losses of limited curvature
@@ -91,7 +91,6 @@ FEW_OUTCOMES = 8.0  # a coefficient is reported only if at least this effective 
 ETA_SIGNAL = 2.0  # assumed largest root mean square change of the linear predictor due to unidentified directions
 
 # --- minimisers of perturbed losses (modules perturbed_likelihood, objective_perturbation, quantile_regression)
-LONG_ROW = 0.99  # the norms of rows in the Hessian are clipped to this quantile of the norms of synthetic rows
 HESSIAN_NOISE = 0.07  # Hessian's budget share = (relative noise of a Hessian with the whole budget) / HESSIAN_NOISE
 HESSIAN_WITHIN = (0.12, 0.3)  # limits of the Hessian's budget share
 PILOT_RIDGE = 0.3  # ridge, or smallest Hessian eigenvalue, of the first quantile fit, divided by (rows x density)

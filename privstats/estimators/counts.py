@@ -27,7 +27,7 @@ from privstats.sets.vectors import Fractions
 
 @dataclass(frozen=True)
 class Histogram:
-    """Estimator of a histogram: noisy numbers of rows in bins or at levels, or densities.
+    """Estimator of a histogram of a column: noisy numbers of rows in bins or at levels, or densities.
 
     Counts describe the data, so their intervals include privacy noise only. Densities describe the population, so
     their intervals include sampling error as well.
@@ -99,7 +99,7 @@ class Mode:
     shares: Mapping[str, float] = field(default_factory=lambda: {"mode": 1.0})
 
     def __call__(self, ask: Ask, public: PublicFacts) -> PointEstimate:
-        """Choose the bin (or level) with the most rows in each group; return the bin's middle (or level's position)."""
+        """Release the mode of each group, as the middle of the chosen bin or the position of the chosen level."""
         design = public.design
         edges, grouping = self._edges(design), Grouping.of(design)
         release = ask(counts_question("mode", edges, grouping), by=grouping.answered(self.mechanism))

@@ -105,7 +105,7 @@ class Entries:
         return CodedProducts(ends[-1] - 1 + own, intercept=False, counted=False, last_scale=scale, groups=groups)
 
     def quietest(self, laws: Mapping[str, Additive]) -> str:
-        """Return the name of the noise distribution that adds the least noise to products with the response.
+        """Return the name of the noise distribution that adds the least noise to sums of products with the response.
 
         The criterion is the average noise variance of the sums, over rows, of products of the response with the
         constant and the predictors.
@@ -127,7 +127,7 @@ class Entries:
 
     @cached_property
     def constant(self) -> FloatArray:
-        """Weights w, one for each entry of a row's vector v = (1, predictors, response), for which w'v = 1."""
+        """Vector w of weights for which w'v = 1 holds for the vector v = (1, predictors, response) of every row."""
         one = np.zeros(self.within.q + 1)
         one[list(self.within.groups[0]) if self.coded else 0] = 1.0
         return one
@@ -167,10 +167,10 @@ class Entries:
 
 
 def response_scale(others: float) -> float:
-    """Return the factor by which the response is multiplied in row norms, so that noisy moments give precise estimates.
+    """Return the scale of the response that minimises the noise of coefficients computed from noisy second moments.
 
-    A row is a vector of predictors and response, whose second moments are released. The coefficient vector is assumed
-    to have the squared norm `SIGNAL`.
+    The noise increases with the largest squared norm of the rows (predictors, scaled response), and in products with
+    the response it is divided by the scale. The coefficient vector is assumed to have the squared norm `SIGNAL`.
 
     Parameters
     ----------

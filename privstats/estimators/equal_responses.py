@@ -19,7 +19,7 @@ CHANCE = 3.0  # sd of a sum of squared differences of Laplace noise, divided by 
 
 
 def bins_near(mean: float, sd: float, kernel: float, narrow: float) -> tuple[float, float, int]:
-    """Return the lower end of a histogram of responses, the width of a half bin, and the number of half bins.
+    """Return the lower end of a histogram of responses, and the width and number of half bins (two for each bin).
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def uneven(counts: FloatArray, sd: float) -> bool:
 
     The difference between a count and the mean of the two neighbouring counts is squared, and the squares are added up.
     For a smooth density the differences are due only to sampling and to noise of standard deviation `sd`. The sum of
-    squares that is expected for a smooth density, and an allowance for its random error, are subtracted. The remaining
-    sum is compared with the sum of squared counts, which is also corrected for noise.
+    squares that is expected for a smooth density, and an allowance for its random error, are subtracted. The result is
+    True if the remaining sum exceeds `FEW_VALUES` times the sum of squared counts (also corrected for noise).
     """
     chance = 1.5 * (np.maximum(counts[1:-1], 0.0) + sd**2)  # variance of each difference, if the density is smooth
     differences = counts[1:-1] - (counts[:-2] + counts[2:]) / 2

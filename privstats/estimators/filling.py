@@ -35,7 +35,7 @@ def filling_rows(box: PublicBox) -> FloatArray:
 
 
 def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | float = 1.0) -> FloatArray:
-    """Return the Hessian of a loss for synthetic rows, scaled to the number of rows; NaN if this number is private.
+    """Return the Hessian of a loss for synthetic rows, scaled to the data's number of rows; NaN if this is private.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | fl
 
 
 def noise_through(hessian: FloatArray, noise: Loading) -> FloatArray:
-    """Return the covariance, shape (c, c), of the noise in an estimate, ``hessian^-1`` times the noise of the score.
+    """Return the covariance, shape (c, c), of ``hessian^-1 noise``, the error of an estimate due to noise in the score.
 
     The result is NaN if the Hessian is NaN.
     """

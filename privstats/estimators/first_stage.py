@@ -22,19 +22,19 @@ class BySteps(Protocol):
     def shares(self) -> Mapping[str, float]: ...
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
+        """Largest relative noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is measured by ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of
-        an off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
+        The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of an
+        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about ``2 sqrt(c) s``.
         """
 
 
 def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, columns: int, rows: int) -> float:
-    """Return the noise of the coarse matrix, divided by the largest noise at which Newton steps converge.
+    """Return the relative noise of the coarse matrix, divided by its largest value at which Newton steps converge.
 
-    The coarse matrix is the first release of second moments. The noise is measured by ``sqrt(c) s / n`` for n rows x of
-    c columns with variance 1, where s is the noise sd of an off-diagonal entry of the sum of x x'. If the returned
-    ratio exceeds 1, the steps may diverge.
+    The coarse matrix is the first release of second moments. The relative noise is ``sqrt(c) s / n`` for n rows x of c
+    columns with variance 1, where s is the noise sd of an off-diagonal entry of the sum of x x'. If the returned ratio
+    exceeds 1, the steps may diverge.
 
     Parameters
     ----------

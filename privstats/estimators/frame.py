@@ -45,7 +45,7 @@ NULL = 1e-8  # absolute value below which an entry of a unit vector in a null sp
 
 @dataclass(frozen=True, eq=False)
 class StandardFrame:
-    """Standardised columns h' = z'K of a row z of the data, with the response last, and the bounds of h.
+    """Map from a row z of the data to standardised columns h' = z'K (the response last), and the bounds of h.
 
     The columns of a factor may be combined linearly, so that they are uncorrelated (`mapped`).
 
@@ -60,7 +60,7 @@ class StandardFrame:
     scale : float
         Released scale of the response.
     redone : bool
-        Whether columns were standardised again with later releases (of products of columns, or of new scales).
+        Whether product columns are products of standardised columns, or columns were standardised with new scales.
     """
 
     K: FloatArray
@@ -85,7 +85,7 @@ class StandardFrame:
     def mapped(self, R: FloatArray) -> StandardFrame:
         """Return the `StandardFrame` of the predictors h'R, linear combinations of a row's standardised predictors h.
 
-        The matrix R, shape (c, c), is block-diagonal: it combines columns of the same group in `parts` only.
+        The matrix R, shape (c, c), is block-diagonal: it combines only columns of the same group in `parts`.
         """
         K = self.K.copy()
         K[:, :-1] = self.predictors @ R
@@ -145,12 +145,12 @@ class PublicBox:
 
     @cached_property
     def by_level(self) -> list[int]:
-        """Positions of products of a numeric column and a factor dummy, whose coefficients are slopes by level."""
+        """Positions of products of a numeric column and a factor dummy, which let slopes differ between levels."""
         others = {j for factor in self.design.factors for j in factor.columns} | {j for j, *_ in self.products}
         return [j for j, name in enumerate(self.design.columns) if len(product_parts(name)) > 1 and j not in others]
 
     def has_slopes(self, factor: Any) -> bool:
-        """Return whether slopes differ between the levels of a factor."""
+        """Return whether the model lets the slope of a numeric column differ between the levels of a factor."""
         parts = [part for j in self.by_level for part in product_parts(self.design.columns[j])]
         return any(part.startswith(f"{code}[") for code in product_parts(factor.name) for part in parts)
 
@@ -158,7 +158,7 @@ class PublicBox:
     def offset(self) -> tuple[float, ...]:
         """Coefficient of the model's offset in the linear predictor, as a tuple; empty for a model without offset.
 
-        In a model without a link function, the linear predictor is in half-ranges of the response.
+        In a model without a link function, the unit of the linear predictor is the half-range of the response.
         """
         if not self.design.offset:
             return ()
@@ -180,7 +180,7 @@ class PublicBox:
 
     @cached_property
     def entries(self) -> FloatArray:
-        """Matrix that maps a row (columns, [offset], response) to predictors and response minus offset, in [-1, 1]."""
+        """Matrix that maps (columns, [offset], response) to predictors and (response - offset) scaled to [-1, 1]."""
         columns = np.eye(self.width)[:, self.slopes]
         return np.column_stack([columns, self.response / (1.0 + self.offset_reach)])
 
@@ -262,7 +262,7 @@ class PublicBox:
         return [j for j in self.from_zero if self.design.halves[j] == 0.5]
 
     def at_ends(self, ends: Sequence[tuple[int, float]]) -> FloatArray:
-        """Return M such that entry k of z'M is 1 only in rows z with z_j = v, for the k-th pair (j, v) in `ends`."""
+        """Return a matrix M: entry k of z'M is 1 only for rows z with z_j = v, where (j, v) is pair k in `ends`."""
         matrix = np.zeros((self.width, len(ends)))
         for k, (j, end) in enumerate(ends):
             matrix[j, k] = end
@@ -271,7 +271,7 @@ class PublicBox:
     def null_space(self, kept: tuple[Any, ...] | None = None, ends: Sequence[tuple[int, float]] = ()) -> FloatArray:
         """Return a basis, shape (c, l), of the directions of the coefficients that the kept rows do not identify.
 
-        A row is kept if it has `kept` levels and has the value v (-1 or 1) in column j for each pair (j, v) in `ends`.
+        A row is kept if its levels are in `kept` and its column j has the value v = -1 or 1 for each (j, v) in `ends`.
         """
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         if ends:
@@ -325,10 +325,10 @@ class PublicBox:
     def parts(
         self, center: FloatArray, scale: FloatArray, kept: tuple[Any, ...] | None
     ) -> tuple[tuple[tuple[int, ...], FloatArray], ...]:
-        """Return groups of columns, and the extreme standardised values of each group, one row for each corner.
+        """Return groups of columns that vary together, each with its extreme standardised values (corners) as rows.
 
         The columns of a factor are a group; its corners are the values at the factor's `kept` levels. Each other column
-        is a group of its own. `center` and `scale` standardise the columns.
+        is a group of its own, with its bounds as corners. `center` and `scale` standardise the columns.
         """
         free = set(self.slopes)
         parts: list[tuple[tuple[int, ...], FloatArray]] = []
@@ -350,7 +350,7 @@ class PublicBox:
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """Released centres and standard deviations of the design's columns and of the response, scaled to [-1, 1].
+    """Released centres and standard deviations of columns and response, after scaling by their bounds to [-1, 1].
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ class Scales:
     center, scale : ndarray, shape (c + 1,)
         Centres and scales of columns (0 and 1 for the intercept) and of the response minus the offset.
     below_noise : ndarray of bool, shape (c + 1,)
-        Whether a column's variance is below the noise of its release.
+        Whether the released variance of a column is below its noise sd.
     sums : ndarray, shape (c + 1,)
         Sums of columns; for the intercept, the number of rows.
     sd : ndarray, shape (c + 1,)
@@ -367,7 +367,7 @@ class Scales:
     rows_sd : float
         Standard deviation of the noise of `rows`; 0 if the number is public.
     rarer : float
-        Number of rows with the rarer value, if the response may have only two values; otherwise inf.
+        Number of rows with the rarer response value, if the response may have two values, one rare; otherwise inf.
     wrong : ndarray, shape (c + 1,)
         Noise sd of a squared scale; inf for a predictor whose scale was released as an order statistic.
     """
@@ -444,7 +444,7 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
 def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None, asked: NDArray[np.intp]) -> Scales:
     """Return centres and scales of columns, computed from released sums and sums of squares.
 
-    The array `asked` has positions in the list (predictors, response), in the order of the released sums.
+    For each released sum, the array `asked` contains the position of its column in the list (predictors, response).
     """
     where, k = [*box.slopes, box.c], within.k
     values, sd = release.value, np.sqrt(release.law.variance())
@@ -472,7 +472,7 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
 
 
 def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float, variance_sd: float) -> float:
-    """Return the share of rows with the rarer value, if the response may have only two values; otherwise inf.
+    """Return the share of rows with the rarer response value, if the response may have only two values; else inf.
 
     The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``; it equals this maximum if
     all values are at the bounds. A response with the bounds (0, 1) is assumed to have two values unless its variance is
@@ -569,7 +569,7 @@ def ranked_scales(
 
 @dataclass(frozen=True, eq=False)
 class KnownMoments:
-    """Second moments per row of standardised columns and response, computed from released sums and sums of squares.
+    """Second moments (mean products) of standardised columns and response, from released sums and sums of squares.
 
     Parameters
     ----------
@@ -645,12 +645,12 @@ class KnownMoments:
 
 
 def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
-    """Return the scales, enlarged for a response that may have two values, and second moments of the scaled columns.
+    """Return scales (enlarged for a response that may have two values) and second moments of the scaled columns.
 
     The second moments, shape (c + 1,), are the variances of columns and response, divided by the squared scales. If
-    ``scales.rarer`` is finite, the response may have two values. Without a larger scale, rows with the rarer value
-    would then have a large norm. The scale is enlarged so that the square of both standardised values is at most
-    `HELD_LEAST` times c + 1.
+    ``scales.rarer`` is finite, the response may have two values, one of them rare, and its standardised rare value may
+    be large. The scale of the response is then enlarged so that the squares of both standardised values are at most
+    ``HELD_LEAST * (c + 1)``.
     """
     held = scales.scale.copy()
     if np.isfinite(scales.rarer):
@@ -661,8 +661,8 @@ def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
 def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -> StandardFrame:
     """Return the standardised columns: centred and scaled by their released centres and scales.
 
-    A column that is constant over the kept levels is centred at this constant and is not scaled, because its released
-    centre and scale are noise.
+    A factor's column that is constant over the kept levels is centred at this constant and is not scaled, because its
+    released centre and scale reflect only noise and rows that are left out.
     """
     center, scale = scales.center[:-1].copy(), scales.scale[:-1].copy()
     for factor, k in zip(box.design.factors, kept or (), strict=False):

@@ -28,7 +28,7 @@ LARGEST_ERROR = 0.28  # no grid is accepted if the std error of a count exceeds 
 
 
 def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tuple[ColumnFacts, ...]:
-    """Return the columns; a column without a declared grid gets the coarsest grid that contains nearly all its values.
+    """Return the columns; one without a declared grid gets the coarsest tested grid that contains nearly all values.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def _question(column: ColumnFacts, values: ColumnValues, steps: tuple[float, ...
 
 
 def _candidates(column: ColumnFacts) -> tuple[float, ...]:
-    """Return candidate steps of the grid, from coarse to fine.
+    """Return the candidate grid steps for a column, powers of ten from coarse to fine.
 
     If all candidates exceed 1, the coarsest candidate is replaced by 1, because many columns are counts, and their
     declared bounds may be far beyond the values.

@@ -35,7 +35,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class Tail:
-    """Assumption on the counts of large score norms, which noise hides: their rate of decrease from bin to bin.
+    """Assumption on the tail of a histogram of norms of scores or rows, where noise hides the counts of large norms.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Tail:
     fastest : float
         Smallest ratio of a bin's count to the previous bin's count, divided by `slowest`.
     residue : float
-        Counts below the noise level may exceed their fitted values by `residue` times `RESIDUE` noise sds.
+        The fitted first hidden count is raised by ``residue * RESIDUE`` times its noise sd (`with_tail`).
     aligned : bool
         Whether all scores longer than the clipping threshold may affect the same coefficient.
     slow : bool
@@ -98,12 +98,12 @@ def edges(low: float, cap: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Lengths:
-    """Denoised histogram of Euclidean norms (lengths) of scores or rows, with five lengths in each bin.
+    """Denoised histogram of Euclidean norms (lengths) of scores or rows, with five representative norms in each bin.
 
     Parameters
     ----------
     counts, lengths : ndarray, shape (5 * bins,)
-        Number of rows with each length, and the lengths.
+        Number of rows (or scores) for each representative norm, and the representative norms.
     hidden : ndarray of bool, shape (5 * bins,)
         Whether a length lies beyond the last bin whose count exceeds noise, so that its count is extrapolated.
     sd : float
@@ -117,7 +117,7 @@ class Lengths:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, question: Sum, known: Whole | None, tail: Tail) -> Lengths:
-        """Release the number of rows whose norm (length) lies in each bin, and return the denoised counts.
+        """Release a histogram of row or score norms (lengths), and return it with denoised counts.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class Lengths:
         tail: Tail,
         law: str = "normal",
     ) -> Lengths:
-        """Return the denoised histogram: visible counts, shifted to give the total `known`, and an extrapolated tail.
+        """Return the denoised histogram: counts above the noise level, shifted to fit the total, and a modelled tail.
 
         Parameters
         ----------
@@ -199,8 +199,8 @@ class Lengths:
         tail : Tail
             Assumption on the tail of the distribution of norms.
         hidden : float, optional
-            Constant h for the scores in bins with counts below the noise level. At most the share ``sqrt(h / m)`` of
-            the norm that clipping removes from these scores affects one coefficient. The default is `ALONG_HIDDEN`.
+            Constant h for scores in bins with counts below the noise level. At most the share ``sqrt(h / m)`` of the
+            norm that clipping removes from these scores is assumed to affect one coefficient; default `ALONG_HIDDEN`.
         size : float
             Mean ratio of the norm of a row's score to the norm on which the histogram is based.
         """
@@ -285,10 +285,10 @@ def with_tail(
 def continued_from(counts: FloatArray, last: int, sd: float, tail: Tail) -> tuple[float, float]:
     """Return the extrapolated count of the first hidden bin, and the ratio of each later count to the previous count.
 
-    A window is a pair of neighbouring bins; its count is the sum of both counts. From the last visible window to the
-    first hidden bin, counts decrease by the ratio of the last two visible windows. If the last three visible windows
-    decrease ever faster, as in tails that are lighter than a power law, the later counts continue this trend: their
-    ratio is multiplied by the last change of the ratio of windows.
+    A window is a pair of neighbouring bins; its count is the sum of both counts. The first hidden count continues the
+    decrease between the last two visible windows. If the counts of the last three visible windows decrease ever faster,
+    as in tails that are lighter than a power law, the decrease of later counts accelerates once more by the same
+    factor. The ratios of successive counts are multiplied by `FALLING`, and kept within the limits of `tail`.
     """
     window = max(counts[max(last - 1, 0)] + counts[last], sd)
     before = max(counts[last - 3] + counts[last - 2], window) if last >= 3 else window
@@ -359,7 +359,7 @@ class Clip:
     least : float
         Lower bound on a coordinate's variance per row, from released squared residuals; 0 without this release.
     curvature : float
-        Limit on the curvature of a row's loss, for minimisers of a perturbed loss.
+        Upper limit of the second derivative of a row's loss, if a perturbed loss is minimised; inf without a limit.
     """
 
     radius: float
@@ -388,12 +388,12 @@ def best_clip(
     always: float = 0.0,
     unseen_along: float | None = None,
 ) -> Clip:
-    """Return the clipping threshold with the shortest interval; the interval's length includes the bias bound.
+    """Return the clipping threshold that gives the shortest confidence interval; its length includes the bias bound.
 
     Parameters
     ----------
     lengths : Lengths
-        Histogram of score norms, in a metric in which all coordinates have equal variance.
+        Histogram of norms of scores that are standardised so that all coordinates have equal variance.
     noise : float
         Noise sd of a coordinate of the sum of scores at clipping radius 1.
     m : int
@@ -403,7 +403,7 @@ def best_clip(
     unseen : float
         Sum of squared norms of rare scores, which the histogram misses.
     always : float
-        Further bias bound, which is added for every candidate threshold.
+        Bound on another bias, which is added to the bound on the clipping bias at every candidate threshold.
     unseen_along : float, optional
         Largest share, of the norm that clipping removes from the rare scores, that can affect one coefficient. The
         default is the share for scores in bins with counts below the noise level.
@@ -432,7 +432,7 @@ def part_along(part: float, m: float, tail: Tail) -> float:
 
 
 def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, noise: float) -> Clip:
-    """Return the clipping threshold with the shortest interval; the interval's length includes the bias bound.
+    """Return the clipping threshold that gives the shortest confidence interval; its length includes the bias bound.
 
     Parameters
     ----------
@@ -466,7 +466,7 @@ def predicted_length(
     law: str = "normal",
     rarer: float = np.inf,
 ) -> float:
-    """Return the expected half-length of an interval, if predictors and errors have slightly heavy tails.
+    """Return the expected half-length of an interval, assuming slightly heavy tails of predictors and errors.
 
     The length is computed from public values and from the released number of rows with a rare response value.
 
@@ -525,7 +525,7 @@ def reference_sizes(m: int, rare: float = np.inf) -> FloatArray:
 
 @cache
 def reference_rows(m: int) -> tuple[FloatArray, FloatArray]:
-    """Return norms |w| of nearly normal rows w, and quasi-random numbers in (0, 1), each of shape (SYNTHETIC_ROWS,).
+    """Return norms |w| of nearly normal rows w, and quasi-random numbers in (0, 1) for errors, SYNTHETIC_ROWS of each.
 
     The first of the m entries of w is 1. Each other entry is a normal variable times a lognormal(.1) variable; the sum
     of their squares is approximated by a gamma variable with the same mean and variance. The norms are computed from

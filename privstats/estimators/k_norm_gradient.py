@@ -52,7 +52,7 @@ AT_BOUND = 0.98  # a note warns of the bound's effect if the l1 norm of the esti
 
 @dataclass(frozen=True)
 class ChosenLeastSquares(ABC):
-    """Least squares with one mechanism that draws the coefficients and others that release matrices for intervals.
+    """Least squares with a mechanism that draws the coefficients, and others that release matrices for intervals.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class ChosenLeastSquares(ABC):
         Noise mechanisms. `matrix` releases the Hessian, the residual scale and the score variance; `counts` releases
         private numbers of rows.
     norm : {"linf", "l1", "l2"}
-        Norm in which the score is measured.
+        Norm in which the change of the score due to one row is bounded.
     theta_bound : float
         Bound on the l1 norm of the coefficients, after predictors and response are scaled by their bounds to [-1, 1].
     cov_type : str
@@ -88,7 +88,7 @@ class ChosenLeastSquares(ABC):
     def noise(self, law: Law, hessian: FloatArray) -> Loading:
         """Return the noise of the sum of scores at the drawn coefficients.
 
-        The noise is a matrix times a vector of the distribution `law`; the matrix may depend on the Hessian.
+        The noise is a matrix times a random vector with the distribution `law`; the matrix may depend on the Hessian.
         """
         return Loading(np.eye(len(hessian)), law)
 
@@ -111,7 +111,7 @@ class ChosenLeastSquares(ABC):
     def _with_intervals(
         self, ask: Ask, public: PublicFacts, box: PublicBox, theta: FloatArray, chosen: Release
     ) -> NormalEstimate:
-        """Release the Hessian and the score variance; remove the bias of the ridge; return the estimate."""
+        """Release the Hessian and the score variance; return the estimate, without the bias due to a ridge penalty."""
         identity = box.identity()
         start = Start(identity, np.eye(box.c), theta, USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach)
         levels = replace(KeptLevels.none(box.c), hidden=np.asarray(public.design.null_space(), dtype=float))
@@ -163,7 +163,7 @@ class KNormGradientLeastSquares(ChosenLeastSquares):
 
 @dataclass(frozen=True)
 class ExponentialLeastSquares(ChosenLeastSquares):
-    """Least squares by the exponential mechanism, for comparison; the noise is of the order of the sampling error."""
+    """Least squares by the exponential mechanism, for comparison; its noise is of the order of the sampling error."""
 
     @property
     def by(self) -> Mechanism:

@@ -47,7 +47,7 @@ MEDIAN = 0.6744897501960817  # median of the absolute value of a standard normal
 
 
 def hessian_entry_sd(ask: Laws, by: Noises, m: int) -> float:
-    """Return the noise sd of an off-diagonal entry of the m x m Hessian, if rows are clipped to norm 1."""
+    """Return the noise sd of an off-diagonal entry of the released m x m Hessian, if rows are clipped to norm 1."""
     return entry_sd(ask, Sum("hessian", lambda block: block, within=Products(m)), by)
 
 
@@ -68,7 +68,7 @@ def relative_noise(m: int, entry: float) -> float:
 class Lengthened:
     """Calculator of the expected length of intervals from Newton steps, divided by the length without privacy.
 
-    The length is computed without a release, so no budget is spent.
+    The ratio is computed from noise distributions before any release, and so costs no privacy budget.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Lengthened:
     tail: Tail = TAILS["usual"]
 
     def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
-        """Return the expected interval length, divided by the interval length without privacy, from public values.
+        """Return the expected interval length, divided by the length without privacy, given bounds on norms and scores.
 
         Parameters
         ----------
@@ -234,7 +234,7 @@ def with_loss(problem: Problem, loss: Loss) -> Start:
 
 
 def residual_scale(problem: Problem) -> float:
-    """Return the residual scale: the released median of |residual| divided by the median of |N(0, 1)|.
+    """Release the residual scale, the median of |residual| divided by the median of |N(0, 1)|.
 
     The unit is the half-range of the response.
     """
@@ -247,7 +247,7 @@ def residual_scale(problem: Problem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Steps(OneStep):
-    """Fit by Newton steps. The releases are leverages, Hessian, first step, score variance, score norms and score.
+    """Fit by Newton steps, with releases of leverages, Hessian, first score, score variance, score norms and score.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ class Steps(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """The response's sd, used as a bound on the sd of the linear predictor along unidentified directions."""
+        """Released sd of the response, the assumed limit of the linear predictor's sd along unidentified directions."""
         return self.start.frame.scale
 
     def notes(self) -> tuple[Note, ...]:
@@ -328,10 +328,10 @@ class Steps(OneStep):
         return ReleasedHessian(A, unit * radius**2, cut * min(1.0, 2.0 / m), cut)
 
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
-        """Release the first score and take the first step (stage 3b of the fit).
+        """Release the sum of clipped scores, and take the first Newton step (stage 3b of the fit).
 
-        The result has three parts: the score, the coefficients after the step, and the matrix that standardised the
-        score (`Metric`).
+        The result has three parts: the released score, the coefficients after the step, and the matrix that
+        standardised the score (`Metric`).
 
         Scores are clipped at a radius that is computed from public values and the released residual scale. The first
         step makes the final step short. The error of the final step due to the Hessian's noise is proportional to the
@@ -349,7 +349,7 @@ class Steps(OneStep):
         return first, x.moved(plain.root @ first.value / self.rows), plain
 
     def score_variance(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
-        """Return the variance of a row's score (stage 4 of the fit).
+        """Return the variance matrix of a row's score (stage 4 of the fit).
 
         The variance is computed from products of scores if they are released. Otherwise it is computed from the
         residual scale ``x.sigma``, under equal error variances.
@@ -396,7 +396,7 @@ class Steps(OneStep):
         return replace(clip, least=squares / self.rows)
 
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
-        """Return a lower bound on the sum of squared residuals, and the part of the sum that the histogram misses.
+        """Return a lower bound on the sum of squared residuals, and the part of this sum missed by the score histogram.
 
         Both results are divided by `variance`. The histogram of score norms may miss rare outcomes with large scores,
         because noise hides small counts. The sum of all squared residuals, without clipping, is therefore released if
@@ -469,7 +469,7 @@ class Steps(OneStep):
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
 
     def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Return the first step's Hessian, with the matrix that maps final scores to the Hessian's coordinates."""
+        """Return the Hessian of the first Newton step, with the matrix that maps final scores to its coordinates."""
         back = pilot.T_inverse @ pilot.variance.metric.root
         return Hessian(pilot.hessian.matrix, pilot.began.to_theta, back, self.rows)
 
@@ -518,7 +518,7 @@ class Steps(OneStep):
 
     @property
     def flat(self) -> FloatArray:
-        """Coefficients of a constant fit at the response's released mean, shape (c,); zero without an intercept."""
+        """Coefficients that predict the released mean response in every row, shape (c,); zero without an intercept."""
         flat = np.zeros(self.box.c)
         if self.box.intercept is not None:
             flat[self.box.intercept] = self.start.center

@@ -27,7 +27,7 @@ from privstats.privacy.release import Release
 from privstats.sets.cells import ByCell, Cells
 from privstats.sets.vectors import Fractions
 
-UNSEEN = 1e-8  # a coefficient is identified if its row in a basis of the null space of kept rows has at most this norm
+UNSEEN = 1e-8  # coefficient j is identified if |v_j| is at most this for unit vectors v in the null space of kept rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class LevelConstant:
 class KeptEnd:
     """A numeric column with a lower bound of 0 that has the same value, one of its bounds, in nearly all rows.
 
-    All other rows are left out of the fit.
+    The rows with other values are left out of the fit.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class KeptEnd:
     end : float
         Value of the column in the kept rows, scaled to [-1, 1]: -1 for the value 0, 1 for the upper bound.
     others, sd : float
-        Released number of all other rows, and its noise sd.
+        Released number of the rows with other values, and its noise sd.
     """
 
     column: int
@@ -87,9 +87,9 @@ class KeptLevels:
         Matrix added to the second moments of the standardised predictors, so that rows with rare levels or values have
         no large norm. Before `preconditioner.white_levels` is applied, only entries of numeric columns are nonzero.
     needed : float
-        A two-valued numeric column needs at least this many rows with its rarer value.
+        The coefficient of a two-valued numeric column needs at least this many rows with the column's rarer value.
     needed_levels : tuple of float
-        For each factor, the number of rows that suffices to keep a level in the fit.
+        For each factor: a level is kept if its count exceeds this number by `VISIBLE` noise sds of the count.
     sd : float
         Largest noise sd of a released count of a level; counts computed from sums of columns are not included.
     sds : tuple of ndarray
@@ -112,7 +112,7 @@ class KeptLevels:
     ends : tuple of KeptEnd
         Numeric columns that are constant in the kept rows.
     row_limit : float
-        Squared norm at which the Hessian's rows are later clipped, if it is already known; otherwise 0.
+        Squared norm to which the ridge limits rows at rare levels, if it exceeds the usual limit; otherwise 0.
     """
 
     keep: AtLevels | None
@@ -193,7 +193,7 @@ def readable_levels(
     worth: bool = True,
     intervals: bool = True,
 ) -> KeptLevels:
-    """Release counts of factor levels; leave out the levels with too few rows, and their rows (stage L of the fit).
+    """Release counts of factor levels, and leave out levels with too few rows for the budget (stage L of the fit).
 
     The counts of a factor are not released if sums of columns already show that each level has enough rows.
 
@@ -202,7 +202,8 @@ def readable_levels(
     scales : Scales
         Released scales and sums of the columns.
     needed : float
-        A level with this many rows is kept; a level with slopes of its own is kept with three times this number.
+        A level is kept if its released count exceeds this number, or three times this number if it has slopes of its
+        own, by `VISIBLE` noise sds.
     share_of : tuple of str
         Labels of the main queries, one for each method. The counts use a part of the main queries' budget share.
     worth : bool
@@ -344,9 +345,9 @@ def with_most_rows(
 def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
     """Return numeric columns that may have the same value, one of their bounds, in nearly all rows.
 
-    If a column has a lower bound of 0, the number of rows in which it is not 0 is at least its sum divided by its upper
-    bound (and likewise at the upper bound). A column is returned if this number may be below the share `RARE_NUMBER` of
-    `needed`, the number of rows that a level needs, and if its variance is below its noise or its bounds are 0 and 1.
+    In a column with the bounds 0 and b and the sum s, at least s / b of n rows differ from 0, and at least n - s / b
+    rows from b. The column is returned if the smaller of these numbers may be below the share `RARE_NUMBER` of `needed`
+    (the number of rows that a level needs), and if its variance is below its noise or its bounds are 0 and 1.
     """
     narrow = scales.scale**2 < HIDDEN * scales.wrong
     least = scales.rows * (1 - np.abs(scales.center)) - np.where(narrow, VISIBLE, 1.0) * scales.sd
@@ -381,7 +382,7 @@ def kept_ends(columns: Sequence[int], counts: Release, needed: float) -> list[Ke
 
 
 def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:
-    """Return the optional query for the number of rows (or sum of weights) at each level of the k-th factor."""
+    """Return the optional query for the number of rows (or the sum of row weights) at each level of the k-th factor."""
     factor = box.design.factors[k]
     levels = len(factor.levels)
     weighted = bool(box.design.weighted)
@@ -405,10 +406,10 @@ def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
 
 
 def ridge_of_rare(box: PublicBox, ends: list[tuple[int, float]], rows: float) -> FloatArray:
-    """Return a diagonal matrix, shape (c, c), of amounts to add to the mean squares of two-valued numeric columns.
+    """Return a diagonal ridge matrix for two-valued numeric columns with a rare value, shape (c, c) for c columns.
 
-    For c columns, the amounts limit the squared norm of standardised rows with the rarer value to `HELD_LEAST` times
-    c + 1.
+    The matrix is added to the second moments with which standardised columns are whitened. It makes the square of the
+    rarer value of a whitened column at most ``HELD_LEAST * (c + 1)``.
 
     Parameters
     ----------
@@ -447,9 +448,10 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
     """
     notes, names = [], box.design.names
     to_users = box.design.to_original(response=False)[0]
-    parts = zip(box.design.factors, levels.kept, levels.counts, levels.needed_levels, strict=True)
-    for factor, kept, counts, needed in parts:
-        known: dict[str, Any] = {"sd": levels.sd, "needed": needed + VISIBLE * levels.sd, "budget": "this budget"}
+    parts = zip(box.design.factors, levels.kept, levels.counts, levels.sds, levels.needed_levels, strict=True)
+    for factor, kept, counts, sds, least in parts:
+        sd = float(sds.max(initial=0.0))
+        known: dict[str, Any] = {"sd": sd, "needed": least + VISIBLE * sd, "budget": "this budget"}
         rare, first = np.flatnonzero(~kept).tolist(), factor.reference
         if not rare:
             continue
@@ -504,7 +506,7 @@ def of_level(box: PublicBox, factor: Any, level: int) -> list[int]:
 def of_written_level(box: PublicBox, factor: Any, level: int) -> list[int]:
     """Return the indices of the coefficients of a level, for a factor with a coefficient for each of its levels.
 
-    In the formula that the user wrote, the factors of an interaction may have another order.
+    The user's formula may list the factors of an interaction in another order; the order is translated.
     """
     recoded, parts = box.design.recoded, product_parts(factor.name)
     for own in recoded.design.factors:
@@ -541,7 +543,7 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
 
 
 def compared_with_another(box: PublicBox, factor: Any, level: int, counts: FloatArray, needed: float) -> str:
-    """Return the end of a note on a rare reference level, which proposes comparison with the most frequent other level.
+    """Return the last words of a note on a rare reference level, which propose the most frequent other level instead.
 
     The text is empty if all other levels have fewer than `needed` rows, or if `level` is not a reference level.
     """

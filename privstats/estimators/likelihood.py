@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail, sd_of
+from privstats.estimators.base import NORMAL, Noises, PublicFacts, check_switch, check_tail, entry_sd, sd_of
 from privstats.estimators.beginning import begun_about, offset_of, scales_of
 from privstats.estimators.constants import (
     ALONG_SEEN,
@@ -28,8 +28,8 @@ from privstats.estimators.constants import (
     FAR_BOUNDS,
     FAR_PSI,
     FEW_OUTCOMES,
+    FLOOR,
     HELD_LEAST,
-    LONG_ROW,
     MATRIX_NOISE,
     NARROWEST,
     PLACES,
@@ -42,7 +42,7 @@ from privstats.estimators.histogram import TAILS, Clip, Lengths, edges, shortest
 from privstats.estimators.levels import KeptLevels, LevelConstant, held_level, level_constants
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.one_step import Doubts, Hessian, LastRelease, OneStep, Pilot, Problem, Step
-from privstats.estimators.preconditioner import Start
+from privstats.estimators.preconditioner import Start, roots
 from privstats.estimators.synthetic import whitening
 from privstats.estimators.transformed import TransformedAsk, TransformedBox
 from privstats.gate.questions import Ask, Sum
@@ -114,10 +114,10 @@ class LikelihoodSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
+        """Largest relative noise of the first released second moments (coarse matrix) at which Newton steps converge.
 
-        The noise is measured by ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of
-        an off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
+        The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of an
+        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about ``2 sqrt(c) s``.
         """
         return MATRIX_NOISE
 
@@ -136,7 +136,7 @@ class LikelihoodSteps:
 
 
 def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...]) -> Problem:
-    """Make the first releases, for a transformed response; return the estimation problem with starting coefficients."""
+    """Make the first releases, with a transformed response; return the estimation problem with starting values."""
     box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))
     about = TransformedAsk(ask, loss.transform)
     scales, sizes = scales_of(about, by, public, box)
@@ -147,7 +147,7 @@ def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share
 
 
 def started(problem: Problem, loss: Likelihood) -> Start:
-    """Return starting coefficients for the family, from least-squares coefficients of a transformed response."""
+    """Return starting coefficients of the likelihood model, from least-squares fits to a transformed response."""
     start, c, rows, scales = problem.start, problem.constant, problem.synthetic.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.synthetic.offset
@@ -171,12 +171,12 @@ def started(problem: Problem, loss: Likelihood) -> Start:
 
 @dataclass(frozen=True, eq=False)
 class Stride:
-    """A burn-in step, which is one of the first Newton steps.
+    """A burn-in step (a Newton step before the last), with the released score from which it was computed.
 
     Parameters
     ----------
     metric : ndarray, shape (m, m)
-        Matrix by which the predictors were multiplied.
+        Matrix by which the predictors were multiplied (whitened) before the score was computed.
     score : ndarray, shape (m,)
         The released score for predictors multiplied by `metric`, corrected for the expected effect of clipping.
     noise : float
@@ -223,7 +223,7 @@ class LastStep:
 
 @dataclass(frozen=True, eq=False)
 class BurnedIn(Pilot):
-    """Coefficients after the burn-in steps, which are the first Newton steps.
+    """Coefficients after the burn-in steps, that is, all Newton steps but the last.
 
     Parameters
     ----------
@@ -289,9 +289,9 @@ class LikelihoodStep(OneStep):
         return self.loss.family.weight(self.eta(at))
 
     def spread(self, at: Start) -> float:
-        """Return the root of the synthetic rows' mean information.
+        """Return the square root of the mean Fisher information of the synthetic rows, at the coefficients `at`.
 
-        If the model is correct, this root is the standard deviation of psi, the derivative of a row's loss.
+        If the model is correct, this root is the standard deviation of psi, minus the derivative of a row's loss.
         """
         return float(self.information(at).mean()) ** 0.5
 
@@ -301,13 +301,29 @@ class LikelihoodStep(OneStep):
         W = self.start.W
         return np.asarray(W.T @ self.levels.ridge @ W, dtype=float)
 
-    def hessian_radius(self, rows: FloatArray, at: Start) -> float:
-        """Return the clipping radius of weighted rows for the Hessian, at least a high quantile of synthetic norms."""
-        lengths = np.linalg.norm(rows, axis=1) * np.sqrt(self.information(at))
-        return max(float(np.quantile(lengths, LONG_ROW)), (HELD_LEAST * self.m) ** 0.5)
+    def clipped_hessian(self, question: Sum, rows: FloatArray) -> NoisyMatrix:
+        """Release the Hessian, a sum of outer products of weighted rows, and correct it for the clipping of rows.
+
+        The clipping radius balances the noise against the part of the Hessian that clipping removes. The expectations
+        of the Hessian with and without clipping, C and F, are computed with weighted synthetic `rows`, shape (k, m).
+        The released matrix M is replaced by B'MB with B'CB = F. This also enlarges the noise, so that a direction that
+        noise hides in M stays hidden. With weights, which make rows shorter than synthetic rows, M is not corrected.
+        """
+        m, squared = self.m, (rows**2).sum(axis=1)
+        tried = np.geomspace(m / 2, max(float(squared.max()), float(m)), PLACES)
+        noise = noise_edge(m, entry_sd(self.ask, question, self.by)) * tried / self.rows
+        cut = np.maximum(squared - tried[:, None], 0.0).mean(axis=1) / m
+        best = float(tried[int(np.argmin(noise + cut))])
+        released = NoisyMatrix.of(self.ask(question.inside(best**0.5), by=self.by.matrix))
+        if self.box.design.weighted:
+            return released
+        kept = rows.T * np.minimum(1.0, best / np.maximum(squared, 1e-300))
+        root, inverse = roots(kept @ rows / len(rows) + FLOOR * np.eye(m))
+        whole = rows.T @ rows / len(rows) + FLOOR * np.eye(m)
+        return released.mapped(inverse @ roots(root @ whole @ root)[0] @ inverse)
 
     def whitened_at(self, at: Start) -> FloatArray:
-        """Return the matrix that whitens the sum of the synthetic rows' information and the ridge for rare levels."""
+        """Return the matrix that whitens predictors, computed from the information of synthetic rows plus `ridge`."""
         return whitening(self.synthetic.rows, self.information(at), self.ridge)
 
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
@@ -326,7 +342,7 @@ class LikelihoodStep(OneStep):
         return (note("far amounts", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
 
     def ridge_step(self, last: LastRelease, rows: FloatArray, ridge: float) -> FloatArray:
-        """Return the step that removes a ridge's bias, shape (m,).
+        """Return the Newton step that removes the bias due to a ridge penalty, shape (m,).
 
         The step is computed with the information of synthetic rows at the midpoint of the step. It is zero along
         directions without information, such as the direction of a factor level with a released count of zero.
@@ -354,7 +370,7 @@ class LikelihoodStep(OneStep):
         return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation without those constants of factor levels that noise hides, and notes on these levels.
+        """Return the estimating equation without the constants of factor levels that noise hides, and notes on these.
 
         The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. If a
         constant is smaller than its noise, the Hessian's noise hides the change of the coefficients that belongs to the
@@ -409,13 +425,13 @@ class NewtonSteps(LikelihoodStep):
         return BurnedIn(start, last.noise if last else 0.0)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the whitening matrix of the predictors, weighted by the information at the coefficients of `pilot`."""
+        """Return the whitening matrix of predictors that are weighted by information at the coefficients in `pilot`."""
         return self.whitened_at(pilot.start)
 
     def informed(self, at: Start, metric: FloatArray) -> FloatArray:
         """Return the mean information matrix of a row after whitening, shape (m, m).
 
-        The result is the identity minus the ridge for rare factor levels.
+        The result is the identity minus the ridge for rare factor levels, because whitening includes the ridge.
         """
         weight = float(self.information(at).mean())
         return np.asarray(np.eye(self.m) - weight * metric.T @ self.ridge @ metric, dtype=float)
@@ -446,7 +462,7 @@ class NewtonSteps(LikelihoodStep):
         return self.sizes.scores * np.stack(between, axis=1)
 
     def burn_in(self, start: Start, last: Stride | None, k: int) -> tuple[Start, Stride]:
-        """Release a clipped score, and take the burn-in step k; the length of the step is limited.
+        """Release a sum of clipped scores, and take burn-in step k, a Newton step of limited length before the last.
 
         The result has two parts: the coefficients after the step, and the step with its released score.
         """
@@ -490,9 +506,9 @@ class NewtonSteps(LikelihoodStep):
         return score + (1 / met - 1) * float(along @ score) * along
 
     def shortened(self, step: FloatArray) -> FloatArray:
-        """Return the step with limited changes of the linear predictor.
+        """Return the Newton step, shortened so that the root mean square change of the linear predictor is limited.
 
-        The intercept part and the slope part of the step are shortened separately.
+        The component of the step along the intercept and the other component are shortened separately.
         """
         c = self.constant
         on = (step @ c) / (c @ c) * c if c.any() else np.zeros(len(step))
@@ -502,7 +518,7 @@ class NewtonSteps(LikelihoodStep):
         return on * along + side * across
 
     def clip(self, pilot: BurnedIn, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold with the shortest interval.
+        """Return the clipping threshold of scores that gives the shortest confidence interval.
 
         The bias bound is the sum of a bound from the released histogram of score norms and the bias expected under the
         model.
@@ -530,9 +546,9 @@ class NewtonSteps(LikelihoodStep):
         return Hessian(matrix, w.to_theta, np.eye(m), rows)
 
     def meat(self, pilot: BurnedIn, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
-        """Return the variance of the score.
+        """Return the variance matrix of the sum of scores.
 
-        The variance is computed from two releases. The histogram of score norms determines the trace, because it is
+        The matrix is computed from two releases. The histogram of score norms determines the trace, because it is
         more precise than the products of scores. The products determine how the trace is distributed among directions,
         to the extent that they exceed noise. With ``cov_type="nonrobust"`` the variance is the information times the
         dispersion.

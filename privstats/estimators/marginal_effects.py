@@ -55,15 +55,15 @@ def with_marginal_effects(
     ask : Ask
         Function that sends queries to the data and returns noisy releases.
     by : Noises
-        Noise mechanisms; the mechanism `columns` answers the query.
+        Noise mechanisms; `by.columns` adds noise to the sums from which the effects are computed.
     design : Design
         Map from rows to the columns of the model, without data.
     family : Family
-        Family of the model, with the upper bound of the response as the unit of the response.
+        Family (distribution) of the response; the unit of a count or gamma response is its upper bound.
     levels : KeptLevels
         Factor levels kept in the fit; effects are means over the rows at kept levels.
     estimate : NormalEstimate
-        Estimate of theta, for columns scaled to [-1, 1].
+        Estimate of the coefficients of the model's columns, which are scaled to [-1, 1].
     """
     c = len(design.names)
     theta = np.clip(np.nan_to_num(estimate.theta), -FARTHEST, FARTHEST)

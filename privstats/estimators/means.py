@@ -25,10 +25,10 @@ from privstats.sets.vectors import Squares
 
 @dataclass(frozen=True)
 class Means:
-    """Estimator of means: noisy sums of columns and of their squares, divided by noisy numbers of rows.
+    """Estimator of the means of columns in each group: noisy sums of values, divided by noisy numbers of rows.
 
-    Values are clamped to declared bounds. The variance needs sums of squares, which cost no extra budget (see
-    `Squares`). The sums of all groups are released together.
+    Values are clamped to declared bounds. Intervals use variances, which are computed from noisy sums of squares; these
+    cost no extra budget (see `Squares`). The sums of all groups are released together.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Means:
     shares: Mapping[str, float] = field(default_factory=lambda: {"sums": 1.0})
 
     def _question(self, public: PublicFacts) -> tuple[Sum, Squares]:
-        """Return the query for all sums, and the set of possible contributions of a row to these sums."""
+        """Return the query for counts, sums and sums of squares by group, and the set of a row's contributions."""
         columns, grouping = column_facts(public.design), Grouping.of(public.design)
         counted = public.used is None or grouping.groups > 0
         within = Squares(len(columns), counted, squared=0 if no_intervals(public, self.neighbors) else None)
@@ -60,7 +60,7 @@ class Means:
         return (float(variance[0]) if within.counted else 0.0), float(variance[int(within.counted)])
 
     def __call__(self, ask: Ask, public: PublicFacts) -> GroupMeans | PointEstimate:
-        """Release the sums; return the means, ordered by column, then by group."""
+        """Release the sums of the columns in each group; return the means, ordered by column, then by group."""
         design = public.design
         columns, grouping, names = column_facts(design), Grouping.of(design), design.names
         why = no_intervals(public, self.neighbors)
@@ -89,7 +89,7 @@ class Means:
 
 @dataclass(frozen=True)
 class ChosenMeans:
-    """Estimator of means by the dataset-distance mechanism (`DuffMean`), without intervals; included for comparison.
+    """Estimator of means of columns by group, with the mechanism `DuffMean`, without intervals; for comparison only.
 
     Parameters
     ----------

@@ -60,24 +60,24 @@ class NoisyGradientDescent:
 
     Here theta is the vector of coefficients, eta the step size, and g the gradient of the mean loss (minus the score).
 
-    Privacy: neighbours replace one row; n is public. A row's score is clipped to a ball of radius B, so that the sum
-    changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in total. The
-    budget mu^2 is divided into K + 2 equal parts: one part for each of the K steps, one for the Hessian, and one for
-    the score variance. The paper spends mu on the steps, mu on the Hessian and mu on the score variance, sqrt(3) mu in
-    total. If the norm of rows is at most r, replacing a row changes the sum of products by at most r^2 (`Products`).
-    The noise of a matrix released with mu therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off
-    the diagonal. (The paper uses 2 r^2 for all entries.)
+    Privacy: neighbours replace one row; n is public. A row's score is clipped to a ball of radius B, so that the sum of
+    scores changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in
+    total. The budget mu^2 is divided into K + 2 equal parts: one part for each of the K steps, one for the Hessian, and
+    one for the score variance. The paper spends mu on the steps, mu on the Hessian and mu on the score variance,
+    sqrt(3) mu in total. If vectors v, one for each row, have norm at most r, replacing a row changes the sum of the
+    products v v' by at most r^2 (`Products`). The noise of such a sum, released with mu, therefore has sd ``sqrt(2) r^2
+    / mu`` on the diagonal and ``r^2 / mu`` off the diagonal. (The paper uses 2 r^2 for all entries.)
 
     Intervals: with M the Hessian per row, s the sd of N, and ``R = I - eta M``, the noise of the last iterate has the
     covariance ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``. The sandwich variance is added to
     this covariance. The part of the starting value's error that remains after K steps, ``R^K (I - R^K)^-1 theta_K``, is
-    a bias bound. Directions in which more than the share `MOST_LEFT` of this error may remain are not reported.
+    a bias bound. A coefficient is not reported if more than the share `MOST_LEFT` of its starting error may remain.
 
     Eigenvalues of M below half the noise's largest eigenvalue (`edge`) are raised to this value. This is justified if
     the scales of all predictors are declared (`Scale`) and the predictors are not collinear, because the true
     eigenvalues are then larger. A note states that intervals rest on the declared scales if noise exceeds the
-    information about a combination of predictors. If a predictor has no declared scale, the remaining error is computed
-    from a lower bound on M.
+    information about a combination of predictors. If a predictor has no declared scale, the remaining starting error is
+    computed from a lower bound on M.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class NoisyGradientDescent:
     steps : int, optional
         Number of steps K; by default ``ceil(8 log n)``.
     step_size : float, optional
-        Step size eta; by default 1 divided by the largest curvature.
+        Step size eta; by default 1 divided by the largest curvature of a row's loss.
     clip : float
         Limit C on the norm of a row: a row has weight ``min(1, C^2 / |x|^2)``. The unit of a numeric column in x is its
         declared scale, or by default its half-range divided by sqrt(3).
@@ -321,7 +321,7 @@ class NoisyNewton(NoisyGradientDescent):
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Coefficients of the scaled predictors, shape (c,), and the residual scale, in units of the response's scale."""
+    """Iterate of the descent: coefficients of scaled predictors, and residual scale, in units of the response scale."""
 
     beta: FloatArray
     sigma: float
@@ -329,7 +329,7 @@ class Iterate:
 
 @dataclass(frozen=True, eq=False)
 class ScaledRows:
-    """Builder of queries about scaled rows x with weights ``w = min(1, C^2 / |x|^2)``.
+    """Builder of the queries about rows x of scaled predictors, with weights ``w = min(1, C^2 / |x|^2)``.
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ class ScaledRows:
 
     @classmethod
     def of(cls, loss: Loss, box: PublicBox, clip: float, tuning: float, sigma: float | None, n: int) -> ScaledRows:
-        """Return the builder of queries about the rows of a design."""
+        """Return the query builder for a loss and a design; for a robust loss, `sigma` None means a fitted scale."""
         declared = np.minimum(box.design.declared_scales, UNIT)
         scales, known = np.ones(box.c), bool((box.design.declared_scales[box.slopes] < 1).all())
         scales[box.slopes] = declared[box.slopes]
@@ -398,7 +398,7 @@ class ScaledRows:
 
     @property
     def largest_psi(self) -> float:
-        """Upper bound on |psi|, with psi the derivative of the loss, in residual scales."""
+        """Upper bound on |psi|, where psi is the derivative of a row's loss in the scaled linear predictor."""
         return self.loss.clip if isinstance(self.loss, HuberLoss) else self.loss.largest(np.inf)
 
     def eta(self, at: Iterate) -> FloatArray:

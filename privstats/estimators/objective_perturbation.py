@@ -53,7 +53,7 @@ class PerturbedLikelihood:
     loss : Likelihood
         Negative log-likelihood of the model.
     split : float
-        Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge.
+        Share of the coefficients' budget for the random linear term of the loss; the rest is for the ridge penalty.
     tail : {"usual", "cautious"}
         Assumption about the number of rows with large norms. If this number is small, it is hidden by the noise of the
         released histogram of row norms. "cautious" assumes a larger number than "usual", and also a larger clipping
@@ -133,8 +133,8 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
     variance : float
         Sampling variance of a coordinate of the score.
     size : float
-        Mean of |psi|, where psi is the derivative of a row's loss. If the norm of a row exceeds the radius, the weight
-        of the row reduces the norm of its score by `size` times this excess, on average.
+        Mean of |psi|, where psi is minus the derivative of a row's loss. If the norm of a row exceeds the radius, the
+        weight of the row reduces the norm of its score by `size` times this excess, on average.
     m : int
         Number of coordinates of a row or score.
     tail : Tail
@@ -147,7 +147,7 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
 
 @dataclass(frozen=True, eq=False)
 class WeightedHessian(Hessian):
-    """The released Hessian of weighted rows.
+    """A released Hessian of weighted rows, with the coefficients at which it was released and the rows' weights.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class TiltedLikelihood(LikelihoodStep):
 
     # stage 2: the norms of rows, and the weights of rows with a large norm
     def lengths(self, w: Start) -> Lengths:
-        """Release the histogram of the rows' Euclidean norms."""
+        """Release the histogram of the Euclidean norms of the whitened rows."""
         m, start = self.m, self.start
         shells = Shells(m, edges(m**0.5 / 2, max(start.longest, m**0.5)))
         question = Sum("leverages", Linear(start.P), within=shells, keep=self.keep)
@@ -226,12 +226,11 @@ class TiltedLikelihood(LikelihoodStep):
 
     # stage 4: Hessian and score variance, whitened with the information of synthetic rows at coefficients `ridge_free`
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian of weighted rows."""
+        """Release the Hessian of weighted rows at the minimiser, after approximate removal of the ridge's bias."""
         within, at = self.within(clip.radius), self.ridge_free(last)
         metric = self.whitened_at(at)
-        radius = self.hessian_radius(self.synthetic.rows @ metric, at)
-        question = self.products("hessian", at, metric, within, squared=True).inside(radius)
-        matrix = NoisyMatrix.of(self.ask(question, by=self.by.matrix))
+        rows = self.weighted(metric, within, 0.5) * np.sqrt(self.information(at))[:, None]
+        matrix = self.clipped_hessian(self.products("hessian", at, metric, within, squared=True), rows)
         return WeightedHessian(matrix, last.at.to_theta @ metric, metric, self.rows, at, within)
 
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: WeightedHessian) -> Meat:
@@ -254,11 +253,8 @@ class TiltedLikelihood(LikelihoodStep):
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)
-        synthetic, eta = self.synthetic.rows, self.eta(at)
+        eta, rows = self.eta(at), self.weighted(metric, within)
         y, p = family.responses(eta)
-        length = np.maximum(np.linalg.norm(synthetic, axis=1), 1e-300)
-        weight = np.minimum(1.0, np.minimum(within.radius / length, within.curvature / length**2))
-        rows = synthetic @ metric * weight[:, None]
         # all scores of a privacy unit are assumed to be equal, so that the norm of their sum is `many` times as large
         many = self.mean_rows
         squared = many**2 * (rows**2).sum(axis=1)[:, None] * family.psi(eta[:, None], y[None]) ** 2
@@ -270,6 +266,12 @@ class TiltedLikelihood(LikelihoodStep):
         off = (p * np.maximum(squared - best, 0.0)).sum(axis=1) / np.maximum((rows**2).sum(axis=1), 1e-300)
         return released.plus(n / len(rows) * (rows * off[:, None]).T @ rows)
 
+    def weighted(self, metric: FloatArray, within: WeightedLosses, power: float = 1.0) -> FloatArray:
+        """Return whitened synthetic rows, each multiplied by the weight of the row's loss to the given power."""
+        length = np.maximum(np.linalg.norm(self.synthetic.rows, axis=1), 1e-300)
+        weight = np.minimum(1.0, np.minimum(within.radius / length, within.curvature / length**2))
+        return np.asarray(self.synthetic.rows @ metric * weight[:, None] ** power, dtype=float)
+
     def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> Sum:
         """Return the query for the Hessian of weighted rows or, if not `squared`, for products of weighted scores."""
         P = self.start.P
@@ -277,7 +279,7 @@ class TiltedLikelihood(LikelihoodStep):
         return Sum(name, rows, within=Products(self.m), keep=self.keep, folded=not squared)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the score variance with the Hessian's noise, and coefficients determined by too few effective rows."""
+        """Return the score variance, enlarged by the Hessian's noise, and coefficients that too few rows determine."""
         hessian, names = step.hessian.matrix, self.box.design.names
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / self.m
         share = effective_share(

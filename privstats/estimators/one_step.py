@@ -109,12 +109,12 @@ class Problem:
 
     @property
     def most_rows(self) -> int:
-        """Largest number of rows of a privacy unit, whose scores are added up; 1 if there are no privacy units."""
+        """Largest number of rows whose scores are added up for one privacy unit; 1 if there are no privacy units."""
         return self.public.rows_per_unit if self.folded else 1
 
     @property
     def mean_rows(self) -> float:
-        """Mean number of used rows per privacy unit, whose scores are added up; 1 if a unit has at most one row."""
+        """Mean number of used rows whose scores are added up for a privacy unit; 1 if units have at most one row."""
         return max(self.sizes.rows / self.sizes.scores, 1.0) if self.most_rows > 1 else 1.0
 
     def total(self, number: float) -> Whole | None:
@@ -230,7 +230,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class LastRelease:
-    """The last score with its noise: a sum of clipped scores, or the score at the minimiser of a perturbed loss.
+    """The noisy score from which the last Newton step is computed, and the coefficients at which it was released.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ class LastRelease:
 
     @classmethod
     def of(cls, release: Release, at: Start, products: Release | None = None) -> LastRelease:
-        """Return the last score, from a released sum of clipped scores and, if released separately, their products."""
+        """Return the score of the last step, from releases of the sum of scores and, if separate, of their products."""
         within = release.within
         if not isinstance(within, SumAndProducts):
             noise = Loading(np.eye(within.dim), release.law)
@@ -274,7 +274,7 @@ class LastRelease:
 
     @classmethod
     def of_minimiser(cls, drawn: Release, radius: float, start: Start, unit: float = 1.0) -> LastRelease:
-        """Return the last score, computed at the minimiser of a perturbed loss: `start` plus ``unit * drawn.value``.
+        """Return the score at the minimiser of a perturbed loss, which is `start` moved by ``unit * drawn.value``.
 
         At the minimiser the gradient of the perturbed loss is zero. The sum of scores there is therefore equal to the
         gradient of the ridge penalty plus noise of a known law.
@@ -291,12 +291,12 @@ class LastRelease:
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """Coefficients at which the last score is released. Subclasses add intermediate results of their loss.
+    """Coefficients before the last release, of a score or a minimiser (`LastRelease`); subclasses add earlier releases.
 
     Parameters
     ----------
     start : Start
-        Whitened predictors and starting coefficients.
+        Whitened predictors, and these coefficients. A score is evaluated at them; a released minimiser replaces them.
     """
 
     start: Start
@@ -313,7 +313,7 @@ class Hessian:
     to_theta : ndarray, shape (c, m)
         Matrix that maps a change of t to the change of theta.
     back : ndarray, shape (m, m)
-        Matrix that maps the coordinates of the last score to the Hessian's coordinates.
+        Matrix that maps a score from the coordinates of its release to the Hessian's coordinates.
     usual : float
         Typical eigenvalue of the Hessian: the information along a typical direction.
     """
@@ -331,13 +331,13 @@ class Step:
     Parameters
     ----------
     pilot : Pilot
-        Coefficients at which the last score was released.
+        Coefficients before the last release (of a score, or of the minimiser of a perturbed loss).
     lengths : Lengths
         Histogram of score norms, or of row norms if each score has about the norm of its row.
     clip : Clip
         Clipping threshold of the scores, with its bias bound.
     last : LastRelease
-        The last released score, with its noise.
+        The score of the last Newton step, with its noise.
     hessian : Hessian
         The released Hessian.
     meat : Meat
@@ -353,7 +353,7 @@ class Step:
 
     @cached_property
     def score(self) -> FloatArray:
-        """The last score in the coordinates of the Hessian, shape (m,)."""
+        """Score of the last Newton step (`last`) in the coordinates of the Hessian, shape (m,)."""
         return np.asarray(self.hessian.back @ self.last.value, dtype=float)
 
     @cached_property
@@ -363,12 +363,12 @@ class Step:
 
     @cached_property
     def step(self) -> FloatArray:
-        """The last Newton step, shape (m,)."""
+        """The last Newton step, shape (m,): the inverse of the Hessian times the score."""
         return self.inverse @ self.score
 
     @cached_property
     def spread(self) -> FloatArray:
-        """Variance matrix of the last score, sampling error plus noise, shape (m, m)."""
+        """Variance matrix of the score of the last Newton step, sampling error plus noise, shape (m, m)."""
         return self.meat.value + (self.hessian.back @ self.last.noise).covariance()
 
 
@@ -379,8 +379,8 @@ class Doubts:
     Parameters
     ----------
     remaining : float
-        Norm of the last step, or of the error of this step. The noise of the Hessian times a vector of this norm is an
-        error of the equation. The norm is set to 0 if `noises` already includes this error.
+        Norm of the last step or, in least squares, an estimate of this norm without noise. The noise of the Hessian
+        times a vector of this norm is an error of the equation. The norm is 0 if `noises` includes this error.
     known : ndarray, shape (m,), optional
         Approximate coordinates of the coefficients theta along unidentified directions; by default the coordinates
         before the last step.
@@ -431,7 +431,7 @@ class Fitted:
     facts: Mapping[str, float]
 
     def solve(self, names: Any) -> NormalEstimate:
-        """Return the estimate that solves the equation."""
+        """Solve the estimating equation; return the estimate of the named coefficients, with notes and diagnostics."""
         return self.equation.solve(names, self.notes, self.facts)
 
 
@@ -490,16 +490,16 @@ class OneStep(Problem, ABC):
         return Fitted(equation, (*self.notes(), *held, *doubts.notes), facts)
 
     def estimate(self) -> Estimate:
-        """Return the solution of the estimating equation, without intervals if the user requested none."""
+        """Solve the estimating equation; return the estimate, without intervals if the user requested none."""
         return self.given(self.equation().solve(self.box.design.names))
 
     # methods that the subclasses for losses override
     @abstractmethod
     def pilot(self) -> Pilot:
-        """Return the coefficients at which the last score is released."""
+        """Return the coefficients before the last release (of a score, or of the minimiser of a perturbed loss)."""
 
     def metric(self, pilot: Any) -> FloatArray:
-        """Return the matrix T, shape (m, m), that maps whitened predictors w to the last score's predictors w'T."""
+        """Return T, shape (m, m), by default I; the last Newton step uses predictors w'T for whitened predictors w."""
         return np.eye(self.m)
 
     @abstractmethod
@@ -516,7 +516,7 @@ class OneStep(Problem, ABC):
 
     @abstractmethod
     def meat(self, pilot: Any, clip: Clip, last: LastRelease, hessian: Any) -> Meat:
-        """Return the sampling variance of the last score, in the coefficient basis of the released Hessian."""
+        """Return the sampling variance of the score of the last Newton step, in the coordinates of the Hessian."""
 
     def excess(self, lengths: Any, clip: Clip, meat: Meat, hessian: Hessian) -> float | FloatArray:
         """Return bounds on the clipping bias of the score's coordinates; by default one bound for all coordinates."""
@@ -574,7 +574,7 @@ class OneStep(Problem, ABC):
         last : LastRelease
             The last released score, with its noise.
         level : float
-            Mean variance of the coordinates, computed from the histogram.
+            Mean variance of the score's coordinates, computed from the histogram of score norms.
         """
         question = Sum("squares of scores", of, SquaredEntries(self.m), self.keep)
         unit = sd_of(self.ask.law(question.inside(1.0), by=self.by.counts))
@@ -588,7 +588,7 @@ class OneStep(Problem, ABC):
     # the last release, which by default is a sum of clipped scores
     @property
     def asks_meat(self) -> bool:
-        """Whether the products of the last scores are released by a separate query.
+        """Whether the second moments (products) of the clipped scores are released by a separate query.
 
         The separate query is sent only if the release of the score itself contains no products.
         """

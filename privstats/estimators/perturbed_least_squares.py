@@ -74,15 +74,15 @@ LONGEST_SIZE = 2.0**40  # largest ratio of the last to the first bin edge of sco
 
 @dataclass(frozen=True, eq=False)
 class TwoStrips(Lengths):
-    """Histogram of score norms, and a bound on the bias due to rows with a squared norm above the curvature limit.
+    """Histogram of score norms, and a bound on the bias that arises if rows of large norm get lower weights.
 
     Parameters
     ----------
     lost : float
-        Bound on the bias of one coordinate of the score that is due to rows with a squared norm above the curvature
-        limit. The weight of such a row is lowered, so that its score loses a part of its norm; the bound is computed
-        from a released histogram of these lost parts. If no count of this histogram exceeds noise, one noise sd is
-        assumed as the count of the first bin, and 0 as the counts of all other bins.
+        Bound on the bias of one coordinate of the score due to lowered weights. Privacy requires a limit on the
+        curvature of a row's loss, which is weight times squared row norm. The weight of a row above the limit is
+        lowered, which reduces its score norm; the bound is computed from a released histogram of these reductions. If
+        no count exceeds the noise, the counts are taken as one noise sd in the first bin and 0 in all other bins.
     """
 
     lost: float = 0.0
@@ -91,15 +91,15 @@ class TwoStrips(Lengths):
     def of_both(
         cls, counts: Release, ends: tuple[float, ...], known: Whole | None, tail: Tail, by: Noises, m: int
     ) -> TwoStrips:
-        """Return denoised counts of a histogram with bins for score norms and bins for lost norms.
+        """Return denoised counts of score norms, with a bias bound computed from counts of reductions of score norms.
 
-        The lost norm of a score is the part of the score's norm that is removed because the row's squared norm exceeds
-        the curvature limit.
+        A score norm is reduced if the curvature of the row's loss (weight times squared norm of the row) exceeds its
+        limit, because the weight of the row is then lowered so that the curvature equals the limit.
 
         Parameters
         ----------
         counts : Release
-            Released counts: first the bins for score norms; then, if rows can be clipped, the bins for lost norms.
+            Released counts: first the bins for score norms; then, if a row can exceed the limit, bins for reductions.
         ends : tuple of float
             Upper edges of the bins of score norms.
         known : Whole, optional
@@ -127,7 +127,7 @@ class TwoStrips(Lengths):
 class PerturbedSquares(OneStep):
     """Least-squares fit by the minimiser of a perturbed loss, in the stages listed at the top of this module.
 
-    Scores and residuals are in residual scales; A is the sum of ww' over rows w of whitened predictors.
+    Scores and residuals are divided by the residual scale; A is the sum of ww' over rows w of whitened predictors.
 
     Parameters
     ----------
@@ -138,11 +138,11 @@ class PerturbedSquares(OneStep):
     released: Hessian | None = None
 
     def equation(self, more: bool = False) -> Fitted:
-        """Release the second moments A of the predictors, whiten the predictors by A, and send the remaining queries.
+        """Release the second moments A of the predictors, whiten the predictors by A, and return the fit's equation.
 
-        After whitening, the covariance of the minimiser's noise is proportional to the covariance of the sampling
-        error, and the ridge shrinks all directions equally. The coordinates in which A was released determine which
-        directions are identified.
+        All further queries use the predictors whitened by A. The covariance of the minimiser's noise is then
+        proportional to the covariance of the sampling error, and the ridge shrinks all directions equally. The
+        coordinates in which A was released determine which directions are identified.
         """
         A, start, n = self.both_matrices(), self.start, self.rows
         values, V = np.linalg.eigh(A.value / n)
@@ -217,7 +217,7 @@ class PerturbedSquares(OneStep):
 
     @property
     def tilt_share(self) -> float:
-        """Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge."""
+        """Share of the coefficients' budget for the random linear term of the loss; the rest is for the ridge."""
         return TILT_SHARE
 
     # stage 1: second moments of whitened rows
@@ -302,7 +302,7 @@ class PerturbedSquares(OneStep):
     def coefficients(self, within: WeightedLosses) -> Values:
         """Return the query for the minimiser of the perturbed loss.
 
-        The answer is the step from the starting coefficients to the minimiser, in residual scales.
+        The released vector is the step from the starting coefficients to the minimiser, in residual scales.
         """
         start, limit = self.start, self.limit
         rows = ClippedProductRows(start.P, start.residual / start.sigma, within.radius * limit, within.curvature, limit)
@@ -310,7 +310,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def unit_law(self) -> TiltLaw:
-        """Distribution of the random linear term, and the ridge, if scores and curvatures are at most 1."""
+        """Law of the random linear term, with the ridge, if scores and curvatures of row losses are at most 1."""
         law: TiltLaw = self.ask.law(self.coefficients(self.within(1.0, 1.0)), by=self.mechanism)
         return law
 
@@ -352,8 +352,8 @@ class PerturbedSquares(OneStep):
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of score norms at the starting coefficients.
 
-        If the squared norm of a row exceeds the curvature limit, its weight is lowered at every clipping threshold of
-        scores. Further bins count the amounts by which the norms of the scores of these rows are reduced.
+        If a row's squared norm exceeds `curvature`, the limit on the curvature of a row's loss, its weight is lowered
+        at every clipping threshold. Further bins count the amounts by which the norms of these rows' scores decrease.
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
@@ -366,7 +366,7 @@ class PerturbedSquares(OneStep):
     def clip(self, pilot: Pilot, w: Start, lengths: TwoStrips) -> Clip:
         """Return the clipping threshold of scores that gives the shortest confidence interval.
 
-        If the sum of squares in the histogram is much smaller than expected for residuals of unit variance, the
+        If the sum of squared norms in the histogram is much smaller than expected for residuals of variance 1, the
         histogram is assumed to miss rare outcomes. The residuals of rare outcomes have the same sign, so the scores of
         all rare outcomes may affect the same coefficient.
         """
@@ -404,8 +404,8 @@ class PerturbedSquares(OneStep):
         """Return a bound on the clipping bias of each coordinate of the score, shape (m,).
 
         The parts of norms that clipping removes are divided among coordinates in proportion to squared scores. All
-        scores that the histogram misses may affect the same coordinate. The bound for rows with a squared norm above
-        the curvature limit is the same for all coordinates.
+        scores that the histogram misses may affect the same coordinate. A part of the bound, due to rows whose loss
+        has a curvature above the limit, is the same for all coordinates.
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -423,10 +423,10 @@ class PerturbedSquares(OneStep):
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the errors of the equation: the noise of A times the last step, and bias bounds for wide columns.
+        """Return further errors of the estimating equation: an error due to the Hessian's noise, and bias bounds.
 
-        A is the released Hessian. Wide columns are columns with bounds beyond `FAR_BOUNDS` released standard
-        deviations.
+        The first error is the noise matrix of the released Hessian A, multiplied by the last Newton step. The bounds on
+        the clipping bias are for columns with bounds beyond `FAR_BOUNDS` released standard deviations.
         """
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
         # W: whitening matrix in coordinates of the Hessian A; V: axes in which the noise of A's entries is uncorrelated
@@ -435,16 +435,16 @@ class PerturbedSquares(OneStep):
         through = V.T @ step.inverse @ step.spread @ step.inverse @ V
         moved = np.diag(through) + (V.T @ step.step) ** 2
         return Doubts(
-            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # noise of A times the last step
+            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # noise matrix of A, times the last step
             clipped=tuple(back @ one for one in self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0))),
             facts={"sigma": self.residual_sd(step)},
         )
 
     def residual_sd(self, step: Step) -> float:
-        """Return the std dev of the residuals at the solution, from total and explained variance of the response.
+        """Return the std dev of the residuals at the estimate, from total and explained variance of the response.
 
         The residual scale at the starting coefficients would be too large, because the starting slopes are shrunk and
-        noisy. The variance that the solution's errors are expected to explain is subtracted from the explained
+        noisy. The variance that errors of the estimate are expected to explain is subtracted from the explained
         variance. The residual scale at the starting coefficients is returned only if the response's std dev is below
         its noise, or if there is no intercept.
         """
@@ -493,14 +493,14 @@ class PerturbedHuber(PerturbedSquares):
     """Regression by the minimiser of a perturbed Huber loss; residuals are also clipped at the threshold of this loss.
 
     Residuals are in units of a released scale. Huber's scores are not linear in theta, so the Hessian is released at
-    the minimiser. It is the sum of the outer products w w' over whitened rows w, clipped to a norm, whose residuals lie
-    inside the threshold. For m coordinates, whitened rows have a mean squared norm of m. The number of rows times m,
-    minus the trace of the Hessian, therefore bounds the information that clipping of rows removes.
+    the minimiser. It is the sum of the outer products w w' over the whitened rows with residuals inside the threshold;
+    w is the row, clipped to a norm. For m coordinates, whitened rows have a mean squared norm of m. The number of rows
+    times m, minus the trace of the Hessian, therefore bounds the information that clipping of rows removes.
     """
 
     @property
     def tilt_share(self) -> float:
-        """Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge."""
+        """Share of the coefficients' budget for the random linear term of the loss; the rest is for the ridge."""
         return BOUNDED_TILT
 
     @cached_property
@@ -515,7 +515,7 @@ class PerturbedHuber(PerturbedSquares):
         return Lengths.released(self.ask, self.by, question, self.total(self.rows), self.tail)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
-        """Return the score threshold and the curvature limit that give the shortest confidence interval.
+        """Return the clipping threshold and the limit on the curvature of a row's loss that give the shortest interval.
 
         A score of norm l with a residual at the threshold k belongs to a row of norm l / k. A curvature limit L reduces
         the norm of this score to ``L k^2 / l``.
@@ -530,15 +530,15 @@ class PerturbedHuber(PerturbedSquares):
         return of_shortest(clip_at, self.curved)
 
     def clipped_size(self, lengths: Lengths, clip: Clip, m: float) -> float:
-        """Return a bound on the bias that clipping and the curvature limit cause in one of m score coordinates."""
+        """Return a bound on the bias of one of m score coordinates due to clipping and the limit on loss curvatures."""
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
-        """Return each score's norm after clipping at each of k radii and at the curvature limit, shape (norms, k)."""
+        """Return each score's norm after clipping at k radii and limiting loss curvatures, shape (norms, k)."""
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
-        """Return the fit unchanged, because its Hessian is released at the minimiser."""
+        """Return the fit unchanged; sums of squares are not released, as the Hessian is released at the minimiser."""
         return self
 
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutHessian:
@@ -558,7 +558,7 @@ class PerturbedHuber(PerturbedSquares):
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the errors of the estimating equation: the errors of least squares, and an error due to clipped rows.
+        """Return errors of the estimating equation: the same as for least squares, and an error due to clipped rows.
 
         Clipping shortens rows with a large norm, so the Hessian of the clipped rows is too small. The error of the
         equation is the missing part of the Hessian times the last step. `step.hessian.cut` is an upper bound on the

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from scipy.special import gammaincinv
 
 from privstats.errors import OptionError
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_switch, check_tail, sd_of
@@ -38,7 +39,6 @@ from privstats.estimators.preconditioner import Start
 from privstats.estimators.ridges import curvature_of, of_shortest
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Estimate, EstimatingEquation
-from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.meat import Meat
 from privstats.inference.notes import Note, note
 from privstats.losses.clipped_likelihood import ClippedLikelihoodRows, ClippedLikelihoodScores, bounded
@@ -60,6 +60,8 @@ SHARES = {
 # psi is minus the derivative of a row's loss with respect to the linear predictor eta
 FARTHEST_PSI = 2.0**10  # largest threshold at which psi is clipped for gamma responses
 FARTHEST_ETA = 300.0  # limit of |eta - log(threshold of psi)|; for gamma responses y, log(y) - eta replaces eta
+DISPERSIONS = 1e-6, 100.0  # limits of the dispersion of a gamma response in the expected clipping of its Hessian
+STRATA = 8  # number of quantiles that represent the distribution of a gamma response
 LARGEST_RESPONSE = 2.0**40  # (response) / (clipping threshold of psi) is limited to this
 
 
@@ -145,7 +147,7 @@ class TiltedLogLink(LikelihoodStep):
 
     # stage 1: a first step from the starting coefficients
     def pilot(self) -> Pilot:
-        """Return the coefficients after a step along a clipped score.
+        """Return the coefficients after a first step in the direction of the released sum of clipped scores.
 
         If responses do not follow the family, the starting coefficients from least squares on a transformed response
         are biased, the intercept most of all. Without this step the ridge would preserve a part of the bias. Scores are
@@ -187,7 +189,7 @@ class TiltedLogLink(LikelihoodStep):
         return Values("coefficients", rows, within=within, keep=self.keep)
 
     def unit_law(self, w: Start) -> TiltLaw:
-        """Return the distribution of the random linear term, and the ridge, if scores and curvatures are at most 1."""
+        """Return the law of the random linear term, with the ridge, for scores and loss curvatures of at most 1."""
         law: TiltLaw = self.ask.law(self.coefficients(w, 1.0, 1.0), by=self.mechanism)
         return law
 
@@ -213,11 +215,11 @@ class TiltedLogLink(LikelihoodStep):
         return of_shortest(clip_at, partial(self.curved, w))
 
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return each score's norm after clipping at each of k radii and at the curvature limit, shape (sizes, k).
+        """Return each score's norm after clipping at k radii and limiting loss curvatures, shape (sizes, k).
 
         A score of a given norm may belong to any row. The returned norm is therefore a mean over synthetic rows, with
-        weights proportional to the squared norms of the rows. If tails have a finite variance, scores with large norms
-        are distributed over rows with these weights.
+        weights proportional to the squared norms of the rows. If responses have heavy tails with a finite variance,
+        these weights are approximately the frequencies of the rows among scores with large norms.
         """
         rows, mean = self.rows_in(w), self.loss.family.mean(self.eta(w))
         squared = (rows**2).sum(axis=1)
@@ -264,12 +266,24 @@ class TiltedLogLink(LikelihoodStep):
         return at.moved(step / 2 * min(1.0, ETA_SIGNAL / max(self.change(at, step), 1e-9)))
 
     # stage 4: the Hessian, and the variance of scores
+    def observed_rows(self, at: Start, dispersion: float) -> FloatArray:
+        """Return synthetic rows, each multiplied by the square root of an observed information at coefficients `at`.
+
+        The observed information about the linear predictor is the expected response of a count. For a gamma response it
+        is the response divided by its mean; `STRATA` quantiles of its distribution represent this ratio.
+        """
+        rows = self.rows_in(at) * np.sqrt(self.information(at))[:, None]
+        if not self.dispersed:
+            return rows
+        shape = 1 / np.clip(dispersion, *DISPERSIONS)
+        ratios = gammaincinv(shape, (np.arange(STRATA) + 0.5) / STRATA)
+        return np.kron(np.sqrt(ratios / ratios.mean())[:, None], rows)
+
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> HessianAt:
         """Release the Hessian at the midpoint between the minimiser and the coefficients without the ridge's bias."""
         at = self.halfway(last)
-        radius, rows = self.hessian_radius(self.rows_in(at), at), HessianRows(self.loss, at.P, at.eta)
-        question = Sum("hessian", rows, within=Products(self.m, radius), keep=self.keep)
-        matrix = NoisyMatrix.of(self.ask(question, by=self.by.matrix))
+        question = Sum("hessian", HessianRows(self.loss, at.P, at.eta), within=Products(self.m), keep=self.keep)
+        matrix = self.clipped_hessian(question, self.observed_rows(at, clip.variance / self.sizes.scores))
         return HessianAt(matrix, last.at.to_theta, np.eye(self.m), self.rows, at)
 
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: HessianAt) -> Meat:
@@ -281,7 +295,7 @@ class TiltedLogLink(LikelihoodStep):
         return self.meat_of_squares(of, clip, last, level)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation unchanged, with the constants (parameters) of all factor levels, even those below noise.
+        """Return the equation unchanged, with a constant for each factor level, even for levels that noise hides.
 
         Without the constants that noise hides, coverage was too low with a few hundred rows.
         """

@@ -40,7 +40,7 @@ SPLIT = 0.93
 
 @dataclass(frozen=True)
 class PlainPerturbedLikelihood:
-    """Logistic regression by a perturbed negative log-likelihood (Awan and Slavkovic 2021, Algorithm 2).
+    """Logistic regression by minimising a perturbed negative log-likelihood (Awan and Slavkovic 2021, Algorithm 2).
 
     The mechanism `ObjectivePerturbation` contains the proof of privacy. Columns are scaled to [-1, 1]. The norm of a
     row x of m columns is therefore at most 1 in the norm linf, sqrt(m) in the norm l2 and m in the norm l1. If dummies
@@ -123,7 +123,7 @@ class PlainPerturbedLikelihood:
         Parameters
         ----------
         ridge : float
-            The whole penalty of the minimiser.
+            Coefficient of the perturbed loss's ridge penalty: the larger of the requested and the required penalty.
         hessian : ndarray, shape (m, m)
             The matrix H.
         """
@@ -133,7 +133,7 @@ class PlainPerturbedLikelihood:
         return (vectors * (x * (1 - x))) @ vectors.T
 
     def row_loss(self, box: PublicBox) -> RowLoss:
-        """Return a row's loss; if coefficients are bounded, the loss is linear beyond the largest linear predictor."""
+        """Return the loss of a row, which is linear beyond the largest linear predictor if coefficients are bounded."""
         if self.theta_bound is None:
             return Logistic()
         reach = float(self.theta_bound) + box.offset_reach
@@ -156,7 +156,7 @@ class PlainPerturbedQuantile:
     norm : {"linf", "l1", "l2"}
         Norm in which the score is measured.
     split : float
-        Share of the budget for the random linear term; the remaining share is used by the ridge.
+        Share of the budget for the random linear term of the loss; the rest is for the ridge penalty.
     """
 
     taus: tuple[float, ...] = (0.5,)
@@ -181,7 +181,7 @@ class PlainPerturbedQuantile:
     def _of_order(
         self, ask: Ask, public: PublicFacts, box: PublicBox, by: ObjectivePerturbation, tau: float
     ) -> Release:
-        """Release the minimiser of the perturbed loss for one tau."""
+        """Release the minimiser of the perturbed, smoothed check loss for one probability tau."""
         item = item_of(self.taus, tau)
         rows = LossRows(np.eye(box.width)[:, : box.c], offset_alone(box))
 

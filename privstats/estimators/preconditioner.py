@@ -320,7 +320,7 @@ def held_at(unit: float, m: int, rows: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Coarse:
-    """Second moments per row, slopes and residual scale, computed from a noisy matrix of predictors and response.
+    """Second moments per row, slopes and residual scale, from noisy second moments of predictors and response.
 
     Parameters
     ----------
@@ -445,7 +445,7 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
 
 def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
-    """Return the share of rows to add at each factor level, so that the level has the share 1 / `most_length`.
+    """Return the share of rows to add at each factor level, so that each share is at least ``1 / most_length``.
 
     The result has the shape (levels,). Whitened rows at a level with the share s of the rows have a squared norm of
     about 1 / s. The result is 0 for levels whose share is large enough.

@@ -168,7 +168,7 @@ class PerturbedQuantile:
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     split : float
-        Share of the minimiser's budget for the random linear term; the remaining share is used by the ridge.
+        Share of the minimiser's budget for the random linear term of the loss; the rest is for the ridge penalty.
     tail : {"usual", "cautious"}
         Assumption about the number of rows with large norms. If this number is small, it is hidden by the noise of the
         released histogram of row norms. "cautious" assumes a larger number than "usual", and also a larger clipping
@@ -221,7 +221,7 @@ def check_orders(taus: tuple[float, ...]) -> None:
 
 
 def sparsest(taus: tuple[float, ...]) -> float:
-    """Return the density of a logistic distribution at the outermost tau-quantile, divided by its density at 0."""
+    """Return the standard logistic density at the outermost of the tau-quantiles, divided by the density at 0."""
     return 4 * min(tau * (1 - tau) for tau in taus)
 
 
@@ -251,7 +251,7 @@ class Shared:
     problem : Problem
         Estimation problem in half-ranges of the response; `start.sigma` is the released scale of the response.
     size : float
-        Largest sd of the linear predictor: the larger of the response's two released scales.
+        Assumed largest sd of the linear predictor: the larger of the two released scales of the response.
     center : ndarray, shape (c,)
         Coefficients of a constant fit at the released median of the response; 0 without an intercept.
     leverages : Lengths
@@ -265,7 +265,7 @@ class Shared:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
-        """Send the queries whose answers the fits of all quantiles share.
+        """Release what the fits of all quantiles share: scales, whitened predictors, starting coefficients, row norms.
 
         The budgets of optional queries are parts of the budget of the first quantile's score.
         """
@@ -307,8 +307,8 @@ class Shared:
 def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
     """Release the median and the scale of the response minus the offset, in half-ranges of the response.
 
-    Median and scale are computed from released order statistics. The noise of order statistics does not depend on the
-    bounds. Without an intercept, the fit cannot move to the median, so the centre is 0 in place of the median.
+    Median and scale are computed from released order statistics, whose noise does not depend on the declared bounds.
+    Without an intercept, no constant of the model can equal the median, and 0 is returned in place of the median.
     """
     theta = np.r_[np.zeros(box.c), box.offset, 0.0]
     most, center = 1.0 + box.offset_reach, 0.0
@@ -367,7 +367,7 @@ class Residuals:
 
 @dataclass(frozen=True)
 class Kernel:
-    """Kernel for the Hessian of a check loss; half-widths are in half-ranges of the response.
+    """Settings of the kernel estimate of a check loss's Hessian; half-widths are in half-ranges of the response.
 
     Parameters
     ----------
@@ -389,7 +389,7 @@ class Kernel:
 
 @dataclass(frozen=True, eq=False)
 class Centred(Pilot):
-    """Starting coefficients near the solution of the quantile regression.
+    """Coefficients near the quantile regression estimate, from which the Newton steps on the check loss start.
 
     Parameters
     ----------
@@ -448,7 +448,7 @@ class Tried(Centred):
         Parameters
         ----------
         last : LastRelease
-            The last released score, with its noise.
+            The score of the last Newton step, with its noise.
         least : float
             Lower limit of the relative error of the prediction.
         """
@@ -469,7 +469,7 @@ class OneOrder(OneStep):
     size, center, leverages
         Largest sd of the linear predictor, coefficients of a constant fit, and histogram of row norms (`Shared`).
     tried : Tried, optional
-        Result of `first_steps`.
+        Coefficients after one Newton step, with the score at these coefficients: the result of `first_steps`.
     """
 
     tau: float = field(kw_only=True)
@@ -588,7 +588,7 @@ class OneOrder(OneStep):
         return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold for the shortest interval, divided by the largest derivative of the loss."""
+        """Return the clipping threshold with the shortest interval, in units of the loss's largest derivative."""
         if self.most_rows == 1:
             return self.clip_of_rows(lengths, w)
         return best_clip(lengths, self.score_sd(w) / self.largest, self.m, self.tail).times(self.largest)
@@ -614,9 +614,9 @@ class OneOrder(OneStep):
         return self.pilot().last
 
     def last_score(self, pilot: Centred, lengths: Lengths, density: Density) -> Queries[tuple[LastRelease, Density]]:
-        """Release the last score and the number of responses near the fitted quantile; return score and Hessian.
+        """Release the score of the last Newton step and a count of responses near the fit; return score and Hessian.
 
-        The Hessian (`Density`) stores the excess of this number over the number that density and noise may explain.
+        The field `atom` of the Hessian stores the excess of this count over the count that density and noise explain.
         """
         at, clip = pilot.start, self.clip(pilot, pilot.start, lengths)
         question = self.score("score", at, clip.radius)
@@ -745,7 +745,7 @@ class OneOrder(OneStep):
 
 @dataclass(frozen=True, eq=False)
 class Density(Hessian):
-    """The Hessian of the check loss: second moments weighted by the density at the quantile.
+    """Estimated Hessian of the check loss: second moments of predictors, weighted by the density at the quantile.
 
     Parameters
     ----------
@@ -820,7 +820,7 @@ class CheckSteps(OneOrder):
         return Meat(meat * (level * self.m / float(np.trace(meat))), self.freedom)
 
     def usual_meat(self, radius: float) -> float:
-        """Return the mean eigenvalue of the score variance under the model, given the histogram of row norms."""
+        """Return the mean variance of the m score coordinates under a correct model, from a histogram of row norms."""
         squares = float(self.leverages.squares(np.array([radius]))[0]) / self.m
         independent = self.tau * (1 - self.tau) * max(squares, self.squared_weights(radius))
         return independent * (self.sizes.scores / self.rows if self.most_rows == 1 else 1.0)

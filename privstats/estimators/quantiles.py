@@ -323,7 +323,7 @@ class ApproximateQuantiles(Quantiles):
         return values[..., 1:-1].reshape(-1, m)
 
     def _levels(self, stretches: Sequence[Stretch], known: IntArray, groups: int) -> tuple[float | None, ...]:
-        """Return the probability of the next quantile among the rows of a gap, for each gap between released quantiles.
+        """Return, for each gap between released quantiles, the next quantile's probability among the values in the gap.
 
         The probability is None for a gap in which no quantile is left to release.
         """
@@ -437,7 +437,7 @@ def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArra
 
 
 def _target_shares(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
-    """Return the target ranks of each interval's endpoints, divided by the number n of values, shape (orders, 2).
+    """Return the ranks at which interval endpoints aim, divided by the number n of values, shape (quantiles, 2).
 
     Missing intervals have NaN.
     """

@@ -12,7 +12,7 @@ from privstats.estimators.histogram import Clip
 def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
     """Return the largest curvature of a row's loss for which a ridge of ``ridge * n`` suffices for privacy.
 
-    The result is at least `HELD_LEAST` times m, even if this curvature requires a larger ridge.
+    The result is at least ``HELD_LEAST * m``, even if privacy requires a larger ridge for this curvature.
 
     Parameters
     ----------
@@ -29,10 +29,10 @@ def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
 
 
 def of_shortest(clip_at: Callable[[float], Clip], curvature: Callable[[float], float]) -> Clip:
-    """Return the clipping threshold and curvature bound with the shortest interval, over all candidate ridges.
+    """Return the clipping threshold of scores and the bound on the loss curvature that give the shortest interval.
 
-    The candidates are `BOUNDED_RIDGES`. The bias of the ridge is removed with a noisy Hessian; the length of the
-    interval is therefore multiplied by ``1 + ridge``.
+    The candidate ridges, divided by the number of rows, are `BOUNDED_RIDGES`. The removal of the ridge's bias with a
+    noisy Hessian lengthens the interval; the factor ``1 + ridge`` on the interval's length allows for this.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ class SufficientStatistics:
 
 @dataclass(frozen=True, eq=False)
 class UnclippedSquares(Problem):
-    """Least-squares fit whose estimate needs no clipped scores, for a response within declared bounds."""
+    """Base class of least-squares fits in which only the score variance, and not the estimate, uses clipped scores."""
 
     @property
     def signal(self) -> float:
@@ -96,7 +96,7 @@ class UnclippedSquares(Problem):
         return self.start.frame.scale * self.sizes.rows**0.5
 
     def unexplained(self, sigma: float) -> float:
-        """Return the square root of the largest sum of squares that unidentified directions may explain.
+        """Return the root of the largest sum of squares of the response that unidentified directions may explain.
 
         In the fit this sum of squares is a part of the residual sum of squares. It is therefore limited by the residual
         scale `sigma`, and by the size of the response.
@@ -113,7 +113,7 @@ class UnclippedSquares(Problem):
         return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
 
     def products_of_scores(self, question: Sum, start: Start, longest: float) -> FloatArray:
-        """Release the sum of the outer products s s' over scores s, clipped at a radius.
+        """Release the sum of the outer products s s' over scores s, which are clipped at a computed radius.
 
         The argument `longest` is an upper bound on the norm of whitened rows.
         """
@@ -144,7 +144,7 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def entries(self) -> Entries:
-        """Coding of rows in the released moments, with level indicators unless the noise has the norm "hull"."""
+        """Coding of rows in the released moments; factors have level indicators unless `by.matrix.norm` is "hull"."""
         by_level = getattr(self.by.matrix, "norm", None) != "hull"
         return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
 
@@ -303,11 +303,11 @@ class Moments(UnclippedSquares):
 
         The mean at a level is a quotient t = S / N of a sum S and a count N. Its std error at the estimate is too small
         if noise made N large and t small. The interval of Fieller (1954) contains all t for which ``|S - t N|`` is at
-        most z = 1.96 times the sd of ``S - t N``. Let r N / z be the noise sd of N, and w the variance of all other
-        noise. The endpoint of the interval that is farther from zero solves ``(1 - r^2) t^2 - 2 t S / N + (S / N)^2 =
-        (z / N)^2 w``. The noise is enlarged to the noise of ``S - t N`` at this endpoint. Only counts beyond
-        `LEVEL_SEEN` are divisors; r is such that ``(1 - r) N`` is the lower confidence limit of the count given this
-        selection.
+        most z = 1.96 times the sd of ``S - t N``. As the sd of N, the number ``(N - L) / z`` is used, where L is the
+        lower confidence limit of the count (`least_count`). Let ``r = (N - L) / N``, and let w be the variance of all
+        other noise. The endpoint of the interval that is farther from zero then solves ``(1 - r^2) t^2 - 2 t S / N +
+        (S / N)^2 = (z / N)^2 w``. The noise of the score is enlarged to the noise of ``S - t N`` at this endpoint. L
+        allows for the selection of levels: means are reported only if N is at least `LEVEL_SEEN` noise sds.
         """
         c, F = self.box.c, self.entries.from_columns
         noise = _first(both.times(residual), c)
@@ -326,7 +326,7 @@ class Moments(UnclippedSquares):
         return np.asarray(np.linalg.solve(F.T, longer[:, None] * F.T), dtype=float) @ noise
 
     def unseen(self, columns: NoisyMatrix) -> FloatArray:
-        """Return l directions of coefficients, shape (c, l), that depend on levels with counts below `LEVEL_SEEN`."""
+        """Return the l directions, shape (c, l), of coefficients of levels with counts below `LEVEL_SEEN` noise sds."""
         found = [np.zeros((self.box.c, 0))]
         for k, _, one in self.levelled:
             if self.seen(k) == LEVEL_SEEN:
@@ -541,9 +541,9 @@ def moments_of_box(
     robust: bool,
     ridge: float | str | None = None,
 ) -> Moments:
-    """Return the least-squares fit from noisy second moments of all rows, with all levels of each factor.
+    """Return the least-squares problem to be solved with noisy second moments of all rows, at all factor levels.
 
-    The fit needs no earlier release.
+    No query is sent here, and no earlier release is needed.
     """
     start = Start(
         box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach

@@ -69,7 +69,7 @@ class SyntheticRows:
         """Synthetic rows of whitened predictors w, shape (rows, m); the constant is 1 in each row.
 
         Rows are first drawn with the released frequencies of factor levels, normal numeric columns, and independent
-        columns. They are then transformed by the linear map to the moments of w that changes normal rows the least.
+        columns. They are then transformed to the moments of w, by the linear map that changes normal rows the least.
         """
         w = drawn_rows(self.box, self.scales, self.levels) @ self.start.P
         S, c, mean = self.second_moments, self.constant, self.mean

@@ -1,4 +1,4 @@
-"""Numeric expressions without declared bounds; their bounds are estimated from their values in the data.
+"""Numeric expressions without declared bounds; their bounds are estimated privately from their values in the data.
 
 Only the method `block` reads confidential rows. A privacy review must read this method.
 """
@@ -26,7 +26,7 @@ from privstats.numerics.law import Rng
 
 @dataclass(frozen=True, eq=False)
 class BareFactor:
-    """A numeric expression without declared bounds; its bounds are estimated from its unclamped values.
+    """A numeric expression without declared bounds; its unclamped values are used to estimate bounds privately.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class BareFactor:
 
     @property
     def within(self) -> Interval:
-        """Range of the expression's values that follows from the declared bounds of the columns."""
+        """Range of the expression's values, computed from the declared bounds of its columns; it may be infinite."""
         return derived(self.code, self.domain)
 
     @property

@@ -26,7 +26,7 @@ HIGHEST = 20  # largest degree k that is allowed in a term poly(x, k) of a formu
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """A basis of piecewise polynomials in one variable x.
+    """A polynomial or spline basis: columns of the model matrix that are piecewise polynomials in one variable x.
 
     The variable is first clamped to the range of the knots, unless `extend` is True.
 
@@ -63,7 +63,7 @@ class Basis:
         return np.where(np.isnan(x)[:, None], np.nan, values)
 
     def bounds(self) -> list[Interval]:
-        """Return the exact range of each column of the basis."""
+        """Return the exact range of each column of the basis, for x between the first and the last knot."""
         pieces = [[_range(Legendre(column)) for column in piece] for piece in self.series]
         return [Interval.hull([end for i in column for end in (i.lo, i.hi)]) for column in zip(*pieces, strict=True)]
 
@@ -88,7 +88,7 @@ def _legendre(code: str, public: Interval, arguments: list[Any], keywords: dict[
 
 def _spline(kind: str) -> Callable[..., Basis]:
     def made(code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> Basis:
-        """Return a spline basis with the formula's inner knots; boundary knots are by default the declared bounds."""
+        """Return a spline basis with the formula's inner knots; the default boundary knots are the declared bounds."""
         keywords = dict(keywords)
         ends = [keywords.pop("lower_bound", public.lo), keywords.pop("upper_bound", public.hi)]
         knots = keywords.pop("knots", None)

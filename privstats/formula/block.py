@@ -162,7 +162,7 @@ def _rounded(slopes: FloatArray) -> FloatArray:
 
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return ``left @ right``, summed in an order that does not depend on the machine's libraries."""
+    """Return ``left @ right``, summed in a fixed order, which does not depend on the linear algebra library."""
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):
         some = np.flatnonzero(right[j])  # zeros are skipped, because many matrices only select columns
@@ -191,7 +191,7 @@ class Block:
     weights : ndarray, shape (n,), optional
         Weight of each row, in [0, 1]; None if all weights are 1.
     shared : dict
-        Cache of intermediate results for several queries of one pass, such as products of the rows and a matrix.
+        Cache of results that several queries of one pass over the data share, such as products of rows and a matrix.
     """
 
     present: NDArray[np.bool_]
@@ -240,7 +240,7 @@ class Block:
 
     @cached_property
     def weight(self) -> FloatArray:
-        """Weight of each row, in [0, 1], shape (n,); if all weights are 1, the array takes the memory of one number."""
+        """Weight of each row, in [0, 1], shape (n,); without given weights, an array of ones stored as one number."""
         return np.broadcast_to(np.float64(1.0), len(self)) if self.weights is None else self.weights
 
 

@@ -155,18 +155,18 @@ def _moment(moment: np.datetime64) -> Instant | None:
 
 
 def _split(moments: Any) -> tuple[Any, Any]:
-    """Return the whole days since 1970 (integers, to avoid overflow) and the fraction of the day of numpy datetimes."""
+    """Split numpy datetimes into whole days since 1970-01-01 (integers, to avoid overflow) and fractions of the day."""
     day = moments.astype("M8[D]")
     return day.astype(np.int64), (moments - day.astype(moments.dtype)) / np.timedelta64(1, "D")
 
 
 def by_row(column: Any) -> Any:
-    """Return an object that is sliced by row position; a slice is an array for a numeric column, otherwise a Series."""
+    """Return an object whose slices are rows of a column by position: arrays if it is numeric, otherwise Series."""
     return np.asarray(column) if is_numeric(column) else column.iloc
 
 
 def numbers(column: pd.Series) -> FloatArray:
-    """Return a column as floats, row by row; NaN for a cell that is not a number and does not spell a number."""
+    """Convert a column's cells to floats, one by one; NaN for a cell that neither is nor spells a number or boolean."""
     if is_numeric(column):
         return _floats(column)
     return np.array([*map(_number, cells(column))], dtype=float)
@@ -204,7 +204,7 @@ def _written(text: str) -> float:
 
 
 def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the code of each cell of a column, such as the index of a level; -1 for a cell without a code.
+    """Return the code of each cell of a column, such as the index of a factor level; -1 for a cell without a code.
 
     A string that spells a number, such as "1.0", has the code of this number, unless the string has a code itself.
 
@@ -227,7 +227,7 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _keys(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Look up all cells of a column, without conversion, in the mapping `place`; return codes, -1 if not found.
+    """Return the code that the mapping `place` has for each cell of a column, without conversion of cells; -1 if none.
 
     Types are compared by identity, because a comparison or a set of types would run methods of the metaclasses of these
     types. If a cell has an unusual type, no cell is looked up here, and all cells have the code -1.
@@ -242,16 +242,16 @@ def _keys(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _is_arrow(dtype: Any) -> bool:
-    """Return whether a column of this type is an Arrow column of strings, whose cells are valid UTF-8 or null."""
+    """Return whether `dtype` is the type of an Arrow column of strings, whose cells are valid UTF-8 or null."""
     text = isinstance(dtype, pd.StringDtype) and dtype.storage != "python"
     return text or (isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype) in ("string", "large_string"))
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Look up each string of a column, compared as bytes, in the mapping `place`; return codes, -1 if not found.
+    """Return the code that the mapping `place` has for each string of a column, compared as bytes; -1 if none.
 
-    Strings that are Python objects are joined, with a zero byte at the end of each string, so that no method of their
-    classes is run. An error is raised if a cell is not a string, is not valid in UTF-8, or contains a zero byte.
+    In a column of Python objects, all cells are joined, with a zero byte at the end of each, so that no method of their
+    classes is run; an error is raised if a cell is not a string, is not valid in UTF-8, or contains a zero byte.
     """
     from pyarrow import LargeStringArray, array, compute, py_buffer
 

@@ -26,7 +26,7 @@ YES = ("yes", "true", "1")
 
 
 def of_schema(schema: Mapping[str, Any] | str | Path) -> Declarations:
-    """Return the bounds and levels that a Frictionless Table Schema declares; see `Domain.from_schema`."""
+    """Return a Table Schema's bounds and levels, and its columns without missing values; see `Domain.from_schema`."""
     columns: dict[str, Known] = {}
     complete = []
     for field in _fields(schema):
@@ -47,7 +47,7 @@ def of_schema(schema: Mapping[str, Any] | str | Path) -> Declarations:
 
 
 def _fields(schema: Mapping[str, Any] | str | Path) -> Sequence[Mapping[str, Any]]:
-    """Return the fields of a Table Schema given as a dict, as JSON text, or as the path of a file."""
+    """Return the fields, one for each column, of a Table Schema given as a dict, as JSON text, or as a file's path."""
     if isinstance(schema, str) and schema.lstrip().startswith("{"):
         schema = _parsed(schema)
     elif isinstance(schema, str | Path):
@@ -78,7 +78,7 @@ def _is_field(field: Any) -> bool:
 
 
 def _levels(field: Mapping[str, Any]) -> Iterable[Any] | None:
-    """Return the levels of a field of a Table Schema: its `enum`, or else its `categories` without their labels."""
+    """Return the levels of a Table Schema's field: `enum`, or else `categories` without labels; None without either."""
     levels = field.get("constraints", {}).get("enum", field.get("categories"))
     if not isinstance(levels, list):
         return None
@@ -86,7 +86,7 @@ def _levels(field: Mapping[str, Any]) -> Iterable[Any] | None:
 
 
 def of_codebook(codebook: str | Path | pd.DataFrame) -> Declarations:
-    """Return the bounds and levels that a codebook declares; see `Domain.from_codebook`."""
+    """Return a codebook's bounds and levels, and its columns without missing values; see `Domain.from_codebook`."""
     if isinstance(codebook, pd.DataFrame):
         called, text = "the codebook", codebook.to_csv(index=False)
     else:
@@ -119,7 +119,7 @@ def of_codebook(codebook: str | Path | pd.DataFrame) -> Declarations:
 
 
 def _text(path: str | Path) -> str:
-    """Return the text of a codebook or schema; raise an error if the file cannot be read as text."""
+    """Return the text of a codebook file or schema file; raise an error if the file cannot be read as text."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -149,7 +149,7 @@ def _split(levels: str, kind: str) -> list[Any]:
 
 
 def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
-    """Return ``read(*arguments)``; put `where`, such as "field 'age' of the schema", before the text of an error."""
+    """Return ``read(*arguments)``; put `where`, such as "field 'age'", before the text of a `DomainError` it raises."""
     try:
         return read(*arguments)
     except DomainError as error:

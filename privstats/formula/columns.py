@@ -54,7 +54,7 @@ Component = str | float | int | bool | None
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns to be summarised, with their declared bounds or levels; made by `bind_columns`.
+    """Expressions to be summarised by means or quantiles, with their declared bounds or levels; see `bind_columns`.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Columns:
 
     @property
     def response(self) -> str:
-        """The expressions to be summarised as one string, such as "x1 + x2"."""
+        """A string that lists the expressions to be summarised, such as "x1 + x2"."""
         return " + ".join(self.codes)
 
     @property
@@ -130,7 +130,7 @@ class Columns:
 
     @property
     def layout(self) -> Layout:
-        """Layout of a block of rows: column j is column j of `Block.numbers`, and no column depends on a factor."""
+        """Layout of a block of rows: expression j is column j of `Block.numbers`, and depends on no factor level."""
         return plain_layout(self.width)
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
@@ -163,7 +163,7 @@ class Columns:
         return self._bound.draw(self.reads, n, rng)
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Columns:
-        """Return the columns with estimated bounds; `bounds` maps each expression in `lacking` to its bounds.
+        """Return the columns with estimated bounds; `bounds` maps each expression in `lacking` to its estimated bounds.
 
         The bounds of an expression are clamped to the range that follows from the declared bounds of its columns.
         """
@@ -245,7 +245,7 @@ class Columns:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of a label's parts: "term", "group" (if rows are grouped), `component` (if components have labels)."""
+        """Index names of labels of estimates: "term", "group" (for grouped rows), `component` (if any are given)."""
         several = [self.component] if self.components != (None,) else []
         return ("term", *(["group"] if self.group is not None else []), *several)
 
@@ -298,7 +298,7 @@ class Columns:
 
     @property
     def is_regression(self) -> bool:
-        """Whether the column can be regressed on the groups: it is the only one, and the groups (if any) are levels."""
+        """Whether the column can be regressed on the groups: it is the only column, and no groups are intervals."""
         return len(self.targets) == 1 and not isinstance(self.group, CutFactor)
 
     def as_regression(self) -> Design:
@@ -324,7 +324,7 @@ class Columns:
         return bind_regression(f"{self.codes[0]} ~ {right}", self.domain, subset=self.subset).with_intercept()
 
     def to_original(self) -> tuple[FloatArray, FloatArray]:
-        """Return the map from the estimates to the user's units: the identity matrix and a shift of zero."""
+        """Return the identity matrix and a shift of zero, because the estimates are already in the user's units."""
         return np.eye(len(self.names)), np.zeros(len(self.names))
 
 
@@ -342,7 +342,7 @@ def bind_columns(
     components: tuple[Component, ...] = (None,),
     component: str = "component",
 ) -> Columns:
-    """Return the columns of a formula, with their declared bounds and levels; no data are read.
+    """Return the columns that a formula asks to summarise, with their declared bounds and levels; no data are read.
 
     Parameters
     ----------
@@ -367,7 +367,7 @@ def bind_columns(
     FormulaError
         If the formula cannot be read, combines values of different rows, or has more than one grouping factor.
     DomainError
-        If levels are missing, or a column is constant on the domain.
+        If levels are missing, or the declared range of a column is a single point or too wide.
     """
     declared = as_domain(domain)
     left, right, written = _sides(formula)
@@ -442,7 +442,7 @@ def _about_grid(low: float, high: float, step: float) -> tuple[float, ...]:
 
 
 def _name(label: tuple[Any, ...], spell: Callable[[Any], str]) -> str:
-    """Return the name of one estimate: ``x[a]``, or ``x in [0, 1)`` if the component is an interval."""
+    """Return the name of the estimate with this label: ``x[a]``, or ``x in [0, 1)`` if the label has an interval."""
     term, *parts = label
     text = ", ".join(spell(part) for part in parts)
     interval = "[" in text and ", " in text and text.endswith((")", "]"))

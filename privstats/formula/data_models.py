@@ -34,7 +34,7 @@ OPEN = {"ge": "gt", "le": "lt"}
 
 @dataclass
 class Field:
-    """Declared bounds or levels of one column in a data model.
+    """Declared bounds or levels of one column in a data model, such as a field of a pydantic class.
 
     `kind` is the type of the column's values, named as in a codebook: "integer", "boolean", or "" for other types.
     """
@@ -71,7 +71,7 @@ class Field:
 
 
 def of_model(model: Any) -> Declarations:
-    """Return the bounds and levels that a data model declares; see `Domain.from_model`."""
+    """Return a data model's bounds and levels, and its columns without missing values; see `Domain.from_model`."""
     schema = model.to_schema() if isinstance(model, type) and hasattr(model, "to_schema") else model
     fields = getattr(model, "model_fields", None) if isinstance(model, type) else None
     columns = getattr(schema, "columns", None)
@@ -140,7 +140,7 @@ def _bounds(metadata: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _of_pandera(columns: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
-    """Yield the name and declared bounds or levels of each pandera column, except columns that a pattern names."""
+    """Yield the name and declared bounds or levels of each pandera column that is not named by a regular expression."""
     for name, column in columns.items():
         if column.regex:
             continue

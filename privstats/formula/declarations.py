@@ -72,7 +72,7 @@ class Numbers(Known):
 
     @property
     def steps(self) -> float | None:
-        """Step of the declared grid of values, which are multiples of the step; None if no grid is declared."""
+        """Step of the declared grid, whose points are the whole multiples of this step; None if no grid is declared."""
         return None
 
     @property
@@ -128,10 +128,10 @@ class Estimated(Numbers):
 
     @classmethod
     def inside(cls, known: Interval, low: float, high: float) -> Estimated:
-        """Return the range from `low` to `high`, restricted to the known interval of an expression's values.
+        """Return the estimated range from `low` to `high`, restricted to `known`, a known interval of the values.
 
-        A bound outside the known interval is replaced by the nearer bound of this interval. If the range and the known
-        interval do not overlap, the range is first moved to the nearer end of the known interval.
+        A bound outside the known interval is replaced by the nearer bound of this interval. If the estimated range and
+        the known interval do not overlap, the estimated range is first moved to the nearer end of the known interval.
         """
         low, high = (min(max(end, -FARTHEST), FARTHEST) if end == end else 0.0 for end in (low, high))
         if not low < high:

@@ -48,7 +48,7 @@ NEARLY_ZERO = 1e-8  # values below this size count as rounding errors when colum
 
 
 class Mean(Protocol):
-    """Interface of a family with a link function: name, support of the response, and mean at linear predictors eta."""
+    """Interface of a response distribution (family): name, support, and mean response at linear predictors eta."""
 
     @property
     def name(self) -> str: ...
@@ -87,7 +87,7 @@ class Recoded:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The design of a regression, from a formula and declared bounds and levels; made by `bind_regression`.
+    """Definition of a regression's scaled model matrix by a formula and declared bounds; made by `bind_regression`.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class Design:
 
     @property
     def offset(self) -> bool:
-        """Whether the linear predictor has an offset; the offset is the column before the response."""
+        """Whether the linear predictor has an offset, which is then stored in the column before the response."""
         return self._offset is not None
 
     @property
@@ -174,7 +174,7 @@ class Design:
 
     @property
     def largest_weight(self) -> float:
-        """The largest possible weight of a row; a row of this weight counts as one row."""
+        """Public upper bound on the weight of a row, by which all weights are divided; 1 if no weights are given."""
         return self._selection.largest_weight
 
     @property
@@ -184,7 +184,7 @@ class Design:
 
     @property
     def coding(self) -> FloatArray:
-        """Square matrix C, one row for each coefficient; X C replaces the model matrix X before columns are scaled."""
+        """Square matrix C that centres predictors in products with factors; X C, not the model matrix X, is scaled."""
         return self._made.coding
 
     def bounds(self) -> tuple[tuple[float, float], ...]:
@@ -209,7 +209,7 @@ class Design:
 
     @property
     def declared_scales(self) -> FloatArray:
-        """Declared scales of the columns and the response, divided by their half-ranges; 1 if no scale is declared."""
+        """Declared scale of each column and the response, divided by its half-range; 1 where no scale is declared."""
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.columns, self.response)])
 
     @cached_property
@@ -222,7 +222,7 @@ class Design:
 
     @cached_property
     def has_higher_powers(self) -> bool:
-        """Whether a product of three or more numeric factors, such as x**3, has another column as a factor."""
+        """Whether some column that is a product of 3 or more factors, such as x**3, has another column as a factor."""
         return self._made.has_higher_powers()
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
@@ -289,7 +289,7 @@ class Design:
         return () if self._offset is None else self._offset.reads
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Design:
-        """Return the design with estimated bounds; `bounds` maps each expression in `lacking` to its bounds.
+        """Return the design with estimated bounds; `bounds` maps each expression in `lacking` to its estimated bounds.
 
         The bounds of an expression are clamped to the range that follows from the declared bounds of its columns, and
         for a response also to the support of the family.
@@ -308,12 +308,12 @@ class Design:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns of the model matrix: `names`, unless the user wrote a design with other columns."""
+        """Names of the fitted model matrix's columns; equal to `names` unless the user's formula has other columns."""
         return self.names if self.recoded is None else self.recoded.columns
 
     @property
     def as_written(self) -> Design:
-        """The design with the columns that the user wrote."""
+        """The design that the user's formula describes: this design, unless `with_intercept` changed the columns."""
         return self if self.recoded is None else self.recoded.design
 
     def with_intercept(self) -> Design:
@@ -365,7 +365,7 @@ class Design:
         return matrix, shift
 
     def to_written(self, response: bool = True) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
-        """Return the matrix and shift of `to_original`, with coefficients in the formula's order, and their names."""
+        """Return the matrix and shift of `to_original` for coefficients ordered as in the formula, and their names."""
         matrix, shift = self.to_original(response)
         place = slice(None) if self.recoded is None else np.argsort(self.recoded.order)
         return matrix[place], shift[place], self.as_written.names
@@ -638,7 +638,7 @@ def _bound_to(
 
 
 def _known(code: str, domain: Domain, family: Mean | None) -> Interval:
-    """Return the known range of an expression, intersected with the support of `family` if a family is given."""
+    """Return an expression's range by the declared bounds, intersected with the support of `family` if it is given."""
     within = derived(code, domain)
     return within if family is None else within & Interval(*family.support)
 
@@ -690,7 +690,7 @@ def _refuse_shared(outcome: NumericFactor | LevelFactor, parsed: Formula, parts:
 
 
 def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool) -> tuple[FloatArray, FloatArray]:
-    """Return centre and half-range of each column of the model matrix; 0 and 1 for the column of the intercept."""
+    """Return each column's centre and half-range (0 and 1 for an intercept); without one, 0 and the largest |value|."""
     shifted = [interval.middle if intercept else 0.0 for interval in intervals]
     halves = [interval.half if intercept else interval.magnitude for interval in intervals]
     if intercept:
@@ -726,7 +726,7 @@ def _scaled(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _matched(matrix: FloatArray) -> tuple[int, ...] | None:
-    """Return a different row index for each column of a square matrix, such that the entry there is not zero.
+    """Match each column of a square matrix with a different row where its entry is not zero; return the row indices.
 
     Rows with few nonzero entries are assigned first, and no assignment is revised, so that an existing solution may be
     missed. The result is None if no solution is found.
@@ -794,7 +794,7 @@ class _Points(NamedTuple):
 
     @classmethod
     def of(cls, design: Design) -> _Points:
-        """Return points at which the columns of a design can be compared."""
+        """Return public points at which the columns of a design are compared to detect linear dependence."""
         made, domain = design._made, design._bound
         coded = tuple(name for name in made.reads if isinstance(domain.known(name), Levels))
         sources = [made.sources(product) for product in made.products]

@@ -452,7 +452,7 @@ def _columns_of(name: str) -> tuple[str, ...]:
 
 
 def _on_grid(values: pd.Series, known: DeclaredGrid) -> pd.Series:
-    """Return numbers rounded to a declared grid of values, within the bounds; as integers if the step is whole."""
+    """Return numbers rounded to a declared grid of values, within the bounds; as integers if the step is an integer."""
     first, last = np.ceil(known.lo / known.step), np.floor(known.hi / known.step)
     near = np.clip(np.rint(values / known.step), first, last) * known.step
     return near.astype(int) if known.step.is_integer() else near

@@ -209,7 +209,7 @@ def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
 def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
     """Return whether an expression is known to be finite for all values of its columns within their bounds.
 
-    The result is True if all subexpressions have finite bounds.
+    The result is True if the expression and all arguments and values of functions in it have finite bounds.
     """
     parts: list[Interval] = []
     parts.append(walk(node, _Intervals(of, parts)))
@@ -218,9 +218,9 @@ def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
 
 @dataclass(frozen=True)
 class _Intervals:
-    """An implementation of `Algebra` with intervals, which computes bounds of expressions.
+    """Interval arithmetic, as an implementation of `Algebra`, with which `walk` computes bounds of an expression.
 
-    The list `parts`, if given, collects the bounds of all subexpressions.
+    The list `parts`, if given, collects the bounds of the arguments and values of all functions in the expression.
     """
 
     of: Mapping[str, Interval | Levels]

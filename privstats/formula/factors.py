@@ -146,7 +146,7 @@ class LevelFactor:
         return level_probe(self.levels.values, self.contrast)
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the index of the factor's level in each row; undeclared levels were replaced by the first level."""
+        """Return the index of the factor's level in each row, which is 0 (the first level) for an undeclared level."""
         column = rows[self.name]
         assert isinstance(column, Coded)
         return column.codes
@@ -176,7 +176,7 @@ class CutFactor(LevelFactor):
         return self.of.total
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the index of the interval that contains the value of the expression, for each row; -1 if missing."""
+        """Return the index of the interval that contains the expression's value in each row; -1 for a missing value."""
         values = self.of.values(rows)[:, 0]
         places = np.searchsorted(np.array(self.edges[1:-1]), values, side="right")
         return places if self.total else np.where(np.isnan(values), -1, places)
@@ -287,7 +287,7 @@ def _edge(edge: Any, origin: datetime.date | None) -> float:
 
 
 def is_day(number: float, origin: datetime.date) -> bool:
-    """Return whether the day `number` days after `origin` is in the calendar, which has the years 1 to 9999."""
+    """Return whether the date `number` days after `origin` can be represented, which requires a year from 1 to 9999."""
     return datetime.date.min.toordinal() <= origin.toordinal() + number <= datetime.date.max.toordinal()
 
 
@@ -326,7 +326,7 @@ def interval_names(edges: tuple[float, ...], origin: datetime.date | None = None
 
 
 def unclamped(code: str, domain: Domain) -> NumericFactor:
-    """Return the numeric expression that the text `code` denotes, without bounds."""
+    """Return the numeric expression that `code` denotes, with infinite bounds, so that its values are not clamped."""
     node = parse(code)
     return NumericFactor(code, columns(node), EVERYTHING, node, False)
 
@@ -381,8 +381,8 @@ def derived(code: str, domain: Domain) -> Interval:
 def _public(name: str, domain: Domain) -> Interval | Levels:
     """Return the declared bounds or levels of a column, for the computation of bounds of functions of the column.
 
-    For a column whose bounds are estimated from data, return the whole real line: estimated bounds of the column are
-    not used to bound functions of the column.
+    For a column x with estimated bounds, return the whole real line, so that a wrong estimate cannot make the range of
+    another expression, such as log(x), empty or infinite.
     """
     return EVERYTHING if isinstance(domain.get(name), Estimated) else domain.known(name)
 

@@ -42,7 +42,7 @@ def _increasing(ufunc: Callable[[Any], Any]) -> Rowwise:
 
 
 def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` with the value NaN where an argument is NaN; without this, comparisons with NaN are false."""
+    """Return a version of `function` with the value NaN (in place of, for instance, False) where an argument is NaN."""
 
     def values(*arguments: Any) -> Any:
         missing = np.logical_or.reduce(np.broadcast_arrays(*(np.isnan(part) for part in arguments)))
@@ -52,13 +52,13 @@ def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def logical(function: Callable[..., Any]) -> Rowwise:
-    """Return a logical operation, such as "and", with values 0 and 1, and its bounds; nonzero arguments are true."""
+    """Return a logical operation, such as "and", with values 0 and 1 (NaN for a NaN argument); nonzero means true."""
     truth = _unknown_where_missing(lambda *parts: function(*(np.not_equal(part, 0).astype(float) for part in parts)))
     return Rowwise(truth, lambda *_: Interval(0.0, 1.0))
 
 
 def relation(function: Callable[..., Any]) -> Rowwise:
-    """Return a comparison of two numbers with value 1 (true), 0 (false) or NaN (if a number is NaN), and its bounds."""
+    """Return the row-wise comparison of two numbers by `function`: 1 if true, 0 if false, NaN if one of them is NaN."""
     return Rowwise(_unknown_where_missing(lambda a, b: function(a, b).astype(float)), lambda *_: Interval(0.0, 1.0))
 
 

@@ -35,7 +35,7 @@ class Hint:
     shares: tuple[tuple[Any, float], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the arguments of `hint_of` as a dict for JSON; shares are pairs of a declared level and its share."""
+        """Return the hint as a dict for JSON, without parts that are not given; shares are pairs (level, share)."""
         numbers = {name: value for name, value in (("mean", self.mean), ("sd", self.sd)) if value is not None}
         return {**numbers, **({"shares": [list(pair) for pair in self.shares]} if self.shares else {})}
 

@@ -47,7 +47,7 @@ class Formula:
 
 @dataclass(frozen=True, eq=False)
 class Subterm:
-    """A product of factors, and its consecutive columns in the model matrix; the first factor's column varies fastest.
+    """A product of factors with its consecutive columns in the model matrix; the first factor's column varies fastest.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _written(tree: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Probe:
-    """A factor in the form that patsy expects, evaluated on one synthetic row; nothing is learnt from data."""
+    """A factor as an object that patsy accepts; its value is one synthetic row, so that patsy never receives data."""
 
     code: str
     value: Any
@@ -184,7 +184,7 @@ def columns_by_term(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any])
 
 
 def _coded(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> Any:
-    """Return patsy's coding of the terms; None if patsy fails, for instance because two columns have one name."""
+    """Return patsy's description of the terms' columns; None if patsy fails, for instance if two have the same name."""
     patsy = _patsy()
     ours = [patsy.Term([_Probe(code, probes[code]) for code in term]) for term in terms]
     complete = patsy.NAAction(on_NA="raise", NA_types=[])

@@ -156,7 +156,7 @@ def _spread(prime: int, n: int) -> FloatArray:
 
 
 def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str]) -> bool:
-    """Return whether the public points suffice to detect collinearity of a factor's columns with other columns.
+    """Return whether evaluation at public points suffices to detect collinearity of a factor's columns with others.
 
     The points suffice for a function of columns with levels (`coded`), and for a numeric expression that consists of
     smooth functions and of comparisons of a column with a number. The points do not suffice for a spline with a piece
@@ -180,7 +180,7 @@ def _is_smooth(piece: ast.AST) -> bool:
 
 
 def collinear(matrix: FloatArray, among: NDArray[np.bool_]) -> tuple[int, list[int]] | None:
-    """Return the indices of the first column that depends linearly on earlier columns, and of these earlier columns.
+    """Return the index of the first column that is a linear function of earlier columns, and the indices of the latter.
 
     Only columns in the mask `among` are considered. The result is None if no column is a linear function of earlier
     columns.

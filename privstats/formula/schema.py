@@ -96,7 +96,7 @@ def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -
 
 
 def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | None) -> None:
-    """Raise an error for undeclared columns whose (public) type is not numeric, or whose range cannot be estimated.
+    """Raise an error for undeclared columns that are not numeric, or are used as a factor or in a polynomial or spline.
 
     Parameters
     ----------

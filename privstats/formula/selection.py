@@ -51,7 +51,7 @@ class Selection:
 
     @property
     def largest_weight(self) -> float:
-        """The largest possible weight of a row; a row of this weight counts as one row."""
+        """Public upper bound on the weight of a row, by which all weights are divided; 1 if no weights are given."""
         return 1.0 if self.weights is None else self.weights.within.hi
 
     def keeps(self, rows: Mapping[str, Any], n: int) -> NDArray[np.bool_]:

@@ -64,7 +64,7 @@ def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
 
 
 def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> str:
-    """Return the text of an expression for column `place` (counted from 0) of a numeric factor or a basis."""
+    """Return the text of an expression for one column of a numeric factor or a basis; `place` counts columns from 0."""
     if isinstance(part, NumericFactor):
         return written_number(part, domain)
     return _curve(part, np.eye(len(part.intervals))[place], domain)

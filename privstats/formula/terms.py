@@ -188,7 +188,7 @@ class Terms:
         return tuple(each[0]) if len(key) == 1 else tuple(itertools.product(*each))
 
     def matrix(self, rows: Mapping[str, Any], n: int) -> FloatArray:
-        """Return the model matrix of rows, without clamping, shape (n, columns)."""
+        """Return the unscaled, unclamped model matrix of n rows, shape (n, columns); NaN where a condition is NaN."""
         parts = {code: part.values(rows, clamp=False) for code, part in self.numeric.items()}
         there = np.ones(n, dtype=bool)
         codes = self.codes(rows, there)
@@ -217,7 +217,7 @@ class Terms:
         return tuple((column, *min(found)) for column, found in sorted(plain.items()) if found)
 
     def has_higher_powers(self) -> bool:
-        """Return whether a product of three or more numeric factors, such as x**3, has another column as a factor."""
+        """Return whether some product of 3 or more numeric factors, such as x**3, has another column as a factor."""
         made_of = [powers for p in self.products if (powers := self._powers(p))]
         return any(part < whole for whole in made_of if whole.total() > 2 for part in made_of)
 
@@ -315,11 +315,11 @@ class Terms:
     def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
         """Return the model matrix at n combinations of levels, shape (n, d); columns outside `products` are zero.
 
-        In each of these combinations all factors except one are at their first allowed level. The combinations
-        determine the null space. Proof: let f_1(a_1) + ... + f_m(a_m), where a_j is the level of factor j, be zero at
-        all these combinations. While a_j varies, the summands other than f_j stay constant, so f_j is constant. This
-        holds for each j, so the sum is constant, and therefore zero at all levels. Factors that occur together in a
-        column of the model matrix, or have combinations of levels that are not allowed, are treated as one factor.
+        In each combination all factors except one are at their first allowed level (a level that kept rows can have).
+        These combinations determine the null space. Proof: let f_1(a_1) + ... + f_m(a_m), where a_j is the level of
+        factor j, be zero at all of them. While a_j varies, the summands other than f_j stay constant, so f_j is
+        constant. This holds for each j, so the sum is constant, and therefore zero at all levels. Factors that occur
+        together in a column, or have combinations of levels that are not allowed, are treated as one factor.
         """
         cells = self._cells([self.keys[product.factor] for product in products if product.factor is not None], allowed)
         if any(not len(codes) for cell in cells for codes in cell.values()):
@@ -337,9 +337,9 @@ class Terms:
         return np.vstack(rows)
 
     def _cells(self, used: list[Key], allowed: list[NDArray[np.bool_]]) -> list[dict[str, Codes]]:
-        """Return the allowed combinations of levels of each group of factors, which is then treated as one factor.
+        """Return, for each group of factors, the combinations of levels that rows kept in the fit can have.
 
-        Factors in one group occur together in a column, or have combinations of levels that are not allowed.
+        Factors are in one group if they occur together in a column, or have combinations that such rows cannot have.
         """
         names = {name for key in used for name in key}
         tied = [key for key, legal in zip(self.keys, allowed, strict=True) if not legal.all() and names & {*key}]
@@ -481,7 +481,7 @@ class _Builder:
         return within
 
     def terms(self, centred: bool) -> Terms:
-        """Return the description of added columns; if `centred`, predictors in products with factors are centred."""
+        """Return the description of the added columns; `centred` centres predictors in their products with factors."""
         scales = tuple((within.middle, within.half) for within in self.numbers.values())
         coding, intervals = np.eye(len(self.intervals)), list(self.intervals)
         alone = {

@@ -144,7 +144,7 @@ class Algebra(Protocol):
 
 @dataclass(frozen=True)
 class _Arrays:
-    """An implementation of `Algebra` with arrays, which computes the value of an expression in each row."""
+    """Array arithmetic, as an implementation of `Algebra`, with which `walk` computes an expression's values."""
 
     of: Mapping[str, Any]
 

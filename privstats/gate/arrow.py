@@ -124,7 +124,7 @@ def frame_of(names: Iterable[str], arrays: Sequence[Any]) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class ByName:
-    """Columns by name, for many rows; they are faster to build than a DataFrame.
+    """Columns of many rows, read by name as from a DataFrame; an object of this class is built faster than a DataFrame.
 
     Parameters
     ----------

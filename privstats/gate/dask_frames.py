@@ -88,12 +88,12 @@ class DaskFrame:
         return self._on_workers(client, work)
 
     def _on_workers(self, client: Any, work: Work) -> Iterator[Answer]:
-        """Yield the answers of all parts; a worker gets its tasks in one message or from Dask's scheduler.
+        """Yield the answers of all parts (partitions); a worker gets its tasks in one message or from Dask's scheduler.
 
         A worker with at most one task for each of its threads gets these tasks in one message, which takes less
         processor time than the scheduler. The scheduler runs all other tasks, and the tasks of parts that a message has
-        not answered, because the scheduler can run the tasks of a lost worker on another worker. Its answers arrive one
-        by one, so that a pass over large parts shows progress.
+        not answered, because the scheduler can run the tasks of a lost worker on another worker. Answers by way of
+        the scheduler arrive one by one, so that a pass over large parts shows progress.
         """
         from distributed import wait
 
@@ -131,7 +131,7 @@ class DaskFrame:
 
     def _partitions(self, work: Work) -> list[Any]:
         """Return the partitions of the requested columns; all rows of a privacy unit (person) are in one partition."""
-        # in the order of the files, so that Dask reads these columns only, and does not copy them to change their order
+        # in the order of the frame: Dask would copy all columns to change their order
         frame, parts = self.frame[[c for c in self.frame.columns if c in work.reads]], int(self.frame.npartitions)
         if work.unit is not None:
             place = "place of " + "".join(work.reads)  # a new name: it is longer than the name of every column
@@ -234,7 +234,7 @@ def _answers_in_thread(name: str, work: Work, parts: Mapping[int, RowPart]) -> l
 def answers_to_tasks(
     client: Any, work: Work, loaded: Sequence[Any], tasks: Sequence[Sequence[int]]
 ) -> Iterator[Answer]:
-    """Yield the answers of tasks that the scheduler hands to the workers.
+    """Yield the answers of tasks that Dask's scheduler assigns to the workers of the cluster.
 
     `work` is the computation on a part, `loaded` has the Dask future of each part, and a task is a list of indices of
     parts.
@@ -278,7 +278,7 @@ def chooses_columns(frame: Any) -> bool:
 
 
 def decodes_texts(frame: Any) -> bool:
-    """Return whether Dask reads Parquet files by pyarrow's file systems, and so decodes minima and maxima of columns.
+    """Return whether Dask reads Parquet files by pyarrow's file systems, and so decodes the columns' minima and maxima.
 
     Decoding fails if the smallest or largest string of a column is not valid UTF-8. So a single row would decide
     whether a fit fails.

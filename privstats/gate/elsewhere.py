@@ -30,14 +30,14 @@ from privstats.privacy.promise import Neighbors
 
 
 class Shipped(ABC):
-    """A task for one part of the rows. An error in the task is not reported, because it may depend on the rows.
+    """A task for one part of the rows on a cluster; its errors are not reported, because they may depend on the rows.
 
     The task does not acquire the lock on Python's warning filters, because this could cause a deadlock: the fit holds
     the lock while it waits for the task, and both may run in the same process.
     """
 
     def __call__(self, number: int, part: RowPart) -> Answer:
-        """Return the task's answer for the part with index `number`; an answer without results if the task fails."""
+        """Return the task's answer for the part of the rows with index `number`; without results if the task fails."""
         try:
             keep_what_is_freed()
             with np.errstate(all="ignore"), part.alone:
@@ -52,7 +52,7 @@ class Shipped(ABC):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PassWork(Shipped):
-    """A task for one pass of a fit over a part of the rows.
+    """A task that computes results, such as exact sums, in one pass of a fit over a part of the rows on a cluster.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class PassWork(Shipped):
 
     @abstractmethod
     def of(self, rows: BlockRows) -> tuple[Any, ...]:
-        """Return the results of the task for the rows in one part of the data."""
+        """Return the results of the task, such as exact sums, for the rows in one part of the data."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,7 +184,7 @@ class RowsElsewhere(BlockRows):
         return gather(self._told(answers), source.parts, self.met)
 
     def _told(self, answers: Iterable[Answer]) -> Iterator[Answer]:
-        """Yield the answers unchanged, and report progress after each answer."""
+        """Yield the answers from the parts of the rows unchanged, and report progress after each answer."""
         for k, answer in enumerate(answers, 1):
             if self.read is not None:
                 self._tell(self.read, k)

@@ -87,7 +87,7 @@ class Planned:
 
 
 class Conversation(ABC):
-    """Interface with which an estimator asks queries of the data, gets laws of noise, and chooses an algorithm once.
+    """Interface with which an estimator asks queries of the data, gets laws of their noise, and chooses an algorithm.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class Conversation(ABC):
         """
 
     def through(self, design: RowMap) -> None:
-        """From now on, map the rows to blocks of numbers with another design, which may depend on releases.
+        """From now on, use another design (map from rows to blocks of numbers), which may depend on releases.
 
         The selection of rows from each privacy unit does not change.
         """
@@ -221,13 +221,13 @@ class Conversation(ABC):
         """Run a computation on rows and return its result, without warnings, which could depend on the rows."""
 
     def _left(self, label: str) -> Promise:
-        """Return the budget of a planned query minus the part that optional queries have spent."""
+        """Return the budget of a planned query minus the part of this budget that optional queries have spent."""
         whole = self._planned[label].promise
         spent = sum(other.part_of(label) for other in self._parts if other.label in self._asked)
         return whole.part(1 - spent) if spent else whole
 
     def _cross_out(self, question: Question) -> None:
-        """Mark a query as asked; raise an error if it was asked before, or if its share of the budget is spent."""
+        """Mark a query as asked; raise an error if it was asked before, or if an earlier query has spent its budget."""
         if self._closed or question.label in self._asked:
             again = "twice, or after the last one, so it was not planned here"
             raise PrivacyError(f"the question '{question.label}' is asked {again}")
@@ -351,7 +351,7 @@ class Gate(Conversation):
 
 
 def shortest(lengths: Mapping[str, float]) -> str:
-    """Return the key of the smallest of `lengths`; NaN counts as infinite, and the first of equal lengths is taken."""
+    """Return the algorithm with the smallest expected interval length, NaN as infinite; of equals, the first."""
     return min(lengths, key=lambda name: float(np.nan_to_num(lengths[name], nan=np.inf, posinf=np.inf, neginf=-np.inf)))
 
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Memory:
-    """Memory limit and temporary files of a call.
+    """Memory limit of a call, and the temporary files for data of the call beyond this limit.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Kept(Generic[T]):
         self._file: File | None = None
 
     def again(self, made: Iterable[T]) -> Iterator[T]:
-        """Return the kept items; if there are none, return the items of `made`, and keep them if there is room."""
+        """Yield the items kept in an earlier pass, or else the items of `made`, which are kept if there is room."""
         if self._items is not None:
             yield from (item() if isinstance(item, partial) else item for item in self._items)
             return

@@ -82,7 +82,7 @@ class TextLines:
         return same
 
     def _lines(self) -> Iterator[list[bytes]]:
-        """Return the lines below the header, in batches."""
+        """Yield the lines of the file below its header, in batches."""
         self.steady()
         header = 1
         try:

@@ -18,7 +18,7 @@ CELL_BYTES = 9  # bytes per cell in a block: 8 for a number or code, and 1 for t
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """The answer of a task about one part of the rows.
+    """The answer of a task for one part of the rows: its results, and facts by which changes of the rows are detected.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Answer:
 
 
 class PartRows:
-    """Source of the rows of one part, which a worker holds in memory.
+    """Source of the rows in one part of the data, which a worker of a cluster holds in memory.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ class PartRows:
 
     @property
     def most(self) -> int:
-        """Memory limit, in bytes, of the blocks kept between passes; blocks without transformed columns always fit."""
+        """Memory limit, in bytes, of the blocks of numbers kept between passes; untransformed columns always fit."""
         return CELL_BYTES * sum(frame.size for frame in self.frames)
 
     def steady(self) -> bool:
-        """Return True: the rows are the same in each pass."""
+        """Return True, because the rows of this part are the same DataFrames in each pass."""
         return True
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
@@ -109,7 +109,7 @@ class RowPart:
 
 
 class Work(Protocol):
-    """A task that is sent to each part of the rows.
+    """Interface of a task that is sent to each part of the rows on a cluster.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Work(Protocol):
 
 
 class Elsewhere(Protocol):
-    """A source whose rows are in parts on other machines.
+    """Interface of a source whose rows are in parts on other machines.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Elsewhere(Protocol):
     def parts(self) -> int: ...
 
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
-        """Return the answers of completed tasks in any order, one from each part.
+        """Run the task `work` on each part of the rows; return the answers in any order, one from each part.
 
         A source that returns all answers at once reports progress: it calls `told` with the number of parts that have
         answered so far. `told` is None if no progress is shown.

@@ -77,7 +77,7 @@ class Question:
         return replace(self, within=replace(self.within, radius=positive_radius(radius)))  # type: ignore[call-arg]
 
     def rows(self, block: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the vectors of the rows that are used, and the mask of these rows in the block."""
+        """Return the vectors of the used rows of a block for this query, and the mask of these rows in the block."""
         counts = block.present if self.keep is None else block.present & self._kept(block)
         vectors = np.asarray(self.of(block))
         vectors = vectors if vectors.dtype == np.bool_ else vectors.astype(np.float64, copy=False)
@@ -115,7 +115,7 @@ class Sum(Question):
 
 @dataclass(frozen=True, eq=False)
 class Values(Question):
-    """A query for the vectors of the rows; only the mechanism that answers the query may read the vectors."""
+    """A query for the rows' vectors, not for their sum; only the mechanism that answers the query may read them."""
 
 
 class AnyMechanism(Protocol):
@@ -158,7 +158,7 @@ class Ask(Laws, Protocol):
         """
 
     def through(self, design: Any) -> None:
-        """From now on, map the same rows to blocks of numbers with another design, for example with released bounds."""
+        """From now on, use another design (map from rows to blocks of numbers), for example with released bounds."""
 
     def close(self) -> None:
         """Accept no more queries of the data: inference is computed next, and a trial run may end here."""

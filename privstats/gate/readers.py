@@ -36,7 +36,7 @@ def plainly(work: Callable[[], Any]) -> Any:
 class Batches:
     """Source of rows in DataFrames, which a user's function returns anew in each pass; not all are in memory at once.
 
-    Before the passes of the fit, another pass reads the columns from the first frame. This pass reads the remaining
+    Before the passes of the fit, another pass reads names and types of columns from the first frame. It reads the other
     frames only if the number of rows is needed. Errors in this pass are not shown, because their texts may depend on
     the rows.
 

@@ -167,7 +167,7 @@ class Rehearsal(Conversation):
         return promise
 
     def _look(self, question: Question) -> None:
-        """Audit a query of the data, without warnings."""
+        """Check, without warnings, that a row's contribution to a query does not depend on other rows (see `Audit`)."""
         with quiet():
             self._audit(question)
 
@@ -183,7 +183,7 @@ class Rehearsal(Conversation):
 
 
 def _synthetic_units(rows: int) -> NDArray[np.float64]:
-    """Return the privacy unit (person) of each synthetic row as a number; some units are missing."""
+    """Return the privacy unit (person) of each synthetic row as a number; NaN for some rows, which have no unit."""
     place = np.arange(rows)
     return np.where(place % 11 == 3, np.nan, place * 7 % UNITS)
 
@@ -308,7 +308,7 @@ def _together(totals: Sequence[Total], within: Set) -> Total:
 
 
 def _exactly(rows: FloatArray, within: Set) -> Total:
-    """Return the sum of the contributions of rows, computed in units of the grid step.
+    """Return the sum of the contributions of rows, computed in steps of the grid of possible contributions.
 
     The sum is exact, because the total is far below 2^53 grid steps. It is NaN if a contribution is not a whole number
     of grid steps.

@@ -38,7 +38,7 @@ UnitNumbers = NDArray[np.int32]  # index of each row's privacy unit; -1 if the r
 
 
 class RowMap(Protocol):
-    """A design: a row-wise map from raw columns to blocks (numbers, and codes of factor levels).
+    """Interface of a design: a row-wise map from raw columns to blocks (numbers, and codes of factor levels).
 
     A block depends only on the cells of the columns in `reads`, clamped to the bounds or levels in `domain`. `complete`
     is True if every row is used, whatever its cells contain.
@@ -59,7 +59,7 @@ class RowMap(Protocol):
 
 
 class BlockRows:
-    """The rows of a source, which a design maps to blocks of numbers and codes.
+    """The rows of a source, which a design (row-wise map) maps to blocks of numbers and codes of factor levels.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class BlockRows:
         return other
 
     def totals(self, questions: Sequence[Sum]) -> list[Total]:
-        """Return the exact total over the rows for each query, all in one pass."""
+        """Return the exact total of the rows' contributions to each query; all queries are evaluated in one pass."""
         sums = [self.accumulator(question) for question in questions]
         for block, units in self.blocks():
             for one in sums:
@@ -222,13 +222,13 @@ class Plain:
         self.sum += other.total()
 
     def total(self) -> Total:
-        """Return the exact sum over the rows that were added."""
+        """Return the exact sum of the contributions of all rows that were added."""
         parts = self.waiting if len(self.waiting) < 2 else [np.concatenate(self.waiting)]
         return sum(map(self.question.within.total, parts), self.sum)
 
 
 class Fold:
-    """An exact sum over privacy units: a unit contributes the sum of its rows' vectors, projected into the set.
+    """An exact sum over privacy units: a unit adds the sum of its rows' vectors, projected into a bounded set.
 
     The vectors of a unit are added as integer multiples of a grid step, in any order of the rows. A unit without
     used rows contributes nothing.
@@ -259,7 +259,7 @@ class Fold:
         self.seen[: len(other.seen)] |= other.seen
 
     def total(self) -> Total:
-        """Return the exact sum over privacy units."""
+        """Return the exact sum of the contributions of all privacy units, one projected vector per unit."""
         within = self.question.within
         sums, exact = self.sums[:, self.seen].T, Total.nothing(within.size, within.step)
         for start in range(0, len(sums), BLOCK_ROWS):
@@ -297,7 +297,7 @@ class RowValues:
         return _OneCell(self, k, self._cells.of(k))
 
     def all(self) -> FloatArray:
-        """Return the vectors of all rows, shape (n, dim), in the order of the rows."""
+        """Return the vectors of all used rows, shape (number of used rows, dim), in the order of the rows."""
         return np.concatenate([np.zeros((0, self._dim)), *self.scan()])
 
     def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
@@ -305,7 +305,7 @@ class RowValues:
         return map(take, self._kept.again(self.made()))
 
     def made(self) -> Iterator[FloatArray]:
-        """Compute the vectors of the rows that are used, block by block, without keeping the vectors."""
+        """Compute the projected vectors of the used rows for the query, block by block, without keeping them."""
         for block, units in self._rows.blocks():
             yield self._question.within.project(counting(self._question, block, units)[0])
 
@@ -326,7 +326,7 @@ class _OneCell(RowValues):
 
 
 class _Cells:
-    """Vectors of rows by group (their first coordinate); a scan gathers as many groups as the memory limit allows."""
+    """Cache of vectors of rows, ordered by group (their first coordinate), for as many groups as memory allows."""
 
     def __init__(self, values: RowValues, within: ByCell, limit: float) -> None:
         self.values, self.dim, self.most = values, within.dim, limit / (8 * within.dim)
@@ -343,7 +343,7 @@ class _Cells:
         return [np.concatenate([np.zeros((0, self.dim - 1)), *some])] if self.many else None
 
     def _gather(self, k: int) -> None:
-        """Gather the vectors of the rows in group k and in as many later groups as the memory limit allows."""
+        """Scan the rows, and keep the vectors of group k and of as many next groups as the memory limit allows."""
         many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
         self.first, self.many, self.kept = k, many, []
         for part in self.values.scan() if many else ():

@@ -277,7 +277,7 @@ def log_shut(frame: Any) -> Iterator[None]:
 
 @contextmanager
 def followed(context: Any, parts: int, told: Callable[[int], None]) -> Iterator[None]:
-    """While a job runs, call `told` with the number of parts that have answered, from another thread.
+    """While a Spark job runs, another thread calls `told` with the number of partitions that have answered so far.
 
     Spark stages before the last stage load the rows and are not counted.
     """

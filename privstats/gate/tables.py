@@ -37,7 +37,7 @@ class Columnar(Protocol):
 
 @dataclass(eq=False, repr=False)
 class ArrowTable:
-    """An Arrow table, or an object that pyarrow converts to a table without copying its data.
+    """Source of rows for an Arrow table, or an object that pyarrow converts to a table without copying its data.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class ArrowTable:
 
 @dataclass(eq=False, repr=False)
 class DuckTable:
-    """A DuckDB relation that is a table, or some columns of a table; it is read again in each pass."""
+    """Source of rows for a DuckDB relation, a table or some of its columns, which is read again in each pass."""
 
     relation: Any
     in_memory = False
@@ -93,7 +93,7 @@ class DuckTable:
 
 @dataclass(eq=False, repr=False)
 class ParquetFiles:
-    """Parquet files, which must not change during a call.
+    """Source of rows for Parquet files, which must not change during a call.
 
     Each file is read with its own column types. In the rows of a file that lacks a column, the values of this column
     are missing. Keys in the names of folders, as in ``year=2020/part.parquet``, are columns of strings.
@@ -205,7 +205,7 @@ def _head(schema: Any) -> pd.DataFrame:
 
 
 def _common(kinds: set[Any]) -> Any:
-    """Return the type of a column that has several types: float if all are numbers, otherwise the null type."""
+    """Return one type for a column with several types in several files: float if all are numbers, otherwise null."""
     import pyarrow as pa
 
     if len(kinds) == 1:

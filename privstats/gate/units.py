@@ -122,7 +122,7 @@ class Units:
 
 
 def places(column: pd.Series, parts: int) -> IntArray:
-    """Return the index of the part to which each row belongs, computed from the name of its privacy unit alone."""
+    """Return the partition (0, ..., `parts` - 1) for each row, computed from the name of its privacy unit alone."""
     units = Units("", 1, b"")
     numbers = units.of(column)
     named = np.append(np.ones(len(units.numbers), dtype=bool), False)

@@ -1,1 +1,1 @@
-"""Estimates, their error distributions and intervals, computed from released numbers; no module here reads rows."""
+"""Estimates, their error distributions and intervals, computed from released results; no module here reads the data."""

@@ -27,16 +27,16 @@ POOLED: Mapping[type, Callable[[Any, bool], Any]] = {
 
 
 def pooled(estimates: Sequence[Estimate], same: bool) -> Estimate:
-    """Return the weighted mean of estimates of the same parameters, with the distribution of the error.
+    """Return the weighted mean of several estimates of the same parameters, with the distribution of its error.
 
     Parameters
     ----------
     estimates : sequence of Estimate
         Estimates with equal coefficient names. An estimate without any interval gets no weight, unless it is a
-        `NormalEstimate`, which may determine linear combinations of the coefficients without having intervals for them.
+        `NormalEstimate`, which may determine linear combinations of coefficients even if it determines no coefficient.
     same : bool
-        True if the estimates are from the same rows and have a common sampling error; False if they are from disjoint
-        sets of rows.
+        True if the estimates were computed from the same rows and have a common sampling error; False if they were
+        computed from disjoint sets of rows.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[
 
 
 def _diagnostics(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the largest ratio of noise to information, and the root mean square residual scale, of pooled fits."""
+    """Return diagnostics of pooled fits: largest ratio of noise to information, and root mean square residual scale."""
     found = {}
     for name in dict.fromkeys(name for one in each for name in one):
         values = np.array([one[name] for one in each if name in one])

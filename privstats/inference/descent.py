@@ -1,6 +1,6 @@
-"""Error of the last iterate of noisy gradient or Newton steps: covariance of the noise, and remaining starting error.
+"""Error of the last iterate of noisy gradient or Newton steps: covariance due to noise, and remaining starting error.
 
-The starting error is the difference between the starting value and the minimiser.
+The starting error is the difference between the starting value and the minimiser of the loss.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ Step = tuple[FloatArray, float]  # one step: matrix S that multiplies the score,
 
 
 def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the covariance of the noise in the last iterate, and a matrix for the remaining starting error.
+    """Return the covariance of the last iterate of a noisy descent, and a matrix for the remaining starting error.
 
-    The matrix maps the error of the starting value to the error that the last iterate has without noise; errors are
-    differences from the minimiser theta_hat. A step is ``theta <- theta - S (M (theta - theta_hat) + s Z)`` with
-    standard normal Z. This form of a step is exact if the score is linear in theta, with derivative M.
+    The matrix maps the error of the starting value to the error that the last iterate would have without noise. Errors
+    are differences from the minimiser theta_hat of the loss. A step is ``theta <- theta - S (M (theta - theta_hat) + s
+    Z)`` with standard normal Z. This form of a step is exact if the score is linear in theta, with derivative M.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
 
 
 def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArray, FloatArray]:
-    """Return the error of the last iterate due to the starting value 0, and the directions in which it is unknown.
+    """Return the error of a descent's last iterate due to its start at 0, and directions in which it is unknown.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArr
     Returns
     -------
     lag : ndarray, shape (c,)
-        Error of the last iterate, ``left (I - left)^-1 theta``, in the directions in which this error is known.
+        Error of the last iterate in known directions: ``left (I - left)^-1 theta`` for a positive semidefinite `left`.
     unknown : ndarray, shape (c, l)
         Directions in which the error is unknown, each of norm 1.
     """

@@ -27,7 +27,7 @@ ALLOWANCE_CELLS = 2048  # number of grid cells (of the bias bound) in the table 
 
 @dataclass(frozen=True, eq=False)
 class ErrorLaw:
-    """Distributions of q errors X + b: X is symmetric about zero, and b is an unknown bias of at most `allowance`.
+    """Distributions of q estimation errors X + b, with X symmetric about 0 and an unknown bias b, |b| <= `allowance`.
 
     X is the sum of two independent parts: `rest` times Student's t with `freedom` degrees of freedom, and simulated
     noise with a discrete distribution.
@@ -47,10 +47,10 @@ class ErrorLaw:
     finest : ndarray, shape (q,)
         Smallest p-value that the simulation can resolve; 0 if nothing is simulated.
     far : callable, optional
-        Function without arguments, which is called for levels alpha that are too small for the simulated draws. It
-        divides the error into a Student part without any non-normal noise, and the sum of all non-normal noise. It
+        Function without arguments, which is called for significance levels too small for the simulated draws. It
+        divides each error into a Student part without any non-normal noise, and the sum of all non-normal noise. It
         returns the scale and the degrees of freedom of the Student part, and a function that bounds the quantiles of
-        the sum.
+        the absolute value of the sum.
     """
 
     sd: FloatArray
@@ -65,20 +65,20 @@ class ErrorLaw:
 
     @classmethod
     def student(cls, sd: FloatArray, allowance: FloatArray, freedom: FloatArray) -> ErrorLaw:
-        """Return Student distributions of q errors, given their std errors, bias bounds and degrees of freedom."""
+        """Return Student distributions of q estimation errors, given std errors, bias bounds and degrees of freedom."""
         return cls(sd, allowance, sd, freedom, np.zeros((1, len(sd))), np.ones(1), np.zeros(len(sd)))
 
     def exceeds(self, distance: FloatArray) -> FloatArray:
-        """Return P(|error| >= `distance`), the largest over all possible biases b, for each error, shape (q,).
+        """Return the largest P(|error| >= `distance`) over all possible biases b, for each of the q errors, shape (q,).
 
-        Without its bias an error is symmetric and unimodal, so the probability is largest at an end of the range of b
-        (Anderson 1955).
+        Without its bias b, an estimation error has a symmetric unimodal distribution. So the probability is largest if
+        |b| has its largest possible value, the bias bound (Anderson 1955).
         """
         near = self._upper_tail(distance - self.allowance)
         return near + (self._upper_tail(distance + self.allowance) if self.allowance.any() else near)
 
     def _upper_tail(self, u: FloatArray) -> FloatArray:
-        """Return the upper tail probability P(X >= u) of each error X without its bias, shape (q,)."""
+        """Return the upper tail probabilities P(X >= u) of q estimation errors X without their biases, shape (q,)."""
         rest = np.maximum(self.rest, 1e-290)
         signs = (1, -1) if self.sizes.any() else (1,)
         with np.errstate(over="ignore"):
@@ -86,11 +86,11 @@ class ErrorLaw:
         return np.asarray(self.weights @ tails / len(signs), dtype=float)
 
     def lengths(self, alpha: float) -> FloatArray:
-        """Return the half-lengths of intervals with confidence 1 - alpha, one for each error, shape (q,).
+        """Return the half-lengths of the intervals of q estimates at confidence 1 - alpha, shape (q,).
 
-        At the largest possible bias, the absolute value of an error exceeds its half-length with probability alpha. If
-        alpha is too small for the simulated draws, upper bounds are returned: the bias bound plus the quantiles of the
-        Student part and of the noise part of the error, each at level alpha / 2.
+        At the largest possible bias, the absolute error of an estimate exceeds the half-length with probability alpha.
+        If alpha is too small for the simulated draws, upper bounds are returned: the bias bound, plus the 1 - alpha / 2
+        quantile of the absolute Student part of the error, plus that of the absolute noise part.
         """
         if alpha not in self._found:
             if self.far is None or alpha >= self._least:
@@ -102,21 +102,21 @@ class ErrorLaw:
 
     @property
     def _least(self) -> float:
-        """Smallest level alpha at which half-lengths can be computed from the simulated draws."""
+        """Smallest significance level at which half-lengths of intervals can be computed from the simulated draws."""
         return max(UNRESOLVED, float(self.finest.max(initial=0.0)))
 
     def _far_lengths(self, alpha: FloatArray) -> FloatArray:
-        """Return upper bounds on half-lengths, at levels too small for the simulated draws, in the shape of `alpha`."""
+        """Return upper bounds on half-lengths of intervals at significance levels `alpha` too small for simulation."""
         assert self.far is not None
         rest, freedom, noise = self.far()
         t = student_quantile(np.where(freedom < CERTAIN, freedom, np.inf), alpha / 2)
         return self.allowance + np.where(rest > 0, rest * t, 0.0) + noise(alpha / 2)
 
     def _far_pvalues(self, distance: FloatArray) -> FloatArray:
-        """Return p-values too small for the simulated draws: levels alpha at which the half-lengths equal `distance`.
+        """Return p-values too small for simulation: the levels at which the half-lengths of intervals equal `distance`.
 
-        The levels are found by a grid search: in each round, an interval of log alpha is divided into equal parts, and
-        the part that contains the root is kept.
+        The levels alpha are found by a grid search: in each round, an interval of log alpha is divided into equal
+        parts, and the part that contains the solution is kept.
         """
         low, width = np.full(len(distance), np.log(LEAST_P)), np.log(self._least) - np.log(LEAST_P)
         for _ in range(ROUNDS):
@@ -137,9 +137,9 @@ class ErrorLaw:
         return np.where(self.sd > 0, half, np.where(self.sd == 0, self.allowance, np.nan))
 
     def pvalues(self, distance: FloatArray) -> FloatArray:
-        """Return two-sided p-values of estimates at given distances from a hypothesis, shape (q,).
+        """Return two-sided p-values of q estimates, given their distances from the hypothetical values, shape (q,).
 
-        A p-value is the level alpha at which the half-length that `lengths` returns is equal to the distance.
+        A p-value is the significance level at which the half-length of the interval (`lengths`) equals the distance.
         """
         p = self.exceeds(np.abs(distance))
         if self.far is not None and (p < self._least).any():
@@ -152,8 +152,8 @@ class ErrorLaw:
 def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
     """Return the roots of decreasing functions, each between its entries of `low` and `high` (Chandrupatla 1997).
 
-    The function f evaluates all functions at once, each at its own entry of the argument. A step is an inverse
-    quadratic interpolation if the function is smooth enough in the bracket, and otherwise a bisection.
+    The argument f evaluates all these functions at once, each at its own entry of a vector. A step of the search is an
+    inverse quadratic interpolation if the function is smooth enough in the bracket, and otherwise a bisection.
     """
     x1, x2, f1, f2 = high, low, f(high), f(low)
     t = np.full_like(low, 0.5)
@@ -179,7 +179,7 @@ def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: Float
 
 
 def _tail(z: FloatArray, freedom: FloatArray) -> FloatArray:
-    """Return upper tail probabilities P(T > z) of a Student variable T, treated as normal if `freedom` is large."""
+    """Return P(T > z) for Student's T with `freedom` degrees of freedom, or for a normal T if `freedom` is large."""
     if (freedom >= CERTAIN).all():
         return np.asarray(ndtr(-z), dtype=float)
     return np.where(freedom >= CERTAIN, ndtr(-z), stdtr(np.minimum(freedom, CERTAIN), -z))
@@ -193,14 +193,14 @@ def mixed_law(
     draws: Callable[[], FloatArray],
     noises: Callable[[], Sequence[Loading]],
 ) -> ErrorLaw:
-    """Return the distributions of q errors, each the sum of a normal part and of non-normal privacy noise.
+    """Return the distributions of q estimation errors, each the sum of a normal part and of non-normal privacy noise.
 
     Parameters
     ----------
     total, apart, allowance : ndarray, shape (q,)
         Variances of the errors, parts of these variances that are due to noise that is not normal, and bias bounds.
     freedom : callable
-        Function that maps the variances of the normal parts of the errors to their degrees of freedom.
+        Function that maps the variances of the normal parts of the errors to the degrees of freedom of these variances.
     draws : callable
         Function that returns draws of the noise that is not normal, shape (draws, q). It is called only if the share of
         this noise in some variance exceeds `SIMULATED`; otherwise the noise is treated as normal.

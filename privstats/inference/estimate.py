@@ -63,7 +63,7 @@ UNSAVED = ("_draws", "_given", "_own_law")  # names of cached attributes, which 
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Coordinates t of a parameter theta: ``theta = origin + matrix @ t``.
+    """Coordinates t of the coefficients theta, in which an estimating equation is solved: theta = origin + matrix @ t.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class NumericColumns:
-    """Numeric predictors, whose values may vary far less than their declared bounds allow.
+    """Positions of numeric predictors; noise may hide their variation if it is far less than their bounds allow.
 
     Parameters
     ----------
@@ -123,8 +123,8 @@ class NumericColumns:
         """Return the numeric columns of a model matrix: columns that do not belong to a factor and are not products.
 
         In a model with an intercept, columns with bounds from 0 to at most 1, such as truth values and splines, are
-        left out, because the sum of their values is roughly their sum of squares. Products of columns, also with levels
-        of a factor, are listed separately, because noise that hides a column's variation also hides its products.
+        left out, because they vary little only if few values differ from 0. Products of columns, also with levels of a
+        factor, are listed separately, because noise that hides the variation of a column hides that of its products.
         """
         at = {name: j for j, name in enumerate(design.columns)}
         products = {j: parts for name, j in at.items() if len(parts := product_parts(name)) > 1}
@@ -191,7 +191,7 @@ class Estimate(ABC):
     names : tuple of str
         Names of the coefficients.
     diagnostics : mapping of str to float
-        Further numbers about the fit, computed from releases.
+        Diagnostics of the fit, by name, computed from releases.
     tested : bool
         Whether tables of results show tests of the hypothesis that a parameter is zero.
     """
@@ -202,7 +202,7 @@ class Estimate(ABC):
 
     @property
     def rows(self) -> FloatArray | None:
-        """Released or public number of rows behind each of the k estimates, shape (k,); None if it is unknown."""
+        """Released or public number of rows used for each of the k estimates, shape (k,); None if it is unknown."""
         return None
 
     @property
@@ -214,10 +214,10 @@ class Estimate(ABC):
     def contrast(
         self, R: ArrayLike, alpha: float = 0.05, q: FloatArray | float = 0.0
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return five arrays with one number per row of R, for linear functions ``R theta`` of the coefficients theta.
+        """Return estimates, std errors, intervals and p-values of linear functions ``R theta`` of coefficients theta.
 
-        The arrays are the estimates, std errors, lower and upper ends of intervals at confidence 1 - alpha, and
-        p-values of the hypotheses ``R theta = q``. Functions that are not identified have NaN in all five arrays.
+        The five arrays, with one number per row of R, are the estimates, std errors, lower and upper ends of intervals
+        at confidence 1 - alpha, and p-values of ``R theta = q``. Functions that are not identified have NaN in all.
         """
 
     @abstractmethod
@@ -270,7 +270,7 @@ class Estimate(ABC):
 
 @dataclass(frozen=True, eq=False)
 class EstimatingEquation:
-    """The noisy estimating equation ``score - hessian t + noise = 0``, in coordinates t of the coefficients theta.
+    """The noisy, linearised estimating equation ``score - hessian t + noise = 0``, in coordinates t of theta.
 
     A direction of t is called unidentified if the noise of the Hessian may hide all information along the direction.
 
@@ -308,7 +308,7 @@ class EstimatingEquation:
         Released score variance. Only the distribution of its noise is used: the noise reduces the degrees of freedom,
         which lengthens the intervals.
     per_eta : ndarray, shape (c,), optional
-        Change of each coefficient that changes the linear predictor by one std dev, for models with a link function.
+        Change of each coefficient that changes the linear predictor by one of its std devs; for models with a link.
     within : ndarray, shape (c, p), optional
         Public bounds: theta is ``within @ phi`` with every entry of phi in [-1, 1]. If given, these bounds, and not
         `signal`, limit theta along unidentified directions.
@@ -336,7 +336,7 @@ class EstimatingEquation:
     def solve(
         self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
     ) -> NormalEstimate:
-        """Solve the equation; return the estimate with its error distribution, bias bounds and unidentified directions.
+        """Return the solution theta of the estimating equation, with its error distribution and bounds on its bias.
 
         Parameters
         ----------
@@ -380,13 +380,13 @@ class EstimatingEquation:
         )
 
     def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
-        """Eliminate a direction of theta along which theta has an unknown error r; return the remaining equation.
+        """Eliminate a direction of theta with an unknown error r; return the equation for the remaining directions.
 
         The vector `direction` has the shape (c,), and |r| is at most `most`. Let b be this direction in coordinates t
         of theta, H = A + N the sum of the true Hessian A and its noise N, and T a matrix whose columns span the vectors
         orthogonal to ``H b + s b``, for a number s. With new coordinates w, such that ``t = T w + r b``, the equation
         is ``T'(score - A T w) - T'H b r + T'N b r``, and only the last two terms depend on r. The number s is chosen
-        such that the information along b, plus ``s b'b``, is at least the information at which b is identified.
+        such that the information along b, plus ``s b'b``, is at least the information at which b counts as identified.
         Therefore b does not lie in the span of T, even if ``H b`` is only noise.
         """
         b = self.coordinates.back @ direction
@@ -426,7 +426,7 @@ class EstimatingEquation:
 
     @cached_property
     def unseen(self) -> tuple[list[int], FloatArray]:
-        """Positions of numeric columns whose variation is hidden by noise, and of their products, with directions.
+        """Positions of numeric columns whose variation noise hides, and of their products, each with a direction.
 
         The directions, shape (c, l), are vectors in the space of the c coefficients, one for each of these l columns.
         In the direction of a numeric column, its coefficient changes, and the intercept changes such that the linear
@@ -465,8 +465,8 @@ class EstimatingEquation:
         `unidentified` are used for the first term, and there is a bound on the second term only if noise hides a
         numeric column. Then the information v'A v may be close to zero. But A is positive semidefinite, and ``(v't)^2
         v'A v`` is at most the square of `signal`. So by the Cauchy-Schwarz inequality, ``|u'A v v't|`` is at most
-        `signal` times the root of ``u'A u`` for every vector u, and the bias of a contrast ``R theta`` is at most
-        `signal` times the root of ``R H^-1 R'``.
+        `signal` times the root of ``u'A u`` for every vector u. For a contrast R let ``u = H^-1 R'``: then ``u'N v =
+        -u'A v``, as v is an eigenvector of H. So the bias is at most `signal` times the root of ``R H^-1 R'``.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -480,7 +480,7 @@ class EstimatingEquation:
         return np.asarray(G @ (lost @ most)), (Allowance(F @ root, 1.0),)
 
     def _ranges(self) -> FloatArray:
-        """Return a matrix with c rows; the sum of the absolute entries of row j is an upper bound on ``|theta_j|``.
+        """Return bounds on theta, as a matrix: the sum of the absolute entries of row j is at least ``|theta_j|``.
 
         The matrix is `within`, if given. Otherwise the matrix follows from the bound `signal`: the square of a
         coefficient, times the information about this coefficient, is at most the square of `signal`.
@@ -495,16 +495,16 @@ class EstimatingEquation:
 
 @dataclass(frozen=True, eq=False)
 class NormalEstimate(Estimate):
-    """Asymptotically normal estimates with the distribution of noise, bias bounds and unidentified directions.
+    """Asymptotically normal estimates, with the distribution of their errors, bias bounds and unidentified directions.
 
     For a contrast R of the coefficients theta, let s be the standard error of ``R theta`` and a its bias bound, from
     clipping and unidentified directions. The half-length of an interval is the 1 - alpha quantile of ``|X + a|``, with
     X the error without bias; if X is normal, this is ``cv(a / s) s``, with cv(t) the 1 - alpha quantile of |N(t, 1)|. A
-    p-value is a tail probability of ``|X + a|``. ``R theta`` is NaN in four cases:
+    p-value is a tail probability of ``|X + a|``. ``R theta`` is reported as NaN in four cases:
 
-    - R has a component in `hidden` that is larger than rounding errors;
+    - R has a component along a direction in `hidden` that is larger than rounding errors;
     - s is zero or not finite;
-    - the half-length of the interval changes the linear predictor by at least `WIDEST_ETA` std devs;
+    - a change by the half-length of the interval changes the linear predictor by at least `WIDEST_ETA` of its std devs;
     - the part of a that is due to unidentified directions exceeds a quarter of the 95 % half-length, and also exceeds
       fifty s or nearly the public bound on ``|R theta|``. Then the std error would not describe the error, or the
       interval would be hardly narrower than the public range.
@@ -528,7 +528,7 @@ class NormalEstimate(Estimate):
     ranges : ndarray, shape (k, p)
         Public bounds: the absolute value of ``R theta`` is at most the absolute row sum of ``R @ ranges``.
     per_eta : ndarray, shape (k,), optional
-        Change of each coefficient that changes the linear predictor by one std dev, for models with a link function.
+        Change of each coefficient that changes the linear predictor by one of its std devs; for models with a link.
     allowances : tuple of Allowance
         Bounds on the bias due to clipping, or due to the starting value of an iteration.
     simulated : tuple of Loading
@@ -536,11 +536,11 @@ class NormalEstimate(Estimate):
     freedom : float
         Residual degrees of freedom.
     meat_noise : tuple of NoisyMatrix
-        If `sampling` was released, matrices whose independent noises add up to its noise; their values are not used.
+        If `sampling` was released, matrices whose independent noises add up to its noise; only the noises are used.
     remarks : tuple of Note
         Notes of the estimator; the property `notes` adds notes that are derived from the estimates and their errors.
     diagnostics : mapping of str to float
-        Further numbers about the fit, by name.
+        Diagnostics of the fit, by name, such as the ratio of noise to information.
     margins : MarginalEffects, optional
         Average marginal effects, if they were released.
     from_start : bool
@@ -728,9 +728,9 @@ class NormalEstimate(Estimate):
     def identified(self, R: FloatArray, law: ErrorLaw | None = None) -> NDArray[np.bool_]:
         """Return a mask of the identified linear functions ``R theta`` of the coefficients, one entry per row of R.
 
-        Functions that are not identified are reported as NaN. An identified function has a positive std error and a
-        positive interval length. Its bias bound due to unidentified directions is a small part of the interval, or is
-        below both the public bound on its absolute value and `MOST_UNIDENTIFIED` std errors.
+        Functions that are not identified are reported as NaN. An identified function has no component in `hidden`, a
+        positive std error, and an interval that is not too wide (`WIDEST_ETA`). Its bias bound due to unidentified
+        directions is small for the interval, or below `MOST_UNIDENTIFIED` std errors and the bound on ``|R theta|``.
         """
         law = law or self.error_law(R)
         rounding, half = np.abs(R) @ self.hidden_size, law.lengths(0.05)
@@ -739,7 +739,7 @@ class NormalEstimate(Estimate):
         return np.asarray(known & measured & self._says_more(R, law.sd, half))
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
-        """Return whether the bias bounds due to unidentified directions are small, one answer per row of R.
+        """Return whether the bias due to unidentified directions is small enough for an interval, for each row of R.
 
         The bias bound of each linear function ``R theta`` of the coefficients theta is compared with the half-length
         `half` of the interval, with the std error `sd`, and with the public bound on ``|R theta|``.
@@ -883,9 +883,9 @@ class NormalEstimate(Estimate):
         return self._moved_by(moves)
 
     def _moved_by(self, moves: Mapping[str, float]) -> tuple[Note, ...]:
-        """Return the note on the bias bounds in `moves`, one for each coefficient, with the cause of the bias.
+        """Return the note on coefficients that may be biased, given the bias bound of each, with the cause of the bias.
 
-        The cause is the starting value of an iteration (if `from_start` is True), or clipping.
+        The cause is the starting value of an iteration if `from_start` is True, and clipping otherwise.
         """
         share = self.diagnostics.get("clipped_share", np.nan)
         return start_note(moves) if self.from_start else clipped_note(moves, share)
@@ -913,7 +913,7 @@ class Stacked:
     def solve(
         self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
     ) -> NormalEstimate:
-        """Return the joint estimate of all coefficients, ordered by equation."""
+        """Return the joint estimate of the coefficients of all equations, ordered by equation."""
         k = len(self.equations[0].coordinates.origin)
         parts = [e.solve(names[i * k : (i + 1) * k]) for i, e in enumerate(self.equations)]
         r, lift = len(parts), np.eye(len(parts) * k).reshape(len(parts), k, -1).transpose(0, 2, 1)

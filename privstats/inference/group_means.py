@@ -27,8 +27,8 @@ LEAST = 3.0  # a group may be empty if its released count is below this many std
 class GroupMeans(Estimate):
     """Means of columns by group; sampling errors are independent between groups, and dependent between columns.
 
-    The dependence between columns is unknown, because products of columns are not released. So the variance of a
-    contrast of several columns is the largest under any dependence, computed by adding standard deviations.
+    The dependence between columns is unknown, because products of columns are not released. So the std error of a
+    contrast of several columns is an upper bound for any dependence, computed by adding standard deviations.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class GroupMeans(Estimate):
     remarks : tuple of Note
         Notes on the estimates.
     diagnostics : mapping of str to float
-        Further numbers about the fit, by name.
+        Diagnostics of the fit, by name, such as the number of rows used.
     """
 
     names: tuple[str, ...]
@@ -86,8 +86,8 @@ class GroupMeans(Estimate):
         centre, half : ndarray, shape (k,)
             Centres and half-ranges of the columns: a value is ``centre + half u``.
         noises : sequence of (Law, ndarray of int)
-            Independent noise distributions, each with an array of shape (g, 1 + 2 k): for each entry of `sums`, the
-            index of its noise in a draw, or -1 for an entry without noise.
+            Distributions of independent noise vectors, each with an array of shape (g, 1 + 2 k): for each entry of
+            `sums`, the index of the noise coordinate added to it, or -1 for an entry without this noise.
         remarks : sequence of Note
             Notes on the estimates.
         known : bool
@@ -213,7 +213,7 @@ class GroupMeans(Estimate):
         )
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the means; NaN for two columns in the same group, whose dependence is unknown."""
+        """Return the covariance of the means; NaN for two columns' means in one group, whose dependence is unknown."""
         together = np.equal.outer(self.group, self.group) & ~np.eye(len(self.theta), dtype=bool)
         missing = np.isnan(self.theta)
         covariance = np.diag(self.sampling) + total_covariance(self.noises, len(self.theta))

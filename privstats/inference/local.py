@@ -21,11 +21,11 @@ SIGNAL = math.sqrt(3.0)  # largest absolute value of a bounded response, divided
 
 
 def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float]:
-    """Return the estimated proportion of "yes", its std error, and the share of its variance due to randomisation.
+    """Return the estimated share of true answers "yes", its std error, and the share of variance due to randomisation.
 
-    If each true answer is sent with probability pi, the estimate ``p = (mean - (1 - pi)) / (2 pi - 1)`` has variance
-    ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)`` (Warner 1965). The estimate may lie outside [0, 1]; the variance
-    is computed for the number in [0, 1] that is nearest to the estimate.
+    Each true answer is sent with probability pi, and otherwise the opposite answer. With `mean` the share of "yes"
+    among the n answers sent, the estimate ``p = (mean - (1 - pi)) / (2 pi - 1)`` has variance ``p (1 - p) / n + pi (1 -
+    pi) / (n (2 pi - 1)^2)`` (Warner 1965). If p is outside [0, 1], the variance is that at the nearest end of [0, 1].
 
     Parameters
     ----------
@@ -44,15 +44,15 @@ def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float
 
 @dataclass(frozen=True, eq=False)
 class DescentCollector:
-    r"""Gradient descent under local differential privacy: K steps of size eta along mean noisy scores, from theta = 0.
+    r"""Computations of the data collector in gradient descent under local privacy: K steps of size eta from theta = 0.
 
     Let M be the mean curvature of the loss, Q the mean square of the scores of n persons, ``R = I - eta M``, and s the
     sd of the noise in each score. The covariance of the last iterate is the sum of the sampling covariance
     ``M^-1 Q M^-1 / n`` and of the noise covariance ``eta^2 (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1
     (2 I - eta M)^-1``, which is exact for a quadratic loss. Intervals also allow for the part ``R^K theta`` of the
-    starting error that remains after K steps, with theta the minimiser. M and Q are estimated from noisy answers.
-    A coefficient has no interval if the information about it in M is smaller than the noise (`NoisyMatrix`). The noise
-    of Q reduces the degrees of freedom, which lengthens the intervals.
+    starting error that remains after K steps, with theta the minimiser of the loss. M and Q are estimated from noisy
+    answers. A coefficient has no interval if the information about it in M may be only noise of M (`NoisyMatrix`). The
+    noise of Q reduces the degrees of freedom, which lengthens the intervals.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class DescentCollector:
     score_sd : float
         Standard deviation s of the noise in one person's score.
     curvature_sd, square_sd : ndarray, shape (p (p + 1) / 2,)
-        Standard deviations of the noise in one person's answers about curvatures and squared scores.
+        Standard deviations of the noise in the curvature matrix and the squared score that one person sends.
     most : float
         Upper bound on the curvature of one person's loss; the product ``eta most`` is below 2.
     """
@@ -77,7 +77,7 @@ class DescentCollector:
     most: float
 
     def step(self, theta: FloatArray, scores: FloatArray) -> FloatArray:
-        """Return the next iterate, given the noisy scores of n persons, shape (n, p)."""
+        """Return the next iterate of gradient descent, given the noisy scores of n persons, shape (n, p)."""
         return np.asarray(theta - self.step_size * scores.mean(axis=0))
 
     def estimate(
@@ -88,7 +88,7 @@ class DescentCollector:
         names: Sequence[str],
         numeric: NumericColumns,
     ) -> NormalEstimate:
-        """Return the last iterate with the distribution of its error.
+        """Return the last iterate of gradient descent as an estimate of theta, with the distribution of its error.
 
         Parameters
         ----------

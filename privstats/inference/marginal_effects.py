@@ -1,4 +1,4 @@
-"""Average marginal effects, computed from the coefficients theta and from sums released at theta."""
+"""Average marginal effects, computed from estimated coefficients theta and from sums over rows released at theta."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class MarginalEffects:
-    """Average marginal effects on the mean response.
+    """Average marginal effects of the predictors on the mean response, with the distribution of their errors.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class MarginalEffects:
         jacobian: FloatArray,
         noise: Loading,
     ) -> MarginalEffects:
-        """Return the effects with the distribution of their errors.
+        """Return average marginal effects, from released values, with the distribution of their errors.
 
         Each error is the sum of the error due to the estimation of theta (delta method) and the noise of the released
         sums. The predictors of the sample are treated as fixed.
@@ -66,7 +66,7 @@ class MarginalEffects:
         return cls(tuple(columns), np.asarray(per_unit), plain.mapped(jacobian, shift, names).with_noise(noise))
 
     def in_units(self, per_unit: FloatArray) -> MarginalEffects:
-        """Return the effects in the user's units.
+        """Return the average marginal effects in the user's units.
 
         An effect per unit of a scaled predictor is multiplied by the entry of the argument `per_unit`, shape (k,), for
         its coefficient. The argument is the diagonal of the matrix that maps the coefficients to the user's units.

@@ -27,14 +27,14 @@ def noise_edge(m: int, sd: float) -> float:
 
 
 class PackedSet(Protocol):
-    """The set of possible contributions of a row to a symmetric matrix; a contribution is stored as a vector."""
+    """The set of possible contributions of a data row to a released symmetric matrix, each stored as a vector."""
 
     @property
     def where(self) -> NDArray[np.intp]:
         """Index in the released vector of each entry of the P x P matrix, shape (P, P); -1 for unreleased entries."""
 
     def unpacked(self, values: FloatArray) -> FloatArray:
-        """Return the symmetric matrix of released values; entries that are not released are zero."""
+        """Return the symmetric matrix with the given released values; entries that are not released are zero."""
 
 
 class MatrixRelease(Protocol):
@@ -88,7 +88,7 @@ class MatrixNoise:
 
     @cached_property
     def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Indices and covariance of the entries of the noise matrix U whose coordinates occur on its diagonal."""
+        """Indices and covariance of the diagonal entries of the noise matrix U and of all entries equal to them."""
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
         i, j = np.nonzero(np.isin(self.where, on))
         at = np.searchsorted(on, self.where[i, j])
@@ -97,13 +97,13 @@ class MatrixNoise:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """Variances of the entries of the noise matrix U; zero for entries whose coordinates occur on the diagonal."""
+        """Variances of entries of the noise matrix U; zero for diagonal entries and for all entries equal to them."""
         variance: FloatArray = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
         variance[self.on[:2]] = 0.0
         return variance
 
     def times(self, a: FloatArray) -> Sums:
-        """Return the noise vector U a, with U the noise matrix, as linear combinations of the noise's coordinates."""
+        """Return the noise vector U a, with U the noise matrix, as linear combinations of the distinct entries of U."""
         i, j = np.nonzero(self.where >= 0)
         shape = (len(self.where), len(self.law.variance()))
         return Sums(scipy.sparse.csr_array((a[j], (i, self.where[i, j])), shape=shape), self.law)
@@ -111,8 +111,8 @@ class MatrixNoise:
     def squared(self, G: FloatArray) -> FloatArray:
         """Return the expectation of U G U, shape (P, P), with U the random noise matrix and G a symmetric matrix.
 
-        The terms of a diagonal entry are summed in a fixed order. Otherwise rounding errors would vary, and with them
-        the eigenvectors that are computed for equal eigenvalues.
+        The terms of a diagonal entry are summed in a fixed order. Otherwise rounding errors would depend on the
+        processor, and so would the eigenvectors of U G U that are computed for equal eigenvalues.
         """
         i, j, covariance = self.on
         rows = scipy.sparse.csr_array((np.ones(len(i)), (i, np.arange(len(i)))), shape=(len(G), len(i)))
@@ -137,7 +137,7 @@ class MatrixNoise:
 
 @dataclass(frozen=True, eq=False)
 class NoisyMatrix:
-    """A noisy symmetric matrix: ``value`` is the true matrix plus N = map' U map, with U the noise of a release.
+    """A noisy symmetric matrix: `value` is the true matrix plus noise N = map' U map, with U the noise of a release.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class NoisyMatrix:
     map : ndarray, shape (P, p)
         Matrix of the change of coordinates since the release.
     floor : float
-        Lower limit of the eigenvalues at which a direction is identified, because smaller ones rest on too few rows.
+        Smallest eigenvalue at which a direction can be identified; smaller eigenvalues rest on too few rows.
     """
 
     value: FloatArray
@@ -309,7 +309,7 @@ class NoisyMatrix:
         return (vectors * powers) @ vectors.T
 
     def unidentified(self) -> tuple[FloatArray, FloatArray]:
-        """Return l unidentified directions, shape (p, l), and the largest information that noise may hide in each."""
+        """Return the l unidentified directions, shape (p, l), and the largest information noise may hide along each."""
         _, vectors, least = self.eigen
         return vectors[:, self._lost], least[self._lost]
 
@@ -329,15 +329,15 @@ class NoisyMatrix:
         return float(ratio[~self._lost].max(initial=0.0)), float(ratio[self._lost].max(initial=0.0))
 
     def shrunk(self, target: FloatArray, expected: FloatArray | None = None) -> FloatArray:
-        """Return the released value, shrunk toward `target` as far as the noise requires (`shrink_toward`).
+        """Return the released matrix, shrunk toward the matrix `target` as far as the noise requires (`shrink_toward`).
 
         The shrinkage is that of Ledoit and Wolf (2004), with known noise variance. The argument `expected` is the
-        expected value of the matrix, relative to the target's mean eigenvalue; by default the identity matrix.
+        expected value of the matrix, divided by the mean eigenvalue of `target`; by default the identity matrix.
         """
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())), expected)
 
     def kept(self, target: FloatArray) -> float:
-        """Return the share of the squared distance between the released value and `target` that is not due to noise."""
+        """Return the share of the squared distance from the released matrix to `target` that is not due to noise."""
         return kept_share(self.value - target, float(np.trace(self.mean_square())))
 
     def nearest_positive(self, least: float = 0.0) -> FloatArray:

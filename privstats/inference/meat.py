@@ -1,4 +1,4 @@
-"""Sampling variances of scores (robust, homoskedastic, clustered) and counts; kernels for densities at a quantile."""
+"""Sampling variances of scores (robust, homoskedastic, clustered) and counts; kernels to estimate densities."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
     """Return the half-width of the kernel that estimates a density at the tau-quantile, in residual std devs.
 
     The residuals are taken as normal. The result is the larger of two half-widths, but at most `WIDEST`. The first is
-    the half-width of Hall and Sheather (1988) for this number of rows. At the second, the mean of the kernel over all
-    rows is `least`, so that the sum of the kernel exceeds the noise of its release.
+    the half-width of Hall and Sheather (1988) for this number of rows. At the second, the mean kernel weight of all
+    rows is `least`; this limit keeps the sum of the kernel weights above the noise with which it is released.
 
     >>> [round(kernel_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
     [0.23, 0.58, 2.0]
@@ -151,7 +151,7 @@ def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
 
 
 def kernel_mean(width: float, tau: float) -> float:
-    """Return the mean of the kernel around the tau-quantile of a normal variable, divided by density times width.
+    """Return the mean kernel weight of a normal variable around its tau-quantile, divided by ``density * width``.
 
     The kernel is 1 - u^2, with u the distance from the quantile divided by `width`; the density is the normal density
     at the quantile. The result tends to 4/3 for small widths.
@@ -178,11 +178,11 @@ def typical_size(tau: float) -> float:
 
 
 def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
-    """Return the degrees of freedom of a sandwich variance, as limited by the error of the estimated Hessian.
+    """Return the degrees of freedom of a sandwich variance, as limited by the error of the kernel-estimated Hessian.
 
     The squared relative error of the Hessian has two parts. The sampling part is one divided by the effective number of
-    rows in the kernel, which is `EPANECHNIKOV` times `kernel_sum`. The other part is due to noise along the weakest
-    identified direction. The sandwich variance has four times the squared relative error of the Hessian.
+    rows, `EPANECHNIKOV` times the sum of kernel weights `kernel_sum`. The other part is due to noise along the weakest
+    identified direction. The squared relative error of the variance, which contains the Hessian twice, is 4 times this.
     """
     values, vectors, _ = hessian.eigen
     weakest = hessian.power(0.0) @ vectors

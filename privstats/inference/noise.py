@@ -72,7 +72,7 @@ class Loading:
 
     @property
     def coordinates(self) -> int:
-        """Number of coordinates of the random vector."""
+        """Number of coordinates of the random vector from which the noise is computed."""
         return int((self.matrix if self.sums is None else self.sums.onto).shape[1])
 
     @property

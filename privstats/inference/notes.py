@@ -18,7 +18,7 @@ from privstats.errors import OptionError, listed
 
 @dataclass(frozen=True)
 class Note:
-    """A numbered note of a summary.
+    """A note on a fit, which the summary of the fit prints with a number.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]
 
 
 def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
-    """Return a note, from the template of its key.
+    """Return a note whose text is the template with the given key, with its fields filled in.
 
     Parameters
     ----------
@@ -393,7 +393,7 @@ def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
 
 
 def in_rho(one: Note) -> Note:
-    """Return the note with "rows x sqrt(rho)" for "rows x budget", for concentrated differential privacy."""
+    """Return the note with "rows x sqrt(rho)" in place of "rows x budget", for concentrated differential privacy."""
     return replace(one, text=one.text.replace("rows x budget", "rows x sqrt(rho)"))
 
 
@@ -423,10 +423,10 @@ def about_rows(rows: float) -> str:
 
 
 def unidentified_note(names: Sequence[str], ratio: float, unseen: Sequence[str] = ()) -> tuple[Note, ...]:
-    """Return the note on coefficients hidden by noise of `ratio` times the information; no note if `names` is empty.
+    """Return the note on the coefficients `names`, not reported because the noise is `ratio` times the information.
 
     `unseen` has the names of columns whose variation is hidden by noise; the note names these columns if other
-    coefficients are not reported either.
+    coefficients are not reported either. If `names` is empty, there is no note.
     """
     if not names:
         return ()
@@ -438,7 +438,7 @@ def unidentified_note(names: Sequence[str], ratio: float, unseen: Sequence[str] 
 
 
 def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
-    """Return the note on coefficients whose intervals are too wide; an empty tuple if `names` is empty.
+    """Return the note on the coefficients `names`, whose intervals are too wide; an empty tuple if `names` is empty.
 
     The half-length of such an interval changes the linear predictor by at least `most` std devs of the predictor.
     """
@@ -446,12 +446,12 @@ def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
 
 
 def reliability_note(ratio: float) -> tuple[Note, ...]:
-    """Return the note on a ratio of noise to information between `RELIABLE` and 1; otherwise an empty tuple."""
+    """Return the note on the ratio of noise to information if it is between `RELIABLE` and 1; otherwise no note."""
     return (note("noise to signal", ratio=ratio, times=ratio / RELIABLE),) if RELIABLE < ratio <= 1 else ()
 
 
 def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
-    """Return the note on the size of the noise, for estimates on which the whole budget was spent.
+    """Return the note on the size of the privacy noise, for estimates on which the whole budget was spent.
 
     Parameters
     ----------
@@ -479,7 +479,7 @@ def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
 
 
 def rank_note(sd: float) -> Note:
-    """Return the note on the noise of ranks, with standard deviation `sd`, for order statistics without intervals."""
+    """Return the note on the noise in the ranks of order statistics without intervals; `sd` is its std deviation."""
     return note(
         "no inference", noise=f"The noise added for privacy moves their ranks by about {sd:.2g} rows (std dev)."
     )
@@ -500,17 +500,17 @@ def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:
 
 
 def start_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
-    """Return the note on coefficients that the starting value may have biased; an empty tuple if `moves` is empty.
+    """Return the note on coefficients that the starting value of an iteration may have biased.
 
-    `moves` has the bias bound of each coefficient, in the coefficient's units.
+    `moves` has the bias bound of each coefficient, in the coefficient's units; if it is empty, there is no note.
     """
     return (note("start", moves=_moves(moves)),) if moves else ()
 
 
 def weights_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
-    """Return the note on possibly biased coefficients of a weighted mean of fits; no note if `moves` is empty.
+    """Return the note on coefficients of a weighted mean of fits that clipping or noisy weights may have biased.
 
-    `moves` has the bias bound of each coefficient, in the coefficient's units.
+    `moves` has the bias bound of each coefficient, in the coefficient's units; if it is empty, there is no note.
     """
     return (note("weights", moves=_moves(moves)),) if moves else ()
 

@@ -1,4 +1,4 @@
-"""Quantile estimates with intervals between two order statistics; the coverage holds for every density."""
+"""Quantile estimates with intervals between two order statistics; the coverage holds for any density of the values."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class RankErrorLaw(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class OrderStatisticEstimate(Estimate):
-    """Estimates, each with an interval between two order statistics that were released at one confidence level.
+    """Quantile estimates, each with an interval between two released order statistics, at one confidence level.
 
     Intervals of contrasts are computed from the two ends of the interval of each estimate (recovery of variances, Zou
     and Donner 2008). Half-lengths are the distances from an estimate to the ends of its interval. For independent
     estimates, squared half-lengths add up; for dependent estimates, half-lengths add up, which gives an upper bound for
     any dependence. For a confidence level other than the released level, the length of an interval in ranks is computed
     from the sampling error and the known noise of ranks. Lengths in the user's units are then multiplied by the ratio
-    of the two lengths in ranks, which is exact for a flat density.
+    of the two lengths in ranks, which is exact if the density of the values is constant.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class OrderStatisticEstimate(Estimate):
     remarks : tuple of Note
         Notes on the estimates.
     diagnostics : mapping of str to float
-        Further numbers about the fit, by name.
+        Diagnostics of the fit, by name, such as the number of rows used.
     low, high : ndarray, shape (k,), optional
         Declared bounds of the values, which limit the intervals.
     """
@@ -173,7 +173,7 @@ class OrderStatisticEstimate(Estimate):
         return through(R, self._reported), self.deviations(R), low, high, p
 
     def lengths(self, R: FloatArray, alpha: float) -> FloatArray:
-        """Return distances from estimated linear functions ``R theta`` of quantiles theta to the ends of intervals.
+        """Return distances from estimated linear functions ``R theta`` of quantiles theta to their intervals' ends.
 
         The result has a row for each row of R, and two columns, for the lower and the upper end. The intervals have
         confidence 1 - alpha. The distances are NaN if one of the estimates in ``R theta`` has no interval.
@@ -193,7 +193,7 @@ class OrderStatisticEstimate(Estimate):
         return np.where((R != 0) @ np.isnan(sd), np.nan, self._together(np.abs(R) * np.nan_to_num(sd)))
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the estimates; NaN for two estimates from the same rows (unknown dependence)."""
+        """Return the covariance of the estimates; NaN for two estimates from the same rows (dependence unknown)."""
         together = np.equal.outer(self.cell, self.cell) & ~np.eye(len(self.cell), dtype=bool)
         return np.where(together, np.nan, np.diag(self._deviation**2))
 

@@ -1,4 +1,4 @@
-"""Pooling of means by group, with separate weights for each mean."""
+"""Pooling of means by group from several fits, with separate weights of the fits for each mean."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ The pooled estimate is ``sum_i W_i theta_i``, with estimates theta_i and weight 
 the mean squared error matrix of estimate i (squared bias bounds included), and zero on directions that estimate i does
 not identify. With J the sum of all J_i, ``W_i = J^-1 J_i`` on directions that some estimate identifies. On disjoint
 rows all errors are independent. On the same rows the sampling errors ``L_i z``, with matrices L_i, have one random
-vector z in common, and only noise is averaged. Then J_i is computed without the sampling error. The sampling variance
-is the variance of ``sum_i W_i L_i z``, which is the sampling variance of one estimate if all L_i are equal.
+vector z in common, and averaging reduces only noise. Then J_i is computed without the sampling error. The sampling
+variance is that of ``sum_i W_i L_i z``, which is the sampling variance of one estimate if all L_i are equal.
 
 Given the weights, the pooled estimate is linear: noises are independent and keep their distributions, and bias bounds
 add up in absolute value. The weights also have errors. If a released matrix A + N estimates the Hessian A, the relative
@@ -36,10 +36,10 @@ NO_ANGLE = 1e-9  # a direction lies in a subspace if the sine of its angle with 
 class Pooled(NormalEstimate):
     """A weighted mean of several normal estimates.
 
-    Unidentified directions of several estimates hardly ever coincide, so the mean has no unidentified direction. But
+    Unidentified directions of several estimates hardly ever coincide, so the mean rarely has such a direction. But
     along an unidentified direction of one of the estimates, the error of the mean may be large. So an interval with a
-    large bias bound is reported only if its half-length is less than the share `MOST_OF_RANGE` of the public bound on
-    the coefficient's absolute value.
+    large bias bound is reported only if its half-length is less than `MOST_OF_RANGE` times the public bound on the
+    coefficient's absolute value.
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
@@ -132,7 +132,7 @@ def _in_units(estimate: NormalEstimate, unit: FloatArray) -> NormalEstimate:
 
 
 def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[FloatArray], FloatArray]:
-    """Return the weight matrix of each estimate, and the directions that no estimate identifies.
+    """Return the weight matrix of each estimate in the weighted mean, and the directions that no estimate identifies.
 
     A weight matrix has the shape (k, k). The directions are the columns of a matrix of shape (k, l).
     """
@@ -153,7 +153,7 @@ def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[Floa
 
 
 def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
-    """Return the mean squared error matrix of an estimate, with squared bias bounds; no sampling error if `same`."""
+    """Return an estimate's mean squared error matrix: noise, squared bias bounds and, unless `same`, sampling error."""
     moves = (*estimate.allowances, *estimate.leaning)
     bias = sum((a.size**2 * a.loading @ a.loading.T for a in moves), estimate.unidentified @ estimate.unidentified.T)
     return estimate.noise + bias if same else estimate.sampling + estimate.noise + bias
@@ -187,8 +187,8 @@ def _root(V: FloatArray) -> FloatArray:
 def _freedom(variances: Sequence[FloatArray], freedoms: Sequence[float]) -> float:
     """Return a lower bound on the degrees of freedom of a sum of variance matrices in any direction (Satterthwaite).
 
-    With v_i the share of matrix i along a direction and f_i its degrees of freedom, the estimated sum has the relative
-    variance ``sum 2 v_i^2 / f_i``, and v_i is at most the largest share of matrix i along any direction.
+    Let v_i be the share of matrix i in the variance along a direction, and f_i its degrees of freedom. The estimated
+    sum has the relative variance ``sum 2 v_i^2 / f_i``, and v_i is at most the largest such share in any direction.
     """
     values, vectors = np.linalg.eigh(sum(variances, np.zeros_like(variances[0])))
     kept = values > SINGULAR * max(values.max(initial=0.0), 1e-300)

@@ -14,7 +14,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class PooledRanks:
-    """Distribution of the rank errors of the ends of a pooled interval, computed from the distributions of the fits.
+    """Rank error distribution of the ends of a pooled interval, computed from the rank error distributions of the fits.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
 
     The lower side of an interval extends from the lower end to the estimate, and the upper side from the estimate to
     the upper end. For fits on disjoint rows, the squared weighted lengths of each side add up (Zou and Donner 2008).
-    Weights are then inverse to the squared interval lengths. For fits on the same rows, the squared parts due to noise
-    add up, and the parts due to the common sampling error add up without squares. Weights are then inverse to the
-    squared parts due to noise.
+    Weights are then inverse to the squared interval lengths. For fits on the same rows, the squares of the parts of the
+    lengths due to noise add up, and the parts due to the common sampling error add up without squares. Weights are then
+    inverse to the squared parts due to noise.
     """
     first = estimates[0]
     R = np.eye(len(first.names))

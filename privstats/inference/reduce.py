@@ -32,7 +32,7 @@ LEFT_OUT = 1e-7
 
 
 def reduced(noise: Loading, apart: bool) -> Loading:
-    """Return noise distributed as `noise`, computed from a random matrix with at most half as many rows.
+    """Return noise with the distribution of `noise`, computed from a random matrix with at most half as many rows.
 
     If more than half of the rows are needed, `noise` itself is returned.
 
@@ -97,7 +97,7 @@ def _by_places(onto: Any, law: Any) -> FloatArray:
 
 
 def _spans(matrices: FloatArray, most: int) -> FloatArray:
-    """Return an orthonormal basis of each matrix's column space, shape (r, p, u), for matrices of shape (r, p, k).
+    """Return orthonormal bases of the column spaces of r matrices, shape (r, p, u); each matrix has the shape (p, k).
 
     In each step, the longest column is added to the basis and projected out of the other columns, until all columns are
     zero or the basis has u = `most` vectors. The basis of a matrix of smaller rank has zeros in its last columns.

@@ -31,7 +31,7 @@ def kept_share(gap: FloatArray, noise: float) -> float:
 def shrink_toward(
     matrix: FloatArray, target: FloatArray, noise: float, expected: FloatArray | None = None
 ) -> FloatArray:
-    """Return a noisy matrix, shrunk toward a target by multiplying their difference by `kept_share`.
+    """Return a noisy matrix, shrunk toward the matrix `target` by multiplying their difference by `kept_share`.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ def shrink_toward(
     Returns
     -------
     ndarray, shape (p, p)
-        Positive definite matrix with a lower limit along each eigenvector of `expected`. The limit is `LEAST_PART`
-        times the expected value plus `LEAST_SDS` noise standard deviations of an entry, and at most `LEAST_PART` times
-        the target's mean eigenvalue.
+        Positive definite matrix with a lower limit along each eigenvector of `expected`. For its eigenvalue v, the
+        limit is ``min(LEAST_PART * v * m + LEAST_SDS * s, LEAST_PART * m)``, where m is the mean eigenvalue of `target`
+        and s is the root mean square of the noise in an entry.
     """
     gap, p, mean = matrix - target, len(target), float(np.trace(target)) / len(target)
     values, V = np.linalg.eigh(np.eye(p) if expected is None else expected)

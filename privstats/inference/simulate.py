@@ -68,7 +68,7 @@ class PublicStream:
 
 
 def _gamma_quantiles(shape: Any, z: FloatArray) -> FloatArray:
-    """Return the gamma quantiles with the same probabilities as the normal quantiles z.
+    """Return the gamma quantiles at the probabilities Phi(z), that is, at those at which z are normal quantiles.
 
     For a single shape parameter and at least `KNOTS` values of z, the quantiles are interpolated in a table of their
     cube roots, which are nearly linear in z (Wilson and Hilferty 1931).
@@ -101,10 +101,10 @@ def remembered(noise: Loading) -> bool:
 
 
 def _scaled(law: Any) -> Any:
-    """Return the noise distribution that belongs to the law of a release.
+    """Return the distribution of the random noise of a release, given the law that describes the release.
 
-    For objective perturbation, whose law also has a ridge, the result is the distribution of the random linear term.
-    For all other mechanisms, the result is `law` itself.
+    For objective perturbation, whose law also has a ridge, this is the distribution of the random linear term added to
+    the loss. For all other mechanisms, the result is `law` itself.
     """
     return getattr(law, "noise", law)
 
@@ -157,7 +157,7 @@ def _unit_draws(of: _Unit) -> FloatArray:
 
 
 def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return symmetric discrete distributions that approximate draws, as absolute values and probabilities.
+    """Return symmetric discrete approximations to the distributions of draws, as absolute values and probabilities.
 
     The draws of each coordinate are sorted by absolute value, and groups of neighbouring absolute values are replaced
     by their root mean square. The `SINGLE` largest values are not grouped. The results are rescaled to the exact

@@ -1,4 +1,4 @@
-"""Simultaneous intervals and p-values for several linear functions, from the largest standardised error."""
+"""Simultaneous intervals and p-values for several functions of coefficients, from the largest standardised error."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """Simultaneous half-lengths and p-values of q linear functions.
+    """Half-lengths of simultaneous intervals, and adjusted p-values, for q linear functions of coefficients.
 
     Parameters
     ----------
     half : ndarray, shape (q,)
-        Half-lengths of intervals that jointly cover with the requested probability.
+        Half-lengths of intervals that cover the true values of all functions jointly, with the requested probability.
     pvalues : ndarray, shape (q,)
         Adjusted p-values of the q hypotheses. Each hypothesis has the test statistic (|estimate - hypothesis| - bias
         bound) / std error. Its adjusted p-value is the probability that the largest of the q standardised errors is at
@@ -32,12 +32,12 @@ class Together:
 
 
 def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: FloatArray) -> Together:
-    """Return simultaneous half-lengths at level 1 - alpha and adjusted p-values of linear functions ``R theta``.
+    """Return half-lengths of simultaneous 1 - alpha intervals, and adjusted p-values, for linear functions ``R theta``.
 
     Here theta is the vector of k coefficients. The error of function j is ``X_j + b_j``: the X_j have a known joint law
     and std errors s_j, and the bias b_j is at most a_j in absolute value. With c the 1 - alpha quantile of ``max_j
     |X_j| / s_j``, the inequalities ``|X_j + b_j| <= a_j + c s_j`` hold for all j with probability 1 - alpha, whatever
-    the values of b_j. The computed c is an order statistic of draws, chosen such that a small number of draws makes
+    the values of b_j. The computed c is an order statistic of simulated maxima, such that a small number of draws makes
     intervals longer and does not lower coverage. If alpha is too small for the number of draws, each function has the
     level alpha / q (Bonferroni), but no half-length is shorter than the half-length computed from the largest draw. No
     simultaneous half-length is shorter than the half-length of the interval for a single function.

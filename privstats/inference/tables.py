@@ -89,7 +89,7 @@ class PointEstimate(Estimate):
     remarks : tuple of Note
         Notes, among them the reason why there are no intervals.
     diagnostics : mapping of str to float
-        Further numbers about the fit, by name.
+        Diagnostics of the fit, by name, such as the number of rows used.
     noise : ndarray, shape (k, k), optional
         Covariance of the noise in theta, NaN if unknown, for a fit that spent its whole budget on the estimates; the
         notes then state the size of the noise.

@@ -74,9 +74,9 @@ def _log_concave(noises: tuple[Loading, ...]) -> Quantile:
 
 
 def _matrix_parts(noise: Loading) -> Iterable[Quantile]:
-    """Yield functions that bound the quantiles of the independent parts of matrix-t noise.
+    """Yield functions that bound quantiles of matrix-t noise: of the noise of a separate row count, and of the rest.
 
-    The exponents of the tails are computed from the variances of the noise.
+    The exponents of the polynomial tails are computed from the variances of the noise.
     """
     law: Any = noise.law
     i, j = law.pairs
@@ -159,7 +159,7 @@ def _product_tail(nu: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _nuclear(values: FloatArray) -> tuple[FloatArray, NDArray[np.int_]]:
-    """Return for each row the sum of its absolute values, and the number (at least 1) of values above rounding."""
+    """Return for each row of `values` the sum of absolute values, and the number (1 or more) of non-zero values."""
     sizes = np.abs(values)
     many = (sizes > 1e-12 * sizes.max(axis=1, initial=0.0, keepdims=True)).sum(axis=1)
     return sizes.sum(axis=1), np.maximum(many, 1)

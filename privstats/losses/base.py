@@ -44,9 +44,9 @@ class LeastSquaresStart:
 class Loss(ABC):
     """Interface of a loss: a function of a row's linear predictor eta and response y.
 
-    Let psi be minus the derivative of the loss with respect to eta, and slope its second derivative or the expectation
-    of the second derivative. A row with predictors w has the score ``w psi(eta, y)`` and the Hessian ``w w' slope(eta,
-    y)``.
+    Let psi be minus the derivative of the loss with respect to eta, and slope its second derivative or, if this may be
+    negative, the expectation of the second derivative. A row with predictors w has the score ``w psi(eta, y)`` and the
+    Hessian ``w w' slope(eta, y)``.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Loss(ABC):
     def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         """Return the nonnegative weight of each row in the Hessian, shape (n,).
 
-        The weight is minus the derivative of psi with respect to eta, or the expectation of this number.
+        The weight is minus the derivative of psi with respect to eta or, if this may be negative, its expectation.
         """
 
     @property
@@ -84,11 +84,11 @@ class Loss(ABC):
         return fit.theta, fit.sigma
 
     def in_units(self, center: float, half: float) -> Self:
-        """Return this loss for a response ``center + half v``, where v is the response scaled to [-1, 1]."""
+        """Return a copy of this loss for responses ``center + half v``, where v is the response scaled to [-1, 1]."""
         return self
 
     def with_scale(self, scale: float) -> Self:
-        """Return this loss with the given released residual scale."""
+        """Return a copy of this loss that uses the given residual scale, which has been released."""
         return self
 
 
@@ -112,7 +112,7 @@ class SquaredLoss(Loss):
 
 @dataclass(frozen=True)
 class HuberLoss(Loss):
-    """Huber's loss (1964): its psi-function is the residual, clipped at `clip` times the residual scale.
+    """Huber's loss (1964): psi (minus the derivative) is the residual, clipped at `clip` times the residual scale.
 
     Parameters
     ----------

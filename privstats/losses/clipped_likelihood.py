@@ -1,4 +1,4 @@
-"""Likelihoods of counts and of gamma responses, with bounds on each row's score and curvature of the loss."""
+"""Likelihood models of counts and gamma responses, with bounds on the score and the curvature of each row's loss."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ScoreClip:
     Parameters
     ----------
     loss : Likelihood
-        Likelihood of counts, or of gamma responses, with a log link.
+        Minus the log-likelihood of counts or of gamma responses, with a log link.
     P : ndarray, shape (width, m)
         Matrix that gives the predictors x = z'P of a row z.
     theta : ndarray, shape (width,)
@@ -72,11 +72,11 @@ class ScoreClip:
 
     @property
     def turned(self) -> bool:
-        """Whether the clipped exponential is ``y exp(-eta)`` (gamma responses) and not ``exp(eta)`` (counts)."""
+        """Whether the exponential in the score is ``y exp(-eta)`` (gamma responses) and not ``exp(eta)`` (counts)."""
         return isinstance(self.loss.family, Gamma)
 
     def weighed(self, block: RowBlock) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return each row's predictors x, linear predictor eta, response y, weight w and threshold c.
+        """Return each row's predictors x, linear predictor eta, response y, weight w and clipping threshold c of psi.
 
         The array of predictors has the shape (n, m); the four other arrays have the shape (n,).
         """

@@ -54,18 +54,18 @@ class RowLoss(ABC):
 
     @abstractmethod
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
-        """Return the slope at eta and y in decimal arithmetic, with an error of a few units in the last place."""
+        """Return the slope, the derivative in eta, in decimals, with an error of a few units in the last place."""
 
     def steepest(self, y: FloatArray) -> FloatArray:
-        """Return the largest curvature at each response y: `max_curvature`, unless the curvature grows with y."""
+        """Return the largest curvature over all eta at each response y: `max_curvature`, unless it grows with y."""
         return self.max_curvature * np.ones_like(y)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-        """Return a lower bound of the curvature at all points within `reach` of eta; by default zero."""
+        """Return a lower bound of the loss's second derivative at all points within `reach` of eta; by default zero."""
         return np.zeros_like(eta)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return the largest rounding error of the computed slope at y, in units in the last place."""
+        """Return the largest rounding error of the slope (derivative in eta) at y, in units in the last place."""
         return self.slope_ulps * np.ones_like(y)
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
@@ -100,7 +100,7 @@ class Logistic(RowLoss):
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
         """Return the lower bound ``p (1 - p) exp(-reach)`` of the curvature within `reach` of eta.
 
-        The derivative of ``log(p (1 - p))`` with respect to eta is 1 - 2p, which lies between -1 and 1.
+        Here p = expit(eta). The derivative of ``log(p (1 - p))`` in eta is 1 - 2p, which lies between -1 and 1.
         """
         _, curvature = self.derivatives(eta, y)
         return curvature * math.exp(-reach)
@@ -143,14 +143,14 @@ class Clamped(RowLoss):
 
     @abstractmethod
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return slope and curvature of the original loss, for eta inside [low, high]."""
+        """Return the first and the second derivative of the original loss in eta, for eta inside [low, high]."""
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         slope, curvature = self.inside(np.clip(eta, self.low, self.high), self.unit * y)
         return slope, np.where((eta < self.low) | (eta > self.high), 0.0, curvature)
 
     def clamped(self, eta: Decimal) -> Decimal:
-        """Return eta clamped to [low, high]."""
+        """Return the linear predictor eta, clamped to the interval [low, high]."""
         return min(max(eta, Decimal(self.low)), Decimal(self.high))
 
     @property
@@ -271,7 +271,7 @@ class SmoothedCheck(RowLoss):
         return np.clip(u + 0.5, 0.0, 1.0) - self.tau, np.where(np.abs(u) < 0.5, self.max_curvature, 0.0)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-        """Return 1 / 2h if the curvature has this value at all points within `reach` of eta; otherwise return 0."""
+        """Return 1 / 2h if the curvature is 1 / 2h (h: half-width) at all points within `reach` of eta; otherwise 0."""
         return np.where((np.abs(eta - y) + reach) * ABOVE < self.half_width, self.max_curvature, 0.0)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
@@ -304,7 +304,7 @@ class ClippedSquares(RowLoss):
         return np.clip(residual, -self.limit, self.limit), (np.abs(residual) < self.limit).astype(np.float64)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-        """Return 1 if the curvature is 1 at all points within `reach` of eta; otherwise return 0."""
+        """Return 1 if the loss has the second derivative 1 at all points within `reach` of eta; otherwise return 0."""
         return ((np.abs(eta - y) + reach) * ABOVE < self.limit).astype(np.float64)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:

@@ -75,7 +75,7 @@ class Family(ABC):
     @property
     @abstractmethod
     def largest_psi(self) -> float:
-        """Largest absolute value of psi at clamped linear predictors (see `fitted`); infinite if there is no bound."""
+        """Largest |psi| (absolute derivative of the loss in eta) at eta clamped by `fitted`; infinite if unbounded."""
 
     def weight(self, eta: FloatArray) -> FloatArray:
         """Return the expected second derivative of the loss in eta, which is (derivative of the mean)^2 / variance."""
@@ -105,7 +105,7 @@ class Family(ABC):
         return self.support
 
     def linked(self, expected: FloatArray) -> FloatArray:
-        """Return the linear predictor at which the transformed response has approximately the mean `expected`."""
+        """Return the linear predictor at which the response, after `transform`, has about the mean `expected`."""
         return expected
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
@@ -139,7 +139,7 @@ class Family(ABC):
 
 
 class Binary(Family):
-    """Base class of the families of responses in [0, 1]."""
+    """Base class of the families of binary responses and of proportions, with values in [0, 1]."""
 
     name, support = "binomial", (0.0, 1.0)
     slope_step = 1.0
@@ -328,7 +328,7 @@ class Poisson(LogLink):
         return eta
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return the given slopes, and the constant with which ``log(y + 1/2)`` has the released mean `mean`.
+        """Return the given slopes, and the initial constant for which ``log(y + 1/2)`` has the released mean `mean`.
 
         ``E log(y + 1/2)`` is close to the logarithm of the mean count only if counts are large. Let ``g(t)`` be the
         expectation of ``log(Y + 1/2)`` for a Poisson count Y of mean e^t. The constant a is the solution of an

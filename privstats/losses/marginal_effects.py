@@ -15,7 +15,7 @@ from privstats.numerics.law import FloatArray
 REACHED = 512  # number of linear predictors at which the mean response and its derivatives are evaluated
 NEAR_ZERO = 9.0  # the derivatives of the mean of a binary response have their maxima within this distance of eta = 0
 BETWEEN = 1.01  # upper bound on the ratio of a function's maximum to its maximum at the `REACHED` linear predictors
-LEAST_SIZE = 1e-6  # lower limit of a part's largest absolute value, relative to the maximum over all linear predictors
+LEAST_SIZE = 1e-6  # the assumed maximum of a function is at least this share of its maximum over all values of eta
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +83,10 @@ class EffectParts:
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """Largest absolute value of each part of a row's contribution, shape (parts,), for columns in [-1, 1].
+        """Largest absolute value of each part of a row's contribution to the effects, shape (parts,).
 
-        The values are maxima over the linear predictors that are possible at the coefficients theta, but at least
-        `LEAST_SIZE` times the maxima over all linear predictors.
+        The values are maxima over the linear predictors of rows with columns in [-1, 1] at the coefficients theta, but
+        at least `LEAST_SIZE` times the maxima over all linear predictors.
         """
         c, near = self.coefficients, np.clip(np.linspace(-NEAR_ZERO, NEAR_ZERO, REACHED), *self.reach)
         eta = np.r_[near, np.linspace(*self.reach, REACHED)]

@@ -1,4 +1,4 @@
-"""Negative log-likelihoods and check losses of a linear predictor, and functions of a row for these losses."""
+"""Losses of a linear predictor (minus log-likelihoods, check losses), and functions of a row for these losses."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Likelihood(Loss):
         return t
 
     def from_transformed(self, mean: float) -> float:
-        """Return a mean of the family's transformed response, given the mean on the scale [-1, 1] of `transform`."""
+        """Return the mean of the family's transformed response, given its mean on the scale [-1, 1] of `transform`."""
         low, high = self.family.transformed_range
         return low + (mean + 1) / 2 * (high - low)
 
@@ -101,7 +101,7 @@ class CheckLoss(Loss):
 
 
 class Transform(Protocol):
-    """Interface of an increasing function that transforms the responses of a block of rows."""
+    """Interface of an increasing function that returns the transformed responses of a block of rows."""
 
     def __call__(self, y: FloatArray) -> FloatArray: ...
 
@@ -123,7 +123,7 @@ class Standardized:
 
 @dataclass(frozen=True, eq=False)
 class _TransformedBlock:
-    """A block of rows with a transformed response."""
+    """A block of rows in which the response is replaced by its transformed values `response`."""
 
     block: RowBlock
     response: FloatArray
@@ -314,7 +314,7 @@ def _predictor(block: RowBlock, theta: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class MallowsRows:
-    """Vectors ``w sqrt(weight slope)`` for the Hessian, or scores ``w weight psi``, of rows with predictors w.
+    """Scores ``w weight psi`` of rows with predictors w or, if `squared`, vectors ``w sqrt(weight slope)`` (Hessian).
 
     psi is minus the derivative of the loss with respect to the linear predictor, and slope the second derivative, at
     released coefficients theta. The weight of a row is lowered for high leverage (Mallows), to ``min(weight, radius /

@@ -2,8 +2,8 @@
 
 A row is z = (columns of the design, offset if any, response), and ``block.times(M)`` is z'M for each row of a block. A
 row's score is multiplied by the row's weight in [0, 1]; a vector whose products are summed is multiplied by the root of
-the weight. No privacy guarantee depends on this code: sets clamp the results, and a trial run on synthetic rows checks
-that each row is processed independently of all other rows.
+the weight. No privacy guarantee depends on this code: the public sets clamp the results, and a trial run on synthetic
+rows checks that each row is processed independently of all other rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AT_END = 1 - 2.0**-20  # numbers of at least this size count as 1, to allow for 
 
 
 class RowBlock(Protocol):
-    """Interface of a block of rows, for functions of a row."""
+    """Interface of a block of rows, for functions of a row: level codes, weights, responses and products z'M."""
 
     @property
     def present(self) -> NDArray[np.bool_]: ...
@@ -66,7 +66,7 @@ def lowered_weights(block: RowBlock, P: FloatArray, radius: float) -> FloatArray
 
 
 def root_weighted(rows: FloatArray, block: RowBlock) -> FloatArray:
-    """Return the vectors of rows, each multiplied by the square root of its row's weight."""
+    """Return the vectors `rows`, one per row of the block, times the square roots of the rows' weights."""
     return rows if block.weights is None else rows * np.sqrt(block.weights)[:, None]
 
 
@@ -122,7 +122,7 @@ class SquaredColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Linear functions z'M of a row z, times the row's weight, for check losses, which are homogeneous of degree 1.
+    """Linear functions z'M of a row z, times the row's weight, by which the row's check loss is then multiplied, too.
 
     M is the field `matrix`, with one column for each function.
     """
@@ -151,7 +151,7 @@ class RootWeighted:
 class CodedColumns:
     """Level codes of a row z in some factors, followed by (1, z'M) times the root of the row's weight.
 
-    M is the field `matrix`, with one column for each function. The vectors belong to the set `CodedProducts`.
+    M is the field `matrix`, with one column for each function. The vectors belong to the public set `CodedProducts`.
     """
 
     factors: tuple[int, ...]
@@ -172,7 +172,7 @@ class Scores:
     ----------
     loss : Loss
     P : ndarray, shape (width, m)
-        Preconditioner of the predictors; its rows for offset and response are 0.
+        Preconditioner, the matrix that gives the predictors z'P; its rows for offset and response are 0.
     theta : ndarray, shape (width,)
         Weights of the entries of a row z in the linear predictor z'theta: the coefficients of the design columns, the
         coefficient of the offset column (if there is an offset), and 0 for the response.
@@ -193,7 +193,7 @@ class Scores:
 class BesideLevel:
     """Vectors (level code of the row, score of the row), for second moments of scores by the levels of one factor.
 
-    The vectors belong to the set `LevelProducts`.
+    The vectors belong to the public set `LevelProducts`.
     """
 
     factor: int
@@ -338,7 +338,7 @@ class ProductSizes:
 
 
 def squared_lengths(rows: FloatArray) -> FloatArray:
-    """Return the squared norm of each row, shape (n,), summed in column order."""
+    """Return the squared Euclidean norm of each row vector, shape (n,), summed in the order of the columns."""
     squared = np.zeros(len(rows))
     for column in rows.T:
         squared += column * column
@@ -440,7 +440,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class One:
-    """The index 0 for each row: all rows are counted in one cell, so that the count is the number of rows."""
+    """The cell index 0 for each row: all rows are in one cell, so that the count of this cell is the number of rows."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         return np.zeros((len(block.present), 1))
@@ -448,9 +448,9 @@ class One:
 
 @dataclass(frozen=True, eq=False)
 class OffEnds:
-    """Row weights, set to 0 where a linear function z'M of the row z is -1; then the same where the function is 1.
+    """For each linear function z'M of a row z, the row's weight twice: 0 if the function is -1; 0 if the function is 1.
 
-    M is the field `matrix`, with one column for each function. The functions have values in [-1, 1].
+    M is the field `matrix`. The functions lie in [-1, 1], so the sums count the rows off the lower and the upper end.
     """
 
     matrix: FloatArray
@@ -463,10 +463,10 @@ class OffEnds:
 
 @dataclass(frozen=True, eq=False)
 class AtLevels:
-    """Whether a row's levels in all factors belong to given sets, and given linear functions of the row all equal 1.
+    """Function that selects the rows that have a kept level in each factor and for which linear functions equal 1.
 
-    `kept` has a mask of levels for each factor, or None for all levels of the factor. The linear functions are the
-    entries of z'M for the row z, with the matrix M = `ends` (None for no functions); no entry exceeds 1.
+    `kept` has a mask of the kept levels of each factor, or None to keep all levels. The linear functions of a row z are
+    the entries of z'M, with M the matrix `ends` (None for no functions); no entry exceeds 1.
     """
 
     kept: tuple[NDArray[np.bool_] | None, ...]

@@ -27,7 +27,7 @@ Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 class ProvedBound(Protocol):
-    """A proved bound on the difference of neighbouring totals T, T': ``|weights * (T - T')| <= size`` in a given norm.
+    """A proved sensitivity bound: in a given norm, ``|weights * (T - T')| <= size`` for neighbours with totals T, T'.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class SealedValues(Protocol):
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
-    """A privacy mechanism: a rule that answers a query of the data with noise. Fields of its class are its options.
+    """A privacy mechanism: a rule that answers a query of the data with noise. Fields of a subclass are its options.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Mechanism(ABC):
         promise : Promise
             Guarantee that the release has to satisfy.
         within : Set
-            Public set of the possible contributions of a row.
+            Public set of the possible contributions of a row to the answer.
         relation : Relation
             Neighbouring relation: how many rows differ between neighbouring data sets, and in what way.
         """
@@ -113,8 +113,8 @@ class Mechanism(ABC):
         name : str
             Label of the query.
         exact : Total or RowValues
-            The exact answer, or the values of all rows. Only the gate (the code that reads rows) can compute the answer
-            or the values, and only mechanisms receive them.
+            The exact total, if the query asks for a total, and otherwise the values of all rows. Only the gate (the
+            code that reads rows) can compute them, and only mechanisms receive them.
         promise, within, relation
             Guarantee, set of possible contributions, and neighbouring relation, as in `law`.
         rng : Rng
@@ -162,7 +162,7 @@ class Additive(Mechanism):
     Attributes
     ----------
     norm : str
-        Norm of the sensitivity.
+        Name of the norm in which the sensitivity of the total is measured.
     """
 
     norm: ClassVar[str]
@@ -201,7 +201,7 @@ class KNorm(Additive):
 
 
 def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
-    """Return values rounded to multiples of a public step, the largest power of two up to 2^-`bits` times `size`.
+    """Return values rounded to multiples of a public step: the largest power of two that is at most ``size * 2^-bits``.
 
     After rounding, the last bits of a value carry no information about the rows.
     """

@@ -18,7 +18,7 @@ ONE_STEP = Relation(rows=1, exchange=False, appear=True)
 
 @dataclass(frozen=True)
 class InEachCell(Mechanism):
-    """Apply the mechanism `each` to the values, or to the total, of every cell of a partition of the rows, in order.
+    """Apply the mechanism `each` to every cell of a partition of the rows, and release the answers in cell order.
 
     Privacy: a row is in one cell only. Adding or removing the row changes the values of this cell alone. So the
     releases of all cells together have the guarantee of one release by `each` (McSherry 2009, Theorem 4). Neighbours
@@ -80,7 +80,7 @@ def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promis
 
 
 def _of_cell(exact: Any, k: int, inner: Any) -> Any:
-    """Return the values of the rows in cell `k` of the partition, or this cell's part of the total."""
+    """Return the total of cell `k` if `exact` has the totals of all cells, and else the values of the cell's rows."""
     if isinstance(exact, Total):
         return Total(exact.units[k * inner.size : (k + 1) * inner.size], exact.step)
     return exact.cell(k)

@@ -129,7 +129,7 @@ class Model(ABC):
         return domain
 
     def check(self) -> None:  # noqa: B027 most models have nothing more to check
-        """Raise an error if an argument of the model is out of range."""
+        """Raise an error if an argument of the model, such as the probability of a quantile, is invalid."""
 
     @property
     def known(self) -> Domain:
@@ -156,11 +156,11 @@ class Model(ABC):
         """
 
     def fitted_design(self, design: Any, mech: str, options: Mapping[str, Any]) -> Any:
-        """Return the design with which a method fits the model; by default the design that the user wrote."""
+        """Return the design (map from rows to model columns) that a method uses for the fit; by default `design`."""
         return design
 
     def with_bounds(self, design: Any, bounds: Mapping[str, tuple[float, float]]) -> Any:
-        """Return the design with estimated bounds for the columns that lack declared bounds."""
+        """Return the design (map from rows to columns) with estimated bounds for columns without declared bounds."""
         return design.with_bounds(bounds)
 
     @abstractmethod
@@ -204,7 +204,7 @@ class Model(ABC):
         return estimate.mapped(*design.to_original())
 
     def labelled(self, design: Any, estimate: Any) -> Labels:
-        """Return labels of the estimates; by default the names of the coefficients."""
+        """Return the labels of the estimates in the result; by default the names of the coefficients."""
         return Labels()
 
     def covariance(self, neighbors: Neighbors) -> str | None:
@@ -340,7 +340,7 @@ def chosen(
 
 
 def own_options(entry: Candidate) -> set[str]:
-    """Return the names of the options that users may set for an estimator."""
+    """Return the names of an estimator's options that users may set: its fields, except those set by the model."""
     return {f.name for f in fields(entry.estimator)} - {*FIXED, *entry.fixed}
 
 

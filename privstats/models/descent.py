@@ -22,12 +22,12 @@ NAMED = listed([repr(mech) for mech in DESCENTS])
 
 
 def descends(mech: object) -> bool:
-    """Return whether `mech` is the name of a method of noisy optimisation."""
+    """Return whether `mech` is the name of a method of noisy optimisation, such as "ngd" (noisy gradient descent)."""
     return isinstance(mech, str) and mech in DESCENTS
 
 
 def descents(loss: Loss, rows: int | None) -> dict[str, Candidate]:
-    """Return the methods that minimise a loss by noisy optimisation, by name, for a public number of rows."""
+    """Return the methods of noisy optimisation for a loss, by name; `rows` is the number of rows, None if private."""
     own = {"noises": NORMAL, "loss": loss, "rows": rows or 0}
     return {mech: Candidate(estimator, own, "gaussian") for mech, estimator in DESCENTS.items()}
 

@@ -99,7 +99,7 @@ class Location(Model):
 
 @dataclass(frozen=True, eq=False)
 class ColumnQuantile(Location):
-    """Quantiles of columns, of all rows or by group.
+    """Model for quantiles of columns, over all rows or by group.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def _smooth(noise: Any, promise: Promise) -> Mechanism:
 
 @dataclass(frozen=True, eq=False)
 class ColumnMedian(ColumnQuantile):
-    """Medians of columns, or the geometric median: the point with the smallest sum of distances to the rows.
+    """Model for medians of columns, or for the geometric median: the point with the least sum of distances to the rows.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class ColumnMedian(ColumnQuantile):
 
 @dataclass(frozen=True, eq=False)
 class ColumnMean(Location):
-    """Means of columns, of all rows or by group."""
+    """Model for means of columns, over all rows or by group."""
 
     verb: ClassVar[str] = "mean"
 
@@ -295,7 +295,7 @@ class Binned(Location):
 
 @dataclass(frozen=True, eq=False)
 class ColumnMode(Binned):
-    """The mode of a column: the bin with the most rows, or the most frequent level.
+    """Model for the mode of a column: its most frequent value or level, or the bin with the most rows.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ class ColumnMode(Binned):
 
 @dataclass(frozen=True, eq=False)
 class ColumnHistogram(Binned):
-    """A histogram of a column: counts or densities of its bins."""
+    """Model for a histogram of a column: the counts or densities of its bins, over all rows or by group."""
 
     verb: ClassVar[str] = "hist"
 

@@ -18,16 +18,17 @@ from privstats.models.regression import OF_VECTORS, Carrying, Regression, noises
 from privstats.privacy.promise import Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
-# Smallest value of 2 min(tau, 1 - tau) n eps / d, for n rows and d coefficients, at which Newton steps are used. Below
-# this value, the exact sampler is more precise for at most three coefficients; with more coefficients, objective
-# perturbation gives intervals more often, and its intervals are shorter. Above this value, the bias of objective
-# perturbation may exceed its bias bound.
+# Smallest value of 2 min(tau, 1 - tau) n eps / d, for n rows and d coefficients, at which Newton steps are used (for
+# medians with intervals: `MEDIAN_ROWS`). Below this value objective perturbation gives intervals more often, and its
+# intervals are shorter. Above this value, the bias of objective perturbation may exceed its bias bound, except for
+# medians.
 FEW_ROWS = 750.0
-# For a median with intervals, n rows and d coefficients, objective perturbation is used if n eps / d is below
-# `MEDIAN_ROWS`. If n eps / d is even below the limit for d coefficients in `MEDIAN_SAMPLED`, the exact sampler is used
-# in its place.
+# Limits of 2 min(tau, 1 - tau) n eps / d if confidence intervals are requested. Below the limit for d coefficients in
+# `SAMPLED_BELOW`, the exact sampler is used in place of objective perturbation. It does not whiten predictors: with two
+# or more coefficients it gives no intervals if predictors vary over a fifth of their bounds. Below `MEDIAN_ROWS`,
+# objective perturbation is used for medians.
 MEDIAN_ROWS = 3000.0
-MEDIAN_SAMPLED = {1: 550.0, 2: 550.0, 3: 300.0}
+SAMPLED_BELOW = {1: FEW_ROWS, 2: 550.0, 3: 300.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +143,8 @@ class QuantileModel(Regression):
             return "newton", "shortest expected intervals under this budget"
         minimises, median = intervals and noise is None, set(self.tau) == {0.5}
         few = minimised = FEW_ROWS
-        if minimises and median:
-            few, minimised = MEDIAN_SAMPLED.get(coefficients, 0.0), MEDIAN_ROWS
+        if minimises:
+            few, minimised = SAMPLED_BELOW.get(coefficients, 0.0), MEDIAN_ROWS if median else FEW_ROWS
         samples = noise == "hull" or (each < few and (noise is None or noise in NORMS))
         if exact_for(coefficients) and samples:
             return "kng", "exact sampler, shortest expected intervals for so few coefficients and rows"
@@ -154,6 +155,6 @@ class QuantileModel(Regression):
 
 
 def _plain(taus: tuple[float, ...], noise: str | None) -> Candidate:
-    """Return an estimator by objective perturbation, without intervals, for rows scaled by the columns' bounds."""
+    """Return an estimator that uses objective perturbation, without intervals, on columns scaled by their bounds."""
     norm = noise if noise in OF_VECTORS else "linf"
     return Candidate(PlainPerturbedQuantile, {"taus": taus, "norm": norm}, norm)

@@ -153,7 +153,7 @@ class Carrying:
         return pure and self.intervals and self.neighbors.unit is None and bool(design.intercept)
 
     def refuse_minimiser(self, mech: str, design: Design, noise: str | None) -> None:
-        """Raise an error if mech="objpert" is requested but cannot give intervals.
+        """Raise an error if mech="objpert" (objective perturbation) is requested but cannot give intervals.
 
         Raises
         ------
@@ -173,7 +173,7 @@ class Carrying:
                 raise OptionError(f"mech='objpert' of this model needs {what}, or write mech='newton'")
 
     def whitens(self, design: Design, options: Mapping[str, Any]) -> bool:
-        """Return whether objective perturbation whitens the rows; otherwise columns are scaled by their bounds only."""
+        """Return whether objective perturbation decorrelates (whitens) columns, rather than only scaling them."""
         if OF_BOX & set(options):
             return False
         return "tail" in options or self.rows is None or self.forecast_noise(PURE, design) > EXACT
@@ -181,8 +181,8 @@ class Carrying:
     def is_ample(self, by: Noises, design: Design) -> bool:
         """Return whether intervals by Newton steps are expected to be about as short as by objective perturbation.
 
-        The result is True if the number of rows is above the limit `MOST_MINIMISED`, or if the predicted noise of the
-        first released second moments is below the limit `AMPLE`.
+        The result is True if the number of rows is above the limit `MOST_MINIMISED`, or if the predicted relative
+        noise of the first release of second moments is below the limit `AMPLE`.
         """
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < AMPLE)
 
@@ -233,7 +233,7 @@ class Carrying:
 
 @dataclass(frozen=True, eq=False)
 class Regression(Model):
-    """A regression of a response on predictors.
+    """Base class of the models for a regression of a response on predictors.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ class Regression(Model):
         return design
 
     def fitted_design(self, design: Any, mech: str, options: Mapping[str, Any]) -> Any:
-        """Return an equivalent design with an intercept, if one exists and the method can use it; otherwise `design`.
+        """Return, if possible, an equivalent design (map from rows to model columns) with an intercept; else `design`.
 
         Marginal effects, and options such as a bound on the coefficients, need the columns that the user wrote.
         """
@@ -312,7 +312,7 @@ class Regression(Model):
         return None if self.linked is None else self.linked.link
 
     def _assumed(self, options: Mapping[str, Any], neighbors: Neighbors) -> dict[str, Any]:
-        """Check that `cov_type` suits the privacy units; return `options`, and `cov_type` if it is "nonrobust"."""
+        """Check that `cov_type` suits the privacy units; return `options`, plus `cov_type` if it is "nonrobust"."""
         if self.cov_type == "cluster" and neighbors.unit is None:
             raise OptionError("cov_type='cluster' needs the column that names whose row it is; add unit='person_id'")
         if self.cov_type == "nonrobust" and neighbors.rows_per_unit > 1:
@@ -432,8 +432,8 @@ def _perturbed_least_squares(
 ) -> Candidate:
     """Return an estimator that chooses between the methods in `branches`, one of which is objective perturbation.
 
-    The estimator minimises the squared residuals, or the loss `loss`. `by` has the noise mechanisms, and `of_moments`
-    is the name of the noise distribution in the method of noisy moments.
+    The estimator minimises the squared residuals or, if `loss` is given, this loss. `by` has the noise mechanisms, and
+    `of_moments` is the name of the noise distribution in the method of noisy moments.
     """
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
@@ -555,7 +555,7 @@ class GeneralizedLinearModel(Regression):
 
 
 def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, Any], intervals: bool) -> Candidate:
-    """Return an estimator by objective perturbation, for whitened rows or for rows scaled by the columns' bounds.
+    """Return an estimator that uses objective perturbation, on whitened rows or on columns scaled by their bounds.
 
     `given` has the user's options, and `own` the options that the model sets. With whitened rows, the estimator gives
     intervals. Rows are scaled by the columns' bounds if no intervals are requested, or if the user gives a penalty or a

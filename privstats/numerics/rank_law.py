@@ -2,8 +2,8 @@
 
 Quantiles and the ends of their confidence intervals are drawn together; all these numbers are called boundaries. A rank
 error is the rank of a boundary among the values, minus its target rank. The distribution of the rank errors determines
-how far, in ranks, the target of an interval end must be from the target of its quantile. J boundaries divide the values
-into J + 1 cells. The error of a cell is its number of values minus the target number.
+how far the target rank of an interval end must be from the target rank of its quantile. J boundaries divide the values
+into J + 1 cells. The error of a cell is its number of values minus its target number of values.
 
 *If the log density of a draw falls in proportion to the sum of the cells' absolute errors*, the rank errors form a
 Laplace bridge. The log density decreases by `rate` for each value above or below the target number of a cell. If
@@ -63,9 +63,9 @@ def _weights(j: int, J: int) -> FloatArray:
     """Return the weights of the gamma laws in the mixture that is the distribution of ``rate |rank error|``.
 
     The rank error is that of boundary j, of J boundaries (quantiles and ends of their intervals) drawn together. The
-    log density of the draw decreases by `rate` for each value above or below the target number of values between two
-    neighbouring boundaries. The gamma laws have shape parameters 1, 2, ..., J and rate parameter 2. Products are
-    computed as sums of logarithms, because with more than about 170 boundaries they exceed the range of floats.
+    log density of the draw decreases by `rate` for each value too many or too few between neighbouring boundaries. The
+    gamma laws have shape parameters 1, 2, ..., J and rate parameter 2. The weights are computed from logarithms,
+    because with more than about 170 boundaries the factors of a weight exceed the range of floats.
     """
     here, there = _log_sum_of_laplace(j), _log_sum_of_laplace(J + 1 - j)
     powers = np.arange(j)[:, None] + np.arange(J + 1 - j)
@@ -75,9 +75,9 @@ def _weights(j: int, J: int) -> FloatArray:
 
 
 def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the probabilities that the rank error of boundary j, of J boundaries, exceeds the numbers in `a`.
+    """Return the probabilities that the rank error (rank minus target rank) of boundary j of J exceeds the numbers `a`.
 
-    The boundaries are quantiles and ends of their intervals, drawn together. The log density of the draw decreases by
+    The boundaries are J quantiles and interval ends that are drawn together. The log density of the draw decreases by
     `rate` for each value above or below the target number of values between two neighbouring boundaries.
     """
     a = np.asarray(a, dtype=float)
@@ -88,9 +88,9 @@ def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 
 def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the quantiles, at the probabilities `p`, of the rank error of boundary j, of J boundaries.
+    """Return the quantiles, at the probabilities `p`, of the rank error (rank minus target rank) of boundary j of J.
 
-    The boundaries are quantiles and ends of their intervals, drawn together. The log density of the draw decreases by
+    The boundaries are J quantiles and interval ends that are drawn together. The log density of the draw decreases by
     `rate` for each value above or below the target number of values between two neighbouring boundaries.
     """
     p = np.asarray(p, dtype=float)
@@ -104,8 +104,8 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 def _unit_quantile(tail: float, j: int, J: int) -> float:
     """Return the ``1 - tail`` quantile, tail <= 1/2, of the rank error of boundary j, of J boundaries, at rate 1.
 
-    The boundaries are quantiles and ends of their intervals, drawn together. The root search has an upper limit, which
-    is the quantile of the gamma law with shape J, the largest component of the mixture (`_weights`).
+    The boundaries are quantiles and ends of their intervals, drawn together. The root search has an upper limit: the
+    quantile of the gamma law with shape J, the component with the largest quantiles in the mixture (`_weights`).
     """
 
     def excess(a: float) -> float:
@@ -175,7 +175,7 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
     sampling error and noise (`Ends.reaches`), and room is the available number of ranks (`rooms`). The target number of
     values between two neighbouring targets does not decrease as n grows. Proof: ``min(h, room)`` increases, since both
     h and room increase. The remaining distance to the point half way to the next quantile is ``max(0, room - h)``. If
-    this distance is positive it increases, because h is concave in n, and room is linear in n and 0 at n = 0.
+    this distance is positive it increases, because room - h is convex in n (h is concave) and at most 0 at n = 0.
     """
     z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
     h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
@@ -188,10 +188,10 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
 
 @cache
 def box_quantile(J: int, confidence: float) -> float:
-    """Return the ``(1 + confidence) / 2`` quantile of e, the rank error of a boundary multiplied by the rate.
+    """Return the ``(1 + confidence) / 2`` quantile of e_j, the scaled rank error of one of J numbers drawn together.
 
-    The boundaries are the two ends of an interval and, if J = 3, the quantile, drawn together. The J rank errors,
-    multiplied by the rate at which the log density of the draw decreases, have a joint density proportional to
+    The numbers are the two ends of an interval and, if J = 3, the quantile. Their rank errors, multiplied by the rate
+    at which the log density falls with the largest rank error, are e_1, ..., e_J, with joint density proportional to
     ``exp(-max_j |e_j|)``. So they are the coordinates of a uniform point of the cube [-1, 1]^J, multiplied by a gamma
     variable r with shape J + 1. Given r, each e_j is uniform on [-r, r], and ``P(|e_j| > a) = P(r > a) - (a / J) P(r' >
     a)``, where r' is a gamma variable with shape J.
@@ -205,7 +205,7 @@ def box_quantile(J: int, confidence: float) -> float:
 
 
 def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, ends_only: bool) -> float:
-    """Return the rate at which the log density may decrease with the largest rank error, under a budget eps.
+    """Return the rate at which the log density of a draw may decrease with the largest rank error, under a budget eps.
 
     The density is the density of a joint draw of the two ends of an interval for a quantile and, unless `ends_only` is
     true, of the quantile. The probability of the quantile is `level`, the number of values is n, and a privacy unit has
@@ -249,8 +249,8 @@ class Ends:
     little more than ``max(level, 1 - level)``; if a row is replaced, by at most the larger of this number and 1. For
     several quantiles, the density depends on the sum of the absolute errors of the numbers of values between
     neighbouring drawn numbers; one row changes this sum by at most 2 (`bridge_quantile`). If the density for a single
-    quantile depended on this sum, the quantile would have a smaller margin under "replace". But equal rank errors of
-    both ends would then not lower the density further, so that both ends could fall into one long gap between values.
+    quantile depended on this sum, its noise margin under "replace" would be smaller. But equal rank errors of both ends
+    would then lower the density no more than an error of one end, so both could fall into one long gap between values.
 
     Parameters
     ----------
@@ -280,12 +280,12 @@ class Ends:
 
     @property
     def box(self) -> bool:
-        """Whether the density of a draw depends on the largest absolute rank error, as for a single quantile."""
+        """Whether the density of a draw depends on the largest rank error (single quantile), not on a sum of errors."""
         return len(self.levels) == 1
 
     @property
     def rate(self) -> float:
-        """Decrease of the log density of a draw if the error on which the density depends increases by one rank."""
+        """Decrease of a draw's log density per unit of its error (largest; for several quantiles, sum of errors)."""
         if self.box:
             return box_rate(self.eps, self.rows, self.levels[0], self.kind, self.confidence, self.alone)
         return cell_rate(self.eps, self.rows)
@@ -319,7 +319,7 @@ class Ends:
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
 
     def shortfall(self, n: float) -> FloatArray:
-        """Return the ratio of the needed to the available distance in ranks for each quantile, shape (levels,).
+        """Return the ratio of needed to available ranks for the confidence interval of each quantile, shape (levels,).
 
         If the ratio exceeds 1, the interval of the quantile does not have the stated coverage. There are two
         requirements. First, the targets of the ends must not lie beyond all values, or beyond half the distance to the
@@ -327,8 +327,8 @@ class Ends:
         side, that contains no values. In this part they have ``points^m / m!`` possible positions, and only the rank
         error of the innermost of the m numbers matters. The unit of length for the positions is the interval that the
         outermost ``2 / rate`` values are assumed to fill: one point of the grid, or a share 1 / `WIDEST` of the range
-        if this share is longer. For each m and each side, the decrease of the log density (`fall`) must exceed the
-        logarithm of (number of positions) / `ESCAPES`, where `ESCAPES` is the accepted probability. The drawn numbers
+        if this share is longer. For each m and each side, the negative log density (`fall`) must exceed the logarithm
+        of (number of positions) / `ESCAPES`, where `ESCAPES` is the accepted probability. The drawn numbers
         are in order. So if one of them lies in the part without values, all numbers further out lie in this part, too.
         Therefore all m up to the number of drawn numbers are checked.
         """
@@ -350,10 +350,10 @@ class Ends:
         return short
 
     def fall(self, m: int, far: float) -> float:
-        """Return the decrease of the log density if the m outermost numbers of a draw lie beyond all data values.
+        """Return minus the log density of the m outermost drawn numbers, if they lie beyond all data on the same side.
 
-        `far` is the distance, in ranks, from the target of the innermost of these m numbers to the outermost data value
-        on the same side. The density is summed over all positions of the remaining numbers of the draw.
+        All other drawn numbers are integrated out, and the unit of length of the density is ``2 / rate`` ranks. `far`
+        is the number of ranks from the target rank of the innermost of the m numbers to the outermost data value.
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m

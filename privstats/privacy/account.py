@@ -23,7 +23,7 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge to a ledger: the fit, and the guarantees of its queries under the ledger's neighbouring relation.
+    """One charge to a ledger: the fit, and the guarantee of each query under the ledger's neighbouring relation.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Account:
         self.book.add((entry,), lambda before: self.admit(entry, before))
 
     def admit(self, entry: Entry, before: tuple[Entry, ...]) -> None:
-        """Raise an error if an entry would overspend the budget, or has a guarantee of a kind that cannot be charged.
+        """Raise an error if an entry would overspend the budget, or has a guarantee that cannot be charged to it.
 
         `before` has all earlier entries; the joint cost of these entries and the new entry is compared with the budget.
         """
@@ -140,7 +140,7 @@ class Account:
         return self._spent_on(self.book.entries)
 
     def remaining(self) -> Promise:
-        """Return the rest of the budget.
+        """Return the rest of the budget after all charges so far.
 
         For a budget in (eps, delta) the rest is approximate; `charge` decides exactly whether a further charge fits.
         """
@@ -156,7 +156,7 @@ def promises_of(entries: Iterable[Entry]) -> tuple[Promise, ...]:
 
 
 def _uncounted(budget: Promise, promise: Promise) -> BudgetError:
-    """Return the error for a privacy guarantee of a kind that cannot be charged to this budget."""
+    """Return the error for a guarantee that cannot be charged to a budget of this kind, such as mu to pure eps."""
     counts = "pure eps" if isinstance(budget, PureDP) else budget.currency
     kinds = {GaussianDP: "GaussianDP(1)", ZeroCDP: "ZeroCDP(0.5)", ApproxDP: "ApproxDP(1, 1e-6)"}
     other = " or ".join(f"ps.Ledger(ps.{kind})" for of, kind in kinds.items() if isinstance(promise, COUNTED[of]))

@@ -6,9 +6,9 @@ dominates every eps-DP mechanism, and its privacy loss has only two values. The 
 normal noise is equivalent to a single mechanism with normal noise. An (eps, delta) mechanism reveals all rows with
 probability delta, at worst (Kairouz, Oh and Viswanath 2015). Therefore the loss distribution of guarantees with few
 distinct eps is computed exactly, without a grid (adaptive composition: Zhu, Dong and Wang 2022, Theorem 10). The losses
-of many distinct eps, and of other trade-off functions, are rounded up to a grid; the losses of other trade-off
-functions are composed by a Fourier transform. A guarantee in rho determines only Renyi divergences. If one of the
-guarantees is in rho, the Renyi divergences of all guarantees are added, for each order, and converted to (eps, delta).
+of guarantees with many distinct eps, or with other trade-off functions, are moved to a grid so that no delta decreases;
+for other trade-off functions they are then composed by a Fourier transform. A guarantee in rho determines only Renyi
+divergences. If a guarantee is in rho, the Renyi divergences of all are added, by order, and converted to (eps, delta).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Tests = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """Law of a privacy loss: infinite with probability `failure`, and else the sum of a normal and a discrete loss.
+    """Law of a privacy loss: infinite with probability `failure`, else the sum of a normal and a discrete variable.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class LossDistribution:
     failure: float
 
     def delta(self, eps: float) -> float:
-        """Return the smallest delta, at an `eps` >= 0, that this loss distribution is known to imply."""
+        """Return the smallest delta for which this loss distribution is known to imply (eps, delta)-DP; `eps` >= 0."""
         rest = float(self.weights @ gaussian_profile(self.mu, eps - self.atoms))
         return self.failure + (1 - self.failure) * rest
 
@@ -90,10 +90,10 @@ class LossDistribution:
     def eps_beside(self, rho: float, delta: float) -> float:
         """Return the smallest eps proved at `delta` for the composition of this privacy loss with a rho-zCDP mechanism.
 
-        The Renyi divergence of order a is ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) / (a - 1)``, with mu the
-        parameter of the normal loss, summed over the values l of the discrete loss with their probabilities w. Each
-        order gives a valid eps (Canonne, Kamath and Steinke 2020, Proposition 12, as in
-        `tradeoff.zcdp_delta`), so that the result is valid even if the search for the best order misses it.
+        At order a, the composition has a Renyi divergence of at most ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) /
+        (a - 1)``. Here mu is the parameter of the normal loss, and the sum is over the values l of the discrete loss,
+        with probabilities w. Each order gives a valid eps (Canonne, Kamath and Steinke 2020, Proposition 12, as in
+        `tradeoff.zcdp_delta`), so that the result is valid even if the search does not find the best order.
         """
         if delta <= self.failure:
             return math.inf
@@ -254,7 +254,7 @@ def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArra
 
 @lru_cache(maxsize=32)
 def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArray]:
-    """Return evenly spaced losses with probabilities that dominate the joint privacy loss of randomised responses.
+    """Return losses on a grid, and probabilities, with at least the delta of joint randomised responses at every eps.
 
     `counts` has a pair (eps, number of responses with this eps) for each distinct eps. For each pair, the probability
     of a loss is divided between the two adjacent points of the grid, without a change of the mean of e^-loss. The
@@ -274,7 +274,7 @@ def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, F
 
 
 def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistribution:
-    """Return a loss distribution on a grid that dominates a symmetric trade-off function f.
+    """Return a loss distribution on a grid, with at least the delta of a symmetric trade-off function f at every eps.
 
     Let P be uniform on [0, 1] and Q have the decreasing density ``-f'(x)``. The best test of P against Q at level x
     rejects below x and has power 1 - f(x), so that f is the trade-off function of (P, Q). The loss is ``log -f'``. For
@@ -375,7 +375,7 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
 
 
 def _coarser(one: LossDistribution, step: float) -> LossDistribution:
-    """Return a loss distribution on every second point of a grid around 0 that dominates the given loss distribution.
+    """Return a loss distribution on every second point of a grid around 0, with a delta at least as large at every eps.
 
     `step` is the distance between points of the given grid. The probability at an omitted point is divided between the
     two adjacent points without a change of the mean of e^-loss: a share of ``1 / (1 + e^-step)`` goes to the point
@@ -407,14 +407,14 @@ class _Cumulants:
         return self.times * self._log_sum(tilt)[1]
 
     def tilted(self, tilt: float) -> FloatArray:
-        """Return the probabilities of one copy's losses, tilted by e^(tilt loss) and normalised."""
+        """Return the probabilities of the privacy losses of one copy, multiplied by e^(tilt loss) and normalised."""
         exponents, total = self._log_sum(tilt)
         return np.exp(exponents - total)
 
     def tilt(self, delta: float) -> float:
         """Return the tilt at which Chernoff's bound ``exp(K(tilt) - tilt K'(tilt))`` is `delta`.
 
-        K is the cumulant generating function of the total loss.
+        K is the cumulant generating function of the total privacy loss of all copies.
         """
 
         def excess(log_tilt: float) -> float:
@@ -427,7 +427,7 @@ class _Cumulants:
         return math.exp(scipy.optimize.brentq(excess, least, most, xtol=1e-3))
 
     def within(self, tilt: float) -> tuple[float, float]:
-        """Return lower and upper limits of the tilted total loss, with probability at most `WRAPPED` beyond each."""
+        """Return a lower and an upper limit of the total loss; the tilted probability beyond each is <= `WRAPPED`."""
         at, ends = self(tilt), []
         for sign in (-1, 1):
             further = [k / self.sd for k in np.geomspace(0.003, 30, 16)]

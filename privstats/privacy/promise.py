@@ -71,7 +71,7 @@ class Neighbors:
 
     @property
     def exchange(self) -> bool:
-        """Whether neighbours exchange one privacy unit (person) for another, so that the number of units is public."""
+        """Whether neighbouring data sets differ by replacing one unit (person); the number of units is then public."""
         return self.kind == "replace"
 
     def relation(self, folded: bool, may_be_absent: bool) -> Relation:
@@ -152,7 +152,7 @@ class Promise(ABC):
 
     @abstractmethod
     def part(self, share: float) -> Self:
-        """Return the guarantee for a query that receives this share of the budget."""
+        """Return the guarantee for a query that may spend the fraction `share` of this guarantee, taken as a budget."""
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
@@ -183,7 +183,7 @@ class Promise(ABC):
 
     @abstractmethod
     def tradeoff(self, alpha: ArrayLike) -> NDArray[np.float64]:
-        """Return the smallest type II error of any level-`alpha` test that tells two neighbouring data sets apart."""
+        """Return the lower bound on the type II error of any level-`alpha` test between two neighbouring data sets."""
 
     @abstractmethod
     def to_approx(self, delta: float) -> ApproxDP:
@@ -250,7 +250,7 @@ class Promise(ABC):
         return f"{type(self).__name__}({values}, {self.neighbors!r})"
 
     def _nothing(self, **numbers: float) -> Self:
-        """Return a guarantee with the given parameters, which may be zero: the spent part, or the rest, of a budget."""
+        """Return a guarantee of this kind, for the spent part or the rest of a budget; its parameters may be 0."""
         empty = object.__new__(type(self))
         for name, value in {**numbers, "neighbors": self.neighbors}.items():
             object.__setattr__(empty, name, value)
@@ -324,7 +324,7 @@ class PureDP(Promise):
 
 @dataclass(frozen=True, repr=False)
 class ApproxDP(Promise):
-    """(eps, delta)-differential privacy: the eps-DP bound on the probability of any set of outputs, plus delta.
+    """(eps, delta)-DP: ``P(S) <= e^eps P'(S) + delta`` for output sets S and the laws P, P' of outputs for neighbours.
 
     Parameters
     ----------
@@ -522,9 +522,9 @@ class ZeroCDP(Promise):
     def kept_by(self, *mechanisms: Any) -> Promise:
         """Return the joint guarantee of mechanisms that share this guarantee as their budget.
 
-        It is a guarantee in mu if all noise is normal: mu^2 adds up as rho = mu^2 / 2 does, even if later parts depend
-        on earlier releases (Smith and Thakurta 2022). It is a guarantee in eps for a single eps-DP mechanism. Otherwise
-        it is this guarantee in rho. For several eps-DP mechanisms rho adds up, and the joint guarantee in rho is
+        It is a guarantee in mu if all noise is normal: mu^2 adds up as rho = mu^2 / 2 does, even if later queries
+        depend on earlier releases (Smith and Thakurta 2022). It is a guarantee in eps for a single eps-DP mechanism.
+        Otherwise it is this guarantee in rho. For several eps-DP mechanisms rho adds up, and the guarantee in rho is
         returned because the sum of their eps exceeds the eps that a single mechanism with the whole rho could have.
         """
         if mechanisms and all(by.normal for by in mechanisms):

@@ -191,7 +191,7 @@ def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
 
 
 def limit_mu(sigma: float, q: float, steps: int) -> float:
-    """Return the mu of all steps together in the limit of many steps and small q: a limit, not a guarantee.
+    """Return the joint mu of noisy steps on random subsamples, in the limit of many steps and a small sampling share q.
 
     The limit is ``sqrt(2) q sqrt(T) sqrt(e^(1 / sigma^2) Phi(3 / (2 sigma)) + 3 Phi(-1 / (2 sigma)) - 2)``, as ``q
     sqrt(T)`` tends to a constant (Dong, Roth and Su 2022, Corollary 5.4). For finite T the steps may reveal more.
@@ -225,9 +225,9 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
 def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, FloatArray]:
     """Return level and power of the test of one step that rejects if the privacy loss exceeds `loss`, for `loss` >= 0.
 
-    In the worst case a step releases N(0, 1), or the mixture ``(1 - q) N(0, 1) + q N(1 / sigma, 1)``. At levels below
-    the straight part of its trade-off function, the loss is ``log(1 - q + q L)``, with L the likelihood ratio of
-    N(1 / sigma, 1) against N(0, 1). The loss exceeds l at observations above the number
+    In the worst case the output of a step is N(0, 1) for one data set and ``(1 - q) N(0, 1) + q N(1 / sigma, 1)`` for
+    its neighbour. At levels below the straight part of their trade-off function, the privacy loss is ``log(1 - q + q
+    L)``, with L the likelihood ratio of N(1 / sigma, 1) against N(0, 1). The loss exceeds l at outputs above
     ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``: with probability Phi(-u) under N(0, 1), and
     ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the mixture. On the straight part of the trade-off function the
     loss is 0.

@@ -248,8 +248,8 @@ def pure_eps(mu: float) -> float:
 def pure_rho(eps: float) -> float:
     """Smallest rho such that every eps-DP mechanism is rho-zCDP: ``eps tanh(eps / 2)``.
 
-    Harrison and Manurangsi (2025). The worst eps-DP mechanism is randomised response, with probability ``e^eps / (1 +
-    e^eps)`` of the true answer. For its Renyi divergence D of order a, ``u = (2 a - 1)^2`` and ``t = sqrt(u) eps / 2``,
+    Harrison and Manurangsi (2025). Randomised response, the worst eps-DP mechanism, tells the truth with probability
+    ``e^eps / (1 + e^eps)``. With ``u = (2 a - 1)^2`` and ``t = sqrt(u) eps / 2``, its Renyi divergence D of order a has
 
         ``D / a = 4 [g(u) - g(1)] / (u - 1)``,    ``g(u) = log cosh t``,    ``g'(u) = eps^2 / 8 tanh(t) / t``.
 
@@ -301,8 +301,8 @@ def zcdp_delta(rho: float, eps: float) -> float:
     """Smallest delta for which rho-zCDP is known to imply (eps, delta)-DP.
 
     It is the minimum, over orders a > 1, of ``(1 - 1 / a)^a / (a - 1) exp((a - 1)(a rho - eps))`` (Canonne, Kamath and
-    Steinke 2020, Proposition 12). Its logarithm is convex in a, and smallest where ``eps = (2 a - 1) rho +
-    log(1 - 1 / a)``; there it is ``-(a - 1)^2 rho - log a``.
+    Steinke 2020, Proposition 12). The logarithm of this expression is convex in a. It is smallest where ``eps = (2 a -
+    1) rho + log(1 - 1 / a)``; its value there is ``-(a - 1)^2 rho - log a``.
 
     Parameters
     ----------

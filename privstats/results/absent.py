@@ -52,7 +52,7 @@ ABSENT = {name: cure for cure, names in CURES.items() for name in names.split()}
 
 
 class NotAvailableError(PrivacyError, AttributeError):
-    """Error for an attribute that a private fit lacks; it is an AttributeError, so that `hasattr` returns False."""
+    """Error on access to an attribute of statsmodels that a private fit lacks; `hasattr` then returns False."""
 
 
 def missing(name: str, owner: str) -> AttributeError:

@@ -1,4 +1,4 @@
-"""Weighted means of the estimates of several fits of one plan.
+"""Weighted means of the estimates of several private fits of the same model.
 
 The functions check that the fits may be averaged, and combine the public information about the fits.
 """
@@ -38,7 +38,7 @@ COMMON: dict[str, Callable[[FitFacts], Any]] = {
 
 
 def combined_fits(fits: Sequence[Results], rows: str) -> Results:
-    """Return the weighted mean of the estimates of several fits of one plan, on disjoint or on identical rows."""
+    """Return the weighted mean of the estimates of several fits of the same model, on disjoint or on identical rows."""
     if rows not in OF_ROWS:
         raise OptionError(
             f"rows is {quote(rows)}; write rows='disjoint' if no unit has rows in two of the fits, or rows='same' if "
@@ -93,9 +93,9 @@ def _check_chance(fits: Sequence[Results]) -> None:
 
 
 def _repeated(fits: Sequence[Results]) -> bool:
-    """Return whether one fit is a copy of another fit.
+    """Return whether two of the fits are copies of each other.
 
-    Two fits are copies if their noisy values are equal in all releases whose noise has a public scale.
+    Two fits count as copies if their noisy values are equal in all releases whose noise has a public scale.
     """
     values = [[one.value.tobytes() for one in fit.releases if hasattr(one.law, "scale")] for fit in fits]
     known = [tuple(value) for value in values if value]
@@ -103,7 +103,7 @@ def _repeated(fits: Sequence[Results]) -> bool:
 
 
 def _check_disjoint(fits: Sequence[Results]) -> None:
-    """Raise an error if the fits are histograms, or if two fits are known to use the same data set.
+    """Raise an error if the fits are histograms, or if two fits were charged to one ledger and so use one data set.
 
     The estimates of a histogram are counts of its own rows; counts of disjoint rows are added and not averaged.
     """
@@ -121,7 +121,7 @@ def _check_disjoint(fits: Sequence[Results]) -> None:
 
 
 def _check_same(fits: Sequence[Results]) -> None:
-    """Raise an error if two fits are known to use different rows."""
+    """Raise an error if the public numbers of rows or units of two fits differ, so that their rows cannot be equal."""
     for numbers, what in ([fit.facts.rows for fit in fits], "rows"), ([fit.facts.units for fit in fits], "units"):
         known = sorted({n for n in numbers if n is not None})
         if len(known) > 1:
@@ -144,7 +144,7 @@ def _account(fits: Sequence[Results], facts: FitFacts) -> Account:
 
 
 def _facts(fits: Sequence[Results], same: bool) -> FitFacts:
-    """Return the public information about the mean of several fits: method, guarantee, number of rows, notes."""
+    """Return the public information about the weighted mean of the fits: method, guarantee, number of rows, notes."""
     every = [fit.facts for fit in fits]
     unit = every[0].neighbors.unit or "row"
     promises = [facts.promise for facts in every]

@@ -1,4 +1,4 @@
-"""A note for fits under pure eps-DP that says, based on releases, whether a small delta would shorten the intervals."""
+"""A note that tells users of pure eps-DP that a small delta > 0 would make the confidence intervals much shorter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELTA = 1e-6
 
 
 def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release]) -> tuple[Note, ...]:
-    """Return a note if normal noise, which needs a small delta, would make the intervals much shorter.
+    """Return a note if normal noise, which needs a delta > 0, would make the confidence intervals much shorter.
 
     The variances of the present noise and of normal noise are compared in one release: the release with the largest
     share of the budget or, if the noise is large relative to the information (diagnostic `noise_to_signal`), the
@@ -49,9 +49,9 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
 
 
 def normal_sd(release: Release, relation: Relation) -> FloatArray | None:
-    """Return, for each number of a release, the std dev of normal noise that gives Gaussian DP with mu = 1.
+    """Return, for each entry of a released vector, the std dev of normal noise that gives Gaussian DP with mu = 1.
 
-    The result is None if the release is not a sum with added noise.
+    The result is None if the release is not a sum over rows with added noise.
     """
     if not hasattr(release.law, "scale"):
         return None

@@ -48,12 +48,12 @@ TRUST = (
 
 @dataclass(frozen=True)
 class Empty:
-    """A field that the custodian must fill in.
+    """A field of the registry record that the custodian of the data must fill in.
 
     Parameters
     ----------
     hint : str
-        Comment that explains the field.
+        Comment in the YAML text that explains the field.
     """
 
     hint: str
@@ -167,7 +167,7 @@ def _follows(promise: Promise) -> str:
 
 
 def _lines(value: Any, indent: str = "") -> Iterator[str]:
-    """Return the YAML lines of a mapping or a list."""
+    """Return the lines of a mapping or a list in YAML, nested mappings and lists included."""
     entries = (
         [(f"{key}:", part) for key, part in value.items()] if isinstance(value, dict) else [("-", v) for v in value]
     )

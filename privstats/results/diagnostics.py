@@ -1,4 +1,4 @@
-"""Released tables and plots of residuals: a histogram, and the mean and the size of residuals by fitted value."""
+"""Differentially private tables and plots of residuals: a histogram, and their mean and size by fitted value."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ HEIGHTS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnostics:
-    """Released tables of binned residuals, and plots of these tables; rows of the data are not kept.
+    """Released noisy tables of the binned residuals of a fit, with a method to plot them; no row of the data is kept.
 
     Attributes
     ----------
     formula : str
         Formula of the fit.
     guarantee : PureDP, ApproxDP, GaussianDP or ZeroCDP
-        Guarantee of all tables together, without the cost of the fit itself.
+        Privacy guarantee of all tables together, without the cost of the fit itself.
     residuals, binned, scale_location : DataFrame
         Tables with one row for each bin; None for a table that was not requested.
     """
@@ -56,21 +56,21 @@ class Diagnostics:
 
     @property
     def residuals(self) -> pd.DataFrame | None:
-        """Counts of residuals by bin; the outer bins also count residuals beyond the outer edges."""
+        """Table of the noisy number of residuals in each bin; outer bins include residuals beyond the outer edges."""
         return self._frame("residuals", "count")
 
     @property
     def binned(self) -> pd.DataFrame | None:
-        """Mean residuals by fitted value; their expectations are about 0 if the model is correct."""
+        """Table of mean residuals by bin of fitted values; their expectations are about 0 if the model is correct."""
         return self._frame("binned", "mean")
 
     @property
     def scale_location(self) -> pd.DataFrame | None:
-        """Means of sqrt(abs(residual) / std dev) by fitted value; about equal if the error variance is constant."""
+        """Means of sqrt(abs(residual) / std dev) by bin of fitted values; about equal if errors are homoskedastic."""
         return self._frame("scale_location", "mean")
 
     def plot(self, alpha: float = 0.05, *, ax: Any = None) -> Any:
-        """Plot all tables side by side, with intervals.
+        """Plot all tables of residuals side by side, with confidence intervals.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ REGRESSIONS = ("lm", "glm", "rq")  # functions that test coefficients against ze
 
 
 class PublicDesign(Protocol):
-    """The part of a design that results use. A design is a formula with its declared columns; it holds no rows."""
+    """Attributes that results need of a design (a formula with the declared bounds of its columns, without rows)."""
 
     @property
     def domain(self) -> Any:
@@ -29,7 +29,7 @@ class PublicDesign(Protocol):
         """The columns of the data that the formula reads."""
 
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
-        """Return the model matrix of new rows in the user's units, shape (n, columns)."""
+        """Return the model matrix of new rows, shape (n, coefficients), in the units of the user's data."""
 
     def offsets(self, new_data: pd.DataFrame) -> FloatArray:
         """Return the offset of new rows, shape (n,)."""
@@ -45,7 +45,7 @@ class FitFacts:
     Parameters
     ----------
     verb : str
-        "lm", "glm", "rq", "median", "quantile", "mean", "mode" or "hist".
+        Name of the function without "dp_": "lm", "glm", "rq", "median", "quantile", "mean", "mode" or "hist".
     title : str
         Heading of the summary, printed before the formula, such as "Private linear regression".
     formula : str
@@ -72,7 +72,7 @@ class FitFacts:
         Argument `cov_type` of the call: "HC", "HC0" to "HC3", "nonrobust", "cluster" or "kernel"; None for functions
         without this argument.
     assumes : tuple of str
-        Further assumptions, in words.
+        Assumptions other than those about bounds and standard errors, in words.
     estimated_bounds : tuple of (str, float, float)
         Columns without declared bounds, and their estimated bounds.
     budget : tuple of (str, float)
@@ -81,11 +81,11 @@ class FitFacts:
         The guarantee whose budget was divided among the queries, if it differs from `promise`: Gaussian DP with a
         parameter mu if `promise` has eps and delta.
     kept : Promise, optional
-        The guarantee of the mechanisms, if stronger than `promise`: Gaussian DP of normal noise if `promise` has rho.
+        Guarantee of the mechanisms, if stronger than a `promise` in rho: in mu for normal noise, or else in eps.
     seeded : int or str, optional
-        The seed, or a description of the given generator; None if the noise comes from the operating system.
+        Seed of the noise, or description of the user's random generator; None for noise from the operating system.
     shared : bool
-        Whether the user supplied the ledger.
+        Whether the fit was charged to a ledger that the user supplied.
     charged : str
         For combined fits: the ledgers that were charged, in words.
     keys : tuple of str
@@ -114,9 +114,9 @@ class FitFacts:
     subset, weights, offset : str, optional
         Condition on rows, row weights and offset, as the user wrote them.
     notes : tuple of Note
-        Notes about the fit as a whole; notes about estimates are in the estimate.
+        Notes about the fit as a whole; notes about single estimates are in the attribute `notes` of the estimate.
     digest : str
-        Digest of the plan.
+        Digest (hash) of the plan of the fit.
     ledgers : tuple of str
         Identifiers of the charged ledgers that the user supplied.
     accepted : tuple of (str, float)
@@ -170,7 +170,7 @@ class FitFacts:
 
     @property
     def divided(self) -> Promise:
-        """The privacy guarantee whose budget was divided among the queries of the data."""
+        """The privacy guarantee whose budget was divided among the queries of the data: `accounted`, else `promise`."""
         return self.accounted or self.promise
 
     @property

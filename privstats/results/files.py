@@ -17,12 +17,12 @@ LINE = 76  # a part of a JSON text is written on one line if it has at most this
 
 
 def as_line(content: Mapping[str, Any]) -> str:
-    """Return a value as JSON in one line, for programs."""
+    """Return a mapping as JSON text on a single line, for files that only programs read."""
     return _compact(content) + "\n"
 
 
 def as_text(content: Mapping[str, Any]) -> str:
-    """Return a value as JSON that people can read: each part that is short enough is written on one line."""
+    """Return a mapping as JSON text for human readers: each short part on one line, long parts on indented lines."""
     return _spread(content, "") + "\n"
 
 
@@ -117,7 +117,7 @@ def path_of(path: Any) -> Path:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs of a JSON object as a dict; raise an error if a name occurs twice."""
+    """Return the (name, value) pairs of a JSON object as a dict; raise an error if a name occurs twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError

@@ -84,7 +84,7 @@ class Sheet:
         return ": ".join(part for part in (self.title, self.about) if part)
 
     def panels(self, width: int = WIDTH) -> Iterator[Sheet]:
-        """Return the table split into parts of about `width` characters; each part repeats the labels of the rows."""
+        """Return the table split by columns into tables of about `width` characters, each with the row labels."""
         cells = [self.heads, *self.body, *self.foot]
         widths = [max(len(row[j]) for row in cells) + GAP for j in range(len(self.heads))]
         room = width - sum(min(size, KEPT) for size in widths[: self.labels])
@@ -97,7 +97,7 @@ class Sheet:
         yield self._columns(chosen)
 
     def _columns(self, chosen: Sequence[int]) -> Sheet:
-        """Return the table with the columns whose indices are given, without empty rows and empty label columns."""
+        """Return a table of the row labels and the columns with indices `chosen`, without empty rows or labels."""
         body = [row for row in self.body if any(row[j] for j in chosen)]
         labels = [j for j in range(self.labels) if j == 0 or any(row[j] for row in body)]
 
@@ -109,7 +109,7 @@ class Sheet:
 
     @property
     def _rows(self) -> tuple[tuple[str, ...], ...]:
-        """The rows of the table's body; a label that repeats the label of the row before is left empty."""
+        """The rows of the body of the table; a label that is the same as in the row above is left empty."""
         labels = shown_once([row[: self.labels] for row in self.body])
         return tuple((*label, *row[self.labels :]) for label, row in zip(labels, self.body, strict=True))
 
@@ -166,7 +166,7 @@ class Sheet:
     # ---------------------------------------------------------------- HTML
 
     def as_html(self) -> str:
-        """Return the table in HTML with a style for light and dark pages."""
+        """Return the table in HTML, together with a style sheet that suits light and dark pages."""
         facts = "".join(f"<dt>{_html(label)}</dt><dd>{_html(text)}</dd>" for label, text in self.above)
         below = "".join(f"<p>{_html(_noted(label, text))}</p>" for label, text in self.below)
         parts = (
@@ -185,7 +185,7 @@ class Sheet:
         return "\n".join(part for part in parts if part)
 
     def _html_row(self, row: tuple[str, ...], scope: str, headers: int) -> str:
-        """Return a table row in HTML, of which the first `headers` cells are header cells unless they are empty."""
+        """Return a table row in HTML; the first `headers` cells are header cells, except empty cells."""
         cells = []
         for j, cell in enumerate(row):
             place = ' class="label"' if j < self.labels else ""
@@ -226,7 +226,7 @@ class Sheet:
 
 
 def _noted(label: str, text: str) -> str:
-    """Return a line below the table as a sentence that begins with its label."""
+    """Return the text of a line above or below the table, preceded by the label of the line if it has one."""
     start = "" if not label else f"{label} " if label[-1] in ")]" else f"{label}: "
     return start + "; ".join(text.split("\n"))
 
@@ -236,7 +236,7 @@ def _piped(cells: Any) -> str:
 
 
 def _listed(lines: Sequence[tuple[str, str]]) -> str:
-    """Return lines as paragraphs of Markdown; labelled lines form a list."""
+    """Return the lines above or below a table in Markdown: labelled lines as a list, other lines as paragraphs."""
     texts = [(bool(label), ("- " if label else "") + _markdown(_noted(label, text))) for label, text in lines]
     joined = ""
     for k, (item, text) in enumerate(texts):
@@ -293,7 +293,7 @@ def _letters(k: int) -> str:
 
 
 class Tabular(ABC):
-    """Base class of printed tables, which are also available in the formats of other programs."""
+    """Base class of tables that print as text and are available in Markdown, LaTeX, HTML, CSV and great_tables."""
 
     @abstractmethod
     def as_text(self) -> str:
@@ -315,7 +315,7 @@ class Tabular(ABC):
         return self._sheet().as_html()
 
     def as_csv(self) -> str:
-        """Return the rounded numbers as CSV, with the full label in each row."""
+        """Return the table as CSV text, with rounded numbers and with all parts of the label in each row."""
         return self._sheet().as_csv()
 
     def as_gt(self) -> Any:

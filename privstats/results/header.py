@@ -1,4 +1,4 @@
-"""Text above and below the table of a summary: guarantee, rows, method, assumptions, ledger, budget, diagnostics."""
+"""Lines above and below the table in a summary: guarantee, rows, method, assumptions, ledger, budget, diagnostics."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ CONSTANT = {"lm": "constant error variance", "glm": "the variance is that of the
 def guarantee(facts: FitFacts, chain: bool = False) -> str:
     """Return the privacy guarantee of a fit in words.
 
-    If the fit has a seed, the text says that the seed makes the guarantee void. If `chain` is true, the text says that
-    the guarantee holds only for a converged Markov chain.
+    If the noise has a seed, the text says that the seed makes the guarantee void. If `chain` is true (the result was
+    drawn by a Markov chain), the text says that only the limit distribution of the chain is proved to be private.
     """
     promise = facts.promise
     if facts.seeded is not None:
@@ -43,12 +43,12 @@ def guarantee(facts: FitFacts, chain: bool = False) -> str:
 
 
 def not_private(seed: int | str) -> str:
-    """Return the words that replace the guarantee of a seeded fit."""
+    """Return the words printed instead of the privacy guarantee of a fit whose noise was drawn with a seed."""
     return f"seeded: not private (rng={seed})"
 
 
 def implied(promise: Promise, kept: Promise | None = None) -> str:
-    """Return a line below the guarantee with the eps and delta implied by mu (Gaussian DP) or rho (concentrated DP).
+    """Return a line of text with the eps and delta that mu (Gaussian DP) or rho (concentrated DP) implies.
 
     The eps is computed from `kept`, the guarantee of the mechanisms, if this guarantee is stronger than `promise`. The
     text is empty if `promise` is a guarantee in eps.
@@ -89,7 +89,7 @@ def method(facts: FitFacts, numbers: Mapping[str, int]) -> str:
 
 
 def assumes(facts: FitFacts) -> str:
-    """Return the assumptions in words: the origin of bounds, and assumptions about the errors."""
+    """Return the assumptions of a fit in words: declared or estimated bounds, and assumptions about the errors."""
     return "; ".join((_bounds(facts), *_covariance(facts), *facts.assumes))
 
 
@@ -145,7 +145,7 @@ def met(width: float, wanted: float) -> str:
 
 
 def ledger(facts: FitFacts, charged: Account) -> str:
-    """Return the spent and the remaining budget of the ledger in words, or the statement that there is no ledger."""
+    """Return the spent and remaining budget of the ledger in words; without a ledger, return words that say so."""
     if facts.charged:
         return facts.charged
     if not facts.shared:

@@ -297,7 +297,7 @@ def _stacked(equations: list[tuple[FloatArray, float]]) -> tuple[FloatArray, Flo
 
 
 def _parts(text: str, names: Sequence[str]) -> list[str]:
-    """Return the equations in a string, split at commas outside of names and brackets."""
+    """Return the list of the equations in a string; commas outside of names and brackets separate the equations."""
     parts, depth, start, k = [], 0, 0, 0
     while k < len(text):
         if match := _name_at(text, k, names):
@@ -324,7 +324,7 @@ def _goes_on(text: str, end: int, name: str) -> bool:
 
 
 def _equation(text: str, names: Sequence[str]) -> tuple[FloatArray, float]:
-    """Return the coefficients and the right-hand side of an equation; without an equals sign, "= 0" is added."""
+    """Return the vector R and number r of an equation ``R params = r``, given as text, which may leave out "= 0"."""
     sides: list[list[str]] = [[]]
     k = 0
     while k < len(text):
@@ -372,7 +372,7 @@ OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def _value(side: str, text: str, names: Sequence[str]) -> FloatArray:
-    """Return the coefficients of a linear expression, followed by its constant term."""
+    """Return the factor of each model coefficient in a linear expression, given as text, then the constant term."""
     try:
         tree = ast.parse(side, mode="eval").body
         return _linear(tree, len(names))

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def spelled_label(labels: tuple[tuple[Any, ...], ...]) -> tuple[str, ...]:
-    """Return one name for each label, such as ``x[0.5]`` for the coefficient of x at tau = 0.5.
+    """Return a name for each label, such as ``x[0.5]`` for ("x", 0.5), the label of the coefficient of x at tau = 0.5.
 
     Numbers in names are rounded to six significant digits, unless two names would then be equal.
     """
@@ -17,7 +17,7 @@ def spelled_label(labels: tuple[tuple[Any, ...], ...]) -> tuple[str, ...]:
 
 
 def part_of(part: Any) -> str:
-    """Return one part of a label (a tau, group or bin) as text."""
+    """Return one part of the label of an estimate (a quantile level, group or bin) as text."""
     return f"{part:g}" if isinstance(part, float) else str(part)
 
 

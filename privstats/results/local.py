@@ -27,7 +27,7 @@ VISIBLE = 0.2  # a note reports a bound on the bias due to the starting value if
 
 @dataclass(frozen=True, repr=False)
 class LocalProportion:
-    """Estimate, from randomised responses, of the share of persons whose answer is yes.
+    """Estimate, from randomised responses, of the share of persons whose true answer is yes.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class LocalProportion:
     promise : PureDP
         Privacy guarantee of a person's answer.
     seeded : int or str, optional
-        The seed, or a description of the given generator; None if the noise comes from the operating system.
+        Seed of the noise, or description of the user's random generator; None for noise from the operating system.
     """
 
     proportion: float
@@ -58,14 +58,14 @@ class LocalProportion:
         return in_words_local(self.promise)
 
     def conf_int(self, alpha: float = 0.05) -> tuple[float, float]:
-        """Return a normal interval that covers the population share of yes answers with probability 1 - alpha.
+        """Return a confidence interval with normal quantiles for the population share of persons whose answer is yes.
 
         The interval may extend beyond [0, 1].
 
         Parameters
         ----------
         alpha : float
-            One minus the confidence.
+            One minus the confidence level.
 
         Returns
         -------
@@ -81,12 +81,12 @@ class LocalProportion:
         return self.proportion - half, self.proportion + half
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the summary as a table to print.
+        """Return a printable table with the guarantee, the method, and the estimated share with its interval.
 
         Parameters
         ----------
         alpha : float
-            One minus the confidence of the interval.
+            One minus the confidence level of the interval.
         """
         low, high = self.conf_int(alpha)
         value, sd, below, above = np.array([[self.proportion], [self.bse], [low], [high]])
@@ -116,12 +116,12 @@ class LocalProportion:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalFit:
-    """A robust linear regression in the local model: each person sends noisy scores, never a row.
+    """The result of a robust linear regression in the local model: each person sends noisy scores and never a row.
 
     Parameters
     ----------
     estimate : NormalEstimate
-        Estimate in the user's units.
+        Estimate of the coefficients, in the units of the user's data.
     formula : str
         The formula, as the user wrote it.
     n : int
@@ -133,7 +133,7 @@ class LocalFit:
     promise : GaussianDP
         Privacy guarantee of all messages of a person.
     seeded : int or str, optional
-        The seed, or a description of the given generator; None if the noise comes from the operating system.
+        Seed of the noise, or description of the user's random generator; None for noise from the operating system.
     """
 
     estimate: NormalEstimate
@@ -170,12 +170,12 @@ class LocalFit:
         return pd.DataFrame(self.estimate.covariance(), index=names, columns=names)
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return intervals that allow for privacy noise and cover each population value with probability 1 - alpha.
+        """Return confidence intervals that allow for privacy noise; each has coverage probability 1 - alpha.
 
         Parameters
         ----------
         alpha : float
-            One minus the confidence.
+            One minus the confidence level.
 
         Returns
         -------
@@ -191,12 +191,12 @@ class LocalFit:
         return pd.DataFrame(ends, index=list(self.estimate.names))
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the summary as a table to print.
+        """Return a printable table with the guarantee, the method, the estimates, and notes on their limitations.
 
         Parameters
         ----------
         alpha : float
-            One minus the confidence of the intervals.
+            One minus the confidence level of the intervals.
         """
         estimate = self.estimate
         value, sd, low, high = estimate.coefficients(level(alpha))
@@ -266,7 +266,7 @@ class LocalFit:
 
 
 def in_words_local(promise: Promise) -> str:
-    """Return the guarantee of a local protocol in words."""
+    """Return the privacy guarantee of a protocol in the local model in words."""
     return f"local, {promise.budget} for everything that a holder sends"
 
 

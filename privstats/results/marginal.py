@@ -4,13 +4,13 @@ The grid is public: all combinations of the declared levels of the factors, equa
 the values that the user gives in the argument `at`. Nothing is averaged over the rows of the data, because the means of
 columns and the shares of levels in the data would require another private release.
 
-A quantity is a function of coefficients theta, ``q(theta) = sum_k w_k g(x_k theta + o_k)``, with public weights w_k,
-over rows x_k of the grid with offsets o_k, where g is the inverse of the link function. By the delta method the error
-of the estimated quantity is ``R (theta-hat - theta)`` with ``R = sum_k w_k g'(x_k theta + o_k) x_k``. Therefore the
-error of the estimate, including noise and the bias bound, is treated as the error of the linear function R theta of the
-coefficients; without a link function this is exact. Intervals of means are computed on the scale of the linear
-predictor and transformed by g, as in `Results.get_prediction`. In models with a link function, intervals of comparisons
-and slopes also contain the quantiles of q over draws of the coefficients (`_with_curvature`).
+Each mean, comparison or slope is a function of the coefficients theta, ``q(theta) = sum_k w_k g(x_k theta + o_k)``, a
+sum over rows x_k of the grid with public weights w_k and offsets o_k, where g is the inverse of the link function. By
+the delta method, the error of its estimate is about ``R (theta-hat - theta)`` with ``R = sum_k w_k g'(x_k theta + o_k)
+x_k``. Therefore its standard error and bias bound are computed as for the linear function R theta of the coefficients,
+which is exact without a link function. Intervals of means are computed on the scale of the linear predictor and
+transformed by g, as in `Results.get_prediction`. In models with a link function, intervals of comparisons and slopes
+also contain the quantiles of q over random draws of the coefficients (`_with_curvature`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ BIASED = "Intervals and P also allow for what clipping may have moved (bias_boun
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarginalTable(Tabular):
-    """A table of means, comparisons or slopes on a public grid; prints as text.
+    """A table of estimated means, comparisons or slopes on a public grid of predictor values; prints as text.
 
     Parameters
     ----------
@@ -110,12 +110,12 @@ class MarginalTable(Tabular):
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """A grid of synthetic rows; a row of the printed table averages over `averaged` consecutive rows of the grid.
+    """A grid of synthetic rows at which fitted means are computed, and the rows of the table into which they go.
 
     Parameters
     ----------
     rows : DataFrame
-        The synthetic rows, at which means are computed.
+        The synthetic rows.
     keys : DataFrame
         Columns of the grid that distinguish the rows of the table.
     averaged : int
@@ -132,14 +132,14 @@ class _Grid:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Rows of a grid of synthetic rows, and the weight of each row, shape (rows,)."""
+    """Synthetic rows, and the weight of the fitted mean at each row in a mean, comparison or slope, shape (rows,)."""
 
     rows: pd.DataFrame
     weight: FloatArray
 
     @classmethod
     def moved(cls, rows: pd.DataFrame, name: str, values: Any, weight: Any = 1.0) -> _Part:
-        """Return a copy of the rows with one column set to the given values, and the weights of the rows."""
+        """Return copies of the rows, with column `name` set to `values`, and the weights of their fitted means."""
         return cls(rows.assign(**{name: values}), np.broadcast_to(np.asarray(weight, dtype=float), (len(rows),)))
 
 
@@ -158,8 +158,8 @@ class _Quantity:
     scale : str, optional
         Name of the link function if values are on the scale of the linear predictor; None on the scale of the mean.
     moved : ndarray, shape (quantities, draws, 2), optional
-        For comparisons and slopes with a link function: changes of each function for drawn errors of the coefficients,
-        and the first-order approximations of these changes.
+        For comparisons and slopes with a link function: change of each function when a randomly drawn error is added to
+        the coefficients, and the first-order approximation of this change.
     """
 
     value: FloatArray
@@ -185,7 +185,7 @@ class _Call:
         return _predictors(self.results)
 
     def grid(self, needed: Sequence[str], own: Mapping[str, Sequence[Any]]) -> _Grid:
-        """Return the grid of synthetic rows for the columns `needed`, on which the quantities depend.
+        """Return the grid of synthetic rows; the means, comparisons or slopes depend on its columns `needed`.
 
         The grid has all combinations of the values in `own` (by column), of the levels of the factors in `by`, of the
         values in `at`, and of the levels of all remaining factors in `needed`. The quantities are averaged over the
@@ -321,7 +321,7 @@ def _needed(call: _Call) -> list[str]:
 
 
 def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: bool = False) -> list[_Quantity]:
-    """Return means, comparisons or slopes and their gradients: an entry for each quantile level tau, or a single entry.
+    """Return means, comparisons or slopes, with gradients, for each quantile level tau; one entry if there is no tau.
 
     The gradients are with respect to the coefficients of all tau together.
 
@@ -330,7 +330,7 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
     results : FitNumbers
         The fit.
     parts : sequence of _Part
-        Parts of the grid: rows, and the weights of the fitted means at these rows.
+        Sets of synthetic rows with weights; the weighted fitted means of all sets are added.
     averaged : int
         Number of consecutive rows that are averaged.
     mean : bool
@@ -357,7 +357,7 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
 def _quantity(
     results: FitNumbers, blocks: Sequence[tuple[FloatArray, FloatArray, FloatArray]], averaged: int, mean: bool
 ) -> _Quantity:
-    """Return the weighted sum of fitted means over parts of the grid, averaged over consecutive rows of the grid.
+    """Return means, comparisons or slopes: weighted sums of fitted means, averaged over consecutive rows of the grid.
 
     Parameters
     ----------
@@ -415,7 +415,7 @@ def _moved(
     link: str,
     over: Callable[[FloatArray], FloatArray],
 ) -> FloatArray:
-    """Return the change of each comparison or slope for each drawn error of the coefficients, shape (k, draws).
+    """Return the changes of k comparisons or slopes when a drawn error is added to the coefficients, shape (k, draws).
 
     Parameters
     ----------
@@ -450,7 +450,7 @@ def _table(
     over: Sequence[str],
     tested: bool = True,
 ) -> MarginalTable:
-    """Return the table of means, comparisons or slopes, sorted by row of the grid, then by tau."""
+    """Return the table of means, comparisons or slopes, with a row for each row of `shown` and each tau."""
     results, many = call.results, len(each)
     value, fixed = (np.stack([getattr(one, name) for one in each], axis=1).ravel() for name in ("value", "fixed"))
     R = np.stack([one.R for one in each], axis=1).reshape(len(value), -1)
@@ -516,11 +516,11 @@ def _with_curvature(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return interval limits and p-values that allow for the curvature of the mean as a function of the coefficients.
 
-    A first-order interval is too short if the mean is flat at the estimate but steep within the range of the errors of
-    the coefficients. The returned interval therefore also contains the quantiles of the quantity over random draws of
-    the coefficients. The changes over these draws are multiplied by the ratio of the half-length of the first-order
-    interval to the quantile of the first-order changes (`first`) over the same draws. This ratio exceeds 1 if there are
-    bias bounds or if coverage is simultaneous.
+    An interval by the delta method (first order) is too short if the derivative of the mean is small at the estimate
+    but large within the range of the errors of the coefficients. The returned interval therefore also contains the
+    quantiles of the quantity over random draws of the coefficients. The changes over these draws are multiplied by the
+    ratio of the half-length of the first-order interval to the 1 - alpha quantile of the absolute first-order changes
+    (`first`). This ratio exceeds 1 if there are bias bounds or if coverage is simultaneous.
 
     Parameters
     ----------
@@ -599,7 +599,7 @@ def _predictors(results: FitNumbers) -> Mapping[str, Any]:
 
 
 def _heading(name: str) -> str:
-    """Return the heading of a column of the grid; an underscore is added if the table has a column of this name."""
+    """Return the heading of a predictor in the table; "_" is added if another column of the table has this name."""
     return f"{name}_" if name in ("term", "level", "tau", *NUMBERS) else name
 
 

@@ -1,4 +1,4 @@
-"""Average marginal effects, in the original units of the columns."""
+"""Tables of average marginal effects on the mean response, in the original units of the columns of the data."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ CORRELATED = ("MatrixTLaw", "RankErrors", "RankLaw")  # laws of noise vectors wi
 
 
 def as_frame(releases: Sequence[Release]) -> pd.DataFrame:
-    """Return a DataFrame with a row for each released number."""
+    """Return a DataFrame with a row for each released number: its value, the law of its noise, and its privacy cost."""
     return pd.DataFrame([row for release in releases for row in _rows(release)], columns=list(COLUMNS))
 
 
@@ -93,7 +93,7 @@ def _scale(law: Any) -> FloatArray:
 
 
 def _coordinates(release: Release) -> tuple[str, ...]:
-    """Return a description of each number of a release."""
+    """Return a text for each number of a release that says what it measures, such as "sum of column 3"."""
     noise_in, k = form_of(release).noise_in, len(release.value)
     chosen = {"score": "coefficient", "rank": "drawn value", "": "value"}
     if noise_in in chosen:
@@ -102,7 +102,7 @@ def _coordinates(release: Release) -> tuple[str, ...]:
 
 
 def _summed(within: Any, k: int) -> tuple[str, ...]:
-    """Return a description of each of the k sums over rows in a release."""
+    """Return, for each of k sums over rows in a release, a text that names the summed quantity."""
     match type(within).__name__:
         case "ByCell":
             inner = _summed(within.inner, k // within.cells)

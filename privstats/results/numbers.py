@@ -53,13 +53,13 @@ class FitNumbers:
     Parameters
     ----------
     estimate : Estimate
-        Estimate, standard errors and noise, in the user's units.
+        Estimates with the distribution of their errors, in the units of the user's data.
     facts : FitFacts
         Public information about the fit: call, guarantee and method.
     releases : tuple of Release
-        All numbers that were computed from the rows.
+        All noisy numbers that were computed from the rows of the data.
     account : Account
-        Account to which the fit was charged.
+        Privacy account to which the fit was charged.
     """
 
     estimate: Estimate
@@ -108,7 +108,7 @@ class FitNumbers:
         return pd.DataFrame(self.estimate.covariance(), index=self._index, columns=self._index)
 
     def conf_int(self, alpha: float = 0.05, exp: bool = False) -> pd.DataFrame:
-        """Return intervals that allow for privacy noise and cover each population value with probability 1 - alpha.
+        """Return confidence intervals that allow for privacy noise; each has coverage probability 1 - alpha.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class FitNumbers:
 
     @property
     def group_rows(self) -> FloatArray | None:
-        """Released numbers of rows in each group; None if they were not released."""
+        """Noisy numbers of rows in each group, for estimates by group; None if these numbers were not released."""
         rows = getattr(self.estimate, "rows", None)
         return None if rows is None else np.asarray(rows, dtype=float)
 
@@ -260,7 +260,7 @@ class FitNumbers:
 
     @property
     def scale(self) -> float:
-        """Released residual variance of least squares; 1 for binomial and Poisson families."""
+        """Dispersion: the released residual variance of least squares, or 1 for the binomial and Poisson families."""
         facts, sigma = self.facts, self.diagnostics.get("sigma")
         if facts.family in KNOWN_SCALE:
             return KNOWN_SCALE[facts.family]
@@ -349,12 +349,12 @@ class FitNumbers:
 
     @property
     def use_t(self) -> bool:
-        """Whether tests use Student's t: False, because tests use the joint law of sampling error and noise."""
+        """Always False: tests use the joint law of sampling error and privacy noise instead of Student's t."""
         return False
 
     @property
     def method(self) -> str:
-        """The method of the fit in words."""
+        """The method of the fit in words, such as "noisy moments"."""
         return self.facts.mech_words
 
     @property
@@ -390,7 +390,7 @@ class FitNumbers:
 
 
 def _spelled_levels(values: FloatArray, levels: tuple[tuple[Any, ...] | None, ...]) -> Any:
-    """Return the estimates as users see them: an index into declared levels is replaced by the level itself."""
+    """Return estimates of modes as users see them: an index into the declared levels is replaced by the level."""
     whole = np.empty(len(values), dtype=object)
     for k, (value, known) in enumerate(zip(values, levels, strict=True)):
         whole[k] = value if known is None or math.isnan(value) else known[int(value)]

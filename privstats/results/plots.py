@@ -40,8 +40,8 @@ def draw_intervals(
     """Return a figure of estimates with their intervals.
 
     In the simplest figure, one panel lists the terms from top to bottom. If a fit has several quantile levels (tau or
-    q), each term (of each group) has a panel with a line over the levels. If a fit has groups, each term has a
-    panel. Bins of a histogram are drawn as bars, with one panel for each group.
+    q), each term (of each group) has a panel in which a line joins the estimates at these levels. If a fit has groups,
+    each term has a panel. Bins of a histogram are drawn as bars, with one panel for each group.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def _check_over(results: FitNumbers, over: str | None) -> None:
 
 
 def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the estimates to plot: the rows of `terms`, in this order; by default all rows except the intercept."""
+    """Return the table of the estimates to plot: those of `terms`, in this order; by default all but the intercept."""
     rows, keys = tidy(results, alpha), results.facts.keys
     rows["words"] = ["" if isinstance(value, float) else str(value) for value in rows["estimate"]]
     rows["estimate"] = [value if isinstance(value, float) else np.nan for value in rows["estimate"]]
@@ -151,8 +151,8 @@ def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = 
 def _panel(results: FitNumbers, rows: pd.DataFrame) -> Panel:
     """Return the panel of a plot that shows the given rows of the table of estimates.
 
-    The panel is a line plot if the last part of the labels is tau or q, a bar plot if it is a bin, and otherwise a list
-    of the estimates by name.
+    The panel is a line plot for estimates at quantile levels (tau or q), a bar plot for bins of a histogram, and
+    otherwise a list of the estimates by name.
     """
     key, name = results.facts.keys[-1], rows["panel"].iloc[0]
     if key in ALONG:

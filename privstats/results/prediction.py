@@ -58,12 +58,12 @@ class Prediction:
 
     @property
     def se_mean(self) -> FloatArray:
-        """Standard errors of `predicted_mean`, noise included; models with a link function use the delta method."""
+        """Standard errors of `predicted_mean`, noise included, by the delta method if the model has a link function."""
         eta, sd, *_ = self._linear(0.05)
         return sd * slope_of(eta, self.link)
 
     def conf_int(self, alpha: float = 0.05, obs: bool = False) -> FloatArray:
-        """Return lower and upper limits of intervals, shape (rows, 2), which allow for the bias due to clipping.
+        """Return interval limits for new rows, shape (rows, 2): lower, upper; they allow for the bias due to clipping.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class Prediction:
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return a DataFrame with the column names of statsmodels; ``obs_ci`` marks intervals of new responses."""
+        """Return predictions and intervals under the names of statsmodels; ``obs_ci_...`` are prediction limits."""
         ends, wide = self.conf_int(alpha), self.conf_int(alpha, obs=True)
         return pd.DataFrame(
             {
@@ -114,7 +114,7 @@ class Prediction:
 
 
 def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
-    """Return fitted means at new rows with standard errors and intervals, which include noise and bias bounds."""
+    """Return fitted means at new rows, standard errors that include noise, and intervals that also allow for bias."""
     facts, estimate, new_data = results.facts, results.estimate, new_rows(new_data)
     X, added = _columns(results, new_data)
     if facts.keys[-1] == "tau" and len({label[-1] for label in facts.labels}) > 1:
@@ -127,7 +127,7 @@ def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
 
 
 def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.Series | pd.DataFrame:
-    """Return predictions at new rows, NaN where a prediction is not identified.
+    """Return fitted means, linear predictors or quantiles at new rows; NaN where a prediction is not identified.
 
     Predicted quantiles at several levels tau are sorted within each row, so that they do not cross: sorting never
     increases their distance to the true quantiles (Chernozhukov, Fernandez-Val and Galichon 2010).
@@ -167,7 +167,7 @@ def _columns(results: FitNumbers, new_data: pd.DataFrame) -> tuple[FloatArray, F
 
 
 def mean_of(eta: FloatArray, link: str | None) -> FloatArray:
-    """Return the inverse link function at linear predictors; an overflow gives infinity without a warning."""
+    """Return means, the inverse link function of linear predictors; an overflow gives infinity without a warning."""
     with np.errstate(over="ignore"):
         return MEANS[link](eta) if link in MEANS else eta
 

@@ -35,13 +35,13 @@ class Results(FitNumbers):
     Parameters
     ----------
     estimate : Estimate
-        Estimate, standard errors and noise, in the user's units.
+        Estimates with the distribution of their errors, in the units of the user's data.
     facts : FitFacts
         Public information about the fit: call, guarantee and method.
     releases : tuple of Release
-        All numbers that were computed from the rows.
+        All noisy numbers that were computed from the rows of the data.
     account : Account
-        Account to which the fit was charged.
+        Privacy account to which the fit was charged.
     """
 
     # ---------------------------------------------------------------- tests and predictions
@@ -79,7 +79,7 @@ class Results(FitNumbers):
 
     @entry
     def get_prediction(self, new_data: pd.DataFrame) -> Prediction:
-        """Return fitted means at new rows with standard errors and intervals, which include noise and bias bounds.
+        """Return fitted means at new rows, standard errors that include noise, and intervals that also allow for bias.
 
         Parameters
         ----------
@@ -332,7 +332,7 @@ class Results(FitNumbers):
         *,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return derivatives of the mean with respect to a numeric predictor, through all terms that contain it.
+        """Return derivatives of the mean response with respect to a numeric predictor, in all terms that contain it.
 
         Parameters
         ----------
@@ -373,7 +373,7 @@ class Results(FitNumbers):
         return slopes_table(self, term, at, by, simultaneous, alpha)
 
     def get_margeff(self) -> EffectsTable:
-        """Return average marginal effects on the mean response, which fits with ``margins=True`` release.
+        """Return average marginal effects on the mean response, which are released only by fits with ``margins=True``.
 
         The effect of a dummy is the mean change of the mean response from the reference level to the dummy's level; the
         effect of any other column is the mean derivative. Only one column of the model matrix changes at a time; its
@@ -383,7 +383,7 @@ class Results(FitNumbers):
         Raises
         ------
         PrivacyError
-            If the fit did not release the effects.
+            If the fit did not release average marginal effects.
         """
         return marginal_effects(getattr(self.estimate, "margins", None))
 

@@ -61,7 +61,7 @@ class TableText(str):
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell.
+    """A cell of a table of several fits: the estimate of one coefficient in one fit, and its standard error.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class ModelColumn:
-    """A fit as a column of a table of fits: header, cells by label, number of rows, and privacy guarantee."""
+    """A fit as a column of a table of fits: heading, cells by row label, number of rows, and privacy guarantee."""
 
     head: str
     entries: Mapping[Label, Cell]
@@ -218,7 +218,7 @@ class SideBySide:
 
 
 def _checked(results: Any, names: Any) -> tuple[FitNumbers, ...]:
-    """Return the fits as a tuple; raise an error if an argument is not a fit."""
+    """Return the fits as a tuple; raise an error unless `results` are fits and `names` is None or a string for each."""
     fits = (results,) if isinstance(results, FitNumbers) else results
     if not isinstance(fits, list | tuple) or not fits or not all(isinstance(fit, FitNumbers) for fit in fits):
         raise OptionError("results are not a list of fits; write ps.summary_table([fit1, fit2])")
@@ -229,7 +229,7 @@ def _checked(results: Any, names: Any) -> tuple[FitNumbers, ...]:
 
 
 def _heads(fits: Sequence[FitNumbers], names: Sequence[str] | None) -> tuple[list[str], str]:
-    """Return the column headers and the common response; if the responses differ, the headers name the responses."""
+    """Return the column headings and the common response; if the responses differ, the headings name the responses."""
     heads = list(names) if names is not None else [f"({k})" for k in range(1, len(fits) + 1)]
     responses = [fit.endog_names for fit in fits]
     if len(set(responses)) == 1:
@@ -304,7 +304,7 @@ def _guarantee(fit: FitNumbers) -> str:
 
 
 def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Return consecutive column indices in groups; the total width of a group is at most `room` characters."""
+    """Return groups of consecutive column indices; a group of two or more is at most `room` characters wide."""
     chosen: list[int] = []
     for k, width in enumerate(widths):
         if chosen and sum(widths[j] for j in chosen) + width > room:

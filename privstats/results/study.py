@@ -17,7 +17,7 @@ STUDY_FORMAT = "privstats study results, version 1"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StudyResults(Sequence[Results]):
-    """The fits of a study, in the order of its plans; printing shows their summaries.
+    """The results of a study (several planned fits), in the order of the plans; printing shows the summary of each fit.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class StudyResults(Sequence[Results]):
 
 
 def study_results_of(content: Mapping[str, Any]) -> StudyResults:
-    """Return the results from the content of a file that `StudyResults.save` wrote.
+    """Return the results of a study from the content of a file that `StudyResults.save` wrote.
 
     Raises
     ------

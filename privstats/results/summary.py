@@ -93,7 +93,7 @@ class Summary(Tabular):
 
 
 def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summary:
-    """Return the summary of a fit."""
+    """Return the summary of a fit as a table with lines above and below; prints as text."""
     facts, estimate = results.facts, results.estimate
     numbers = TableValues.of(results, level(alpha))
     references = References.of(results, numbers)
@@ -132,7 +132,7 @@ def _widths(results: FitNumbers) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class TableValues:
-    """Numeric columns of the table of a summary, each of shape (k,) for a table with k rows."""
+    """Columns of a summary, shape (k,): estimates, std errors, interval limits, noise shares, z, p and bias bounds."""
 
     value: FloatArray
     sd: FloatArray
@@ -145,7 +145,7 @@ class TableValues:
 
     @classmethod
     def of(cls, results: FitNumbers, alpha: float) -> TableValues:
-        """Return the numeric columns of the summary's table for a fit."""
+        """Return the numeric columns of the table in the summary of a fit, with 1 - alpha intervals."""
         estimate = results.estimate
         value, sd, low, high, p = estimate.contrast(np.eye(len(estimate.names)), alpha)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -154,7 +154,7 @@ class TableValues:
 
     @property
     def asymmetric(self) -> bool:
-        """Whether some interval is longer on one side of its estimate than on the other."""
+        """Whether some interval is noticeably longer on one side of its estimate than on the other side."""
         below, above = self.value - self.low, self.high - self.value
         known = np.isfinite(below) & np.isfinite(above)
         return bool((np.abs(above - below) > SIDES * (above + below))[known].any())
@@ -202,7 +202,7 @@ NO_INTERVAL = "No interval for {names}: the releases do not determine the error.
 
 
 def without_errors(facts: FitFacts, numbers: TableValues) -> bool:
-    """Return whether a fit gives estimates without intervals and standard errors, such as a fit of a mode."""
+    """Return whether the fit has all estimates but no intervals or standard errors, such as a fit of a mode."""
     nothing = np.isnan(numbers.low).all() and np.isnan(numbers.sd).all() and not np.isnan(numbers.value).any()
     return bool(nothing) and not facts.tested
 

@@ -44,7 +44,7 @@ def headed(title: str, formula: str) -> list[str]:
 
 
 def numbered(notes: Sequence[str]) -> list[str]:
-    """Return the lines of notes; each note begins with its number."""
+    """Return notes as lines of at most 80 characters; each note begins with its number in brackets."""
     return [line for k, note in enumerate(notes, start=1) for line in filled(f"[{k}] {note}", "", " " * 4)]
 
 
@@ -59,7 +59,7 @@ def percentages(shares: Iterable[float]) -> list[int]:
 
 
 def decimals(error: float, value: float, digits: int = 3) -> int:
-    """Return the number of decimals that shows `digits` significant digits of `error`.
+    """Return the number of decimals at which the standard error `error` has `digits` significant digits.
 
     If the error is not known (not finite and positive), the decimals show digits + 1 significant digits of `value`.
     """
@@ -71,7 +71,7 @@ def decimals(error: float, value: float, digits: int = 3) -> int:
 
 
 def number(value: float, places: int) -> str:
-    """Return a number with `places` decimals; a very long number has an exponent and at most five decimals."""
+    """Return a number as text with `places` decimals, or, if very long, with an exponent and at most 5 decimals."""
     if math.isnan(value):
         return ""
     if math.isinf(value):
@@ -94,7 +94,7 @@ def short(value: float) -> str:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Return a number with a fixed number of significant digits, trailing zeros included."""
+    """Return a number as text with `digits` significant digits, trailing zeros included."""
     return number(value, decimals(value, value, digits))
 
 
@@ -113,7 +113,7 @@ def aligned(cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _exceptional(cell: str) -> bool:
-    """Return whether a cell is excluded from the alignment of decimal points: a word, infinity, or an exponent."""
+    """Return whether a cell has letters (word, inf, exponent); the decimal points of such cells are not aligned."""
     return any(letter.isalpha() for letter in cell)
 
 
@@ -200,7 +200,7 @@ class TextTable:
 
     @property
     def start(self) -> int:
-        """Width of the labels of the rows, in characters."""
+        """Total width of the columns of row labels, in characters."""
         return self.name + sum(self._key_widths())
 
     def head(self) -> tuple[str, ...]:
@@ -292,7 +292,7 @@ def shown_once(labels: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]
 def indented(names: Sequence[str], width: int) -> list[tuple[list[str], str]]:
     """Return the lines to print before each row, and the text to print in the row, so that long names fit.
 
-    A name that is longer than `width` is printed on a line before its row. If the name of a level is too long, the
+    A name of `width` or more characters is printed on a line before its row. If the name of a level is too long, the
     levels of its factor are indented below the name of the factor.
     """
     rows: list[tuple[list[str], str]] = []

@@ -56,7 +56,7 @@ def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
 
 
 def column_names(frame: pd.DataFrame, names: str | None) -> pd.DataFrame:
-    """Return the frame, with the dotted column names of R's package broom if `names` asks for them.
+    """Return the frame; if `names` is "broom", its column names have dots, as in R's package broom.
 
     Raises
     ------

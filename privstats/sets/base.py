@@ -55,7 +55,7 @@ class Set(ABC):
     Attributes
     ----------
     dim : int
-        Number of entries of the vector that a row function returns.
+        Number of entries of the vector of a row.
     size : int
         Number of entries of a contribution, and of the total.
     reach : float
@@ -125,7 +125,7 @@ class Set(ABC):
 
     @abstractmethod
     def length(self, norm: str, exchange: bool = True) -> float:
-        """Return the largest norm of a contribution whose coordinates are weighted.
+        """Return the largest length of a contribution whose coordinates are weighted, in the given norm.
 
         The weights are the coordinate weights for "replace" if `exchange`, else for "add_remove" (see `weights`).
         """
@@ -144,7 +144,7 @@ class Set(ABC):
 
         Neighbours differ in at most ``relation.rows`` contributions. A contribution is replaced by another
         contribution, or appears, or disappears. By the triangle inequality, the total changes by at most the sum of
-        these changes.
+        the changes of these contributions.
         """
         size = max(
             self.distance(norm) if relation.exchange else 0.0,

@@ -45,7 +45,7 @@ class OneHot(Set):
 
 @dataclass(frozen=True)
 class Cells(OneHot):
-    """Rows in categories (cells): the row function returns the number of the row's cell, 0, ..., `cells` - 1.
+    """Set for counts of rows by category (cell): a row's vector has one entry, its cell number in 0, ..., `cells` - 1.
 
     A number outside this range is moved to the nearest cell. With one cell the total is the number of rows, or of
     privacy units if the vectors of a unit's rows are added first. With more cells this addition is refused, because it
@@ -79,7 +79,7 @@ class Cells(OneHot):
 
 @dataclass(frozen=True)
 class Shells(OneHot):
-    """Vectors that are counted in shells (intervals of Euclidean norms).
+    """Set for counts of vectors by shell: a vector adds 1 to the interval (shell) that contains its Euclidean norm.
 
     The vectors of a privacy unit's rows may be added before the sum is counted in the shell of its norm.
 
@@ -127,7 +127,7 @@ class Shells(OneHot):
 
 @dataclass(frozen=True)
 class ByCell(Set):
-    """Vectors of rows in `cells` groups: the first entry is the group number, and the others form a vector in `inner`.
+    """Set for totals by group (cell): a row's vector has the group number first, and then a vector in the set `inner`.
 
     Each row is in one group (cell). Two rows are either in the same cell or in different cells. So the largest distance
     of their contributions is the larger of two numbers: the largest distance in `inner`, and the largest length in
@@ -192,7 +192,7 @@ class ByCell(Set):
 
 @dataclass(frozen=True)
 class Line(Set):
-    """Values in [low, high], for mechanisms that use the order of the values and never their sum.
+    """Set of values in [low, high], for mechanisms that use the order of the values and never their sum.
 
     In the norm "rank" both the largest distance and the largest length are 1, because a change of one row changes one
     value. The privacy theorem of the mechanism bounds the effect of one changed value on a rank; this bound depends on
@@ -208,8 +208,8 @@ class Line(Set):
     dim : int
         Number of coordinates of a value, all of them in this range.
     about : tuple of float
-        Approximate number of values in each cell, public or from earlier releases. The numbers are not
-        bounds; a mechanism may use them to decide which candidates are worth considering.
+        Approximate number of values in each group (cell), public or from earlier releases. The numbers are not bounds;
+        a mechanism may use them to decide for which quantiles it can release valid confidence intervals.
     """
 
     low: float

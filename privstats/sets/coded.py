@@ -19,14 +19,13 @@ from privstats.sets.vectors import BoxProducts, Products, under_the_first
 
 @dataclass(frozen=True)
 class CodedProducts(BoxProducts):
-    """Second moments of rows with a group of dummies for each factor, with the bounds of `BoxProducts`.
+    """Set for second moments of rows with a group of dummies for each factor; its bounds are proved in `BoxProducts`.
 
-    The row function returns (number of the row's level in each group, root of its weight, all other entries multiplied
-    by this root). The number after a group's last level means that the row has none of the group's levels;
-    a number outside the range is moved to the nearest number inside. Whatever the row function returned, a projected
-    row represents a row of `BoxProducts` that has, in each group, the root of its weight at its level and zeros
-    elsewhere. The contribution is the contribution of the represented row, so the bounds on distances and lengths
-    proved in `BoxProducts` apply.
+    A row's vector has the number of the row's level in each group, the root of the row's weight, and all other entries
+    multiplied by this root. The number after a group's last level means that the row has none of the group's levels; a
+    number outside the range is moved to the nearest number inside. So any projected vector represents a row of
+    `BoxProducts` that has, in each group, the root of its weight at its level and zeros elsewhere. The contribution is
+    the contribution of the represented row, so the bounds on distances and lengths proved in `BoxProducts` apply.
 
     *Total*: products with dummies are summed by level, as integers of at most 2^42.
     """
@@ -96,14 +95,14 @@ class CodedProducts(BoxProducts):
 
 @dataclass(frozen=True)
 class LevelProducts(Products):
-    """Second moments of m-vectors; of the first `levels` entries, one per factor level, at most one is nonzero.
+    """Set for second moments of m-vectors; of the first `levels` entries, one per factor level, at most one is nonzero.
 
     The norm of a vector is at most `radius`.
 
-    The row function returns a short form of the vector: the index of the nonzero entry among the first `levels`, the
-    value of this entry, and all entries after the first `levels`. For any values that the row function returns,
-    projection makes the short form valid: an index outside the range is moved to the nearest level, and a vector that
-    is too long is shortened. So each projected row represents a vector that `Products` allows.
+    A vector is given in a short form: the index of the nonzero entry among the first `levels`, the value of this entry,
+    and all entries after the first `levels`. Projection makes any short form valid: an index outside the range is moved
+    to the nearest level, and a vector of norm above `radius` is shortened. So each projected vector represents a vector
+    that `Products` allows.
 
     Products of two different entries among the first `levels` are zero for every vector, and are not released. Omitting
     zeros changes no distance and no length, neither in the l2 nor in the nuclear norm. So the bounds proved in

@@ -2,7 +2,7 @@
 
 A set bounds the loss of a row, the score (the derivative of the loss with respect to theta) and the curvature (the
 second derivative). For the norms named "score l1", "score l2", "score linf" and "score hull", the method `length`
-returns the largest length of a score; for the norm named "loss", it returns a bound on the change of the sum of losses.
+returns the largest length of a score; for the norm "loss", a bound on the change of the sum of losses by one row.
 The names of these norms differ from the names of norms of contributions, so that mechanisms that add noise to sums
 refuse these sets.
 """
@@ -25,7 +25,7 @@ from privstats.sets.vectors import Packed, under_the_first
 
 @dataclass(frozen=True)
 class SquaredLosses(Packed):
-    """Squared losses ``(y - x'theta)^2 / 2`` of rows (x, y) with entries in [-1, 1], for |theta|_1 <= theta_bound.
+    """Set of rows (x, y) with entries in [-1, 1], with losses ``(y - x'theta)^2 / 2`` for |theta|_1 <= theta_bound.
 
     A row is the vector (1, x without the intercept, y). A row of weight w in [0, 1] is ``sqrt(w)`` times this vector
     and has w times the loss. The normal equations determine the sum of losses up to a constant. So a contribution
@@ -75,7 +75,7 @@ class SquaredLosses(Packed):
 
     @property
     def curvature(self) -> float:
-        """Largest eigenvalue of the curvature of one row (the second derivative of the row's loss)."""
+        """Largest eigenvalue that the curvature (second derivative) of the loss of any one row can have."""
         return float(self.m)
 
     @cached_property
@@ -109,7 +109,7 @@ class SquaredLosses(Packed):
 
 @dataclass(frozen=True)
 class CheckLosses(Set):
-    """Check losses ``rho(y - x'theta)`` of rows (x, y) with entries in [-1, 1], for |theta|_1 <= theta_bound.
+    """Set of rows (x, y) with entries in [-1, 1], and check losses ``rho(y - x'theta)`` for |theta|_1 <= theta_bound.
 
     The check loss at level tau is ``rho(u) = (tau - 1{u <= 0}) u``. A row of weight w in [0, 1] is ``w (x, y)`` and has
     w times the loss, since ``rho(w u) = w rho(u)``.
@@ -140,12 +140,12 @@ class CheckLosses(Set):
     *Distance*: the distance of two rows' gradients is at most the diameter of W. The diameter of W is the larger of the
     suprema of ``M |x - x'|`` and ``|(1 - tau) x + tau x'|`` over x and x' in X.
 
-    Without an intercept, X is the cube, the diameter is ``2 M sup |x|``, and the hull of the differences is 2 M times
-    the cube.
+    Without an intercept, X is the cube, the diameter is ``2 M sup |x|``, and the convex hull of the differences
+    of two gradients is 2 M times the cube.
 
     With an intercept, the first entries of x and x' are equal. In l1 the diameter is the larger of ``2 M (m - 1)`` and
     m; in l2 it is the larger of ``2 M sqrt(m - 1)`` and sqrt(m). In linf it is 2 M if there are other predictors, and 1
-    if the intercept is the only one. The hull of the differences is the unit ball of the norm ``max(|g_0|, (|g|_inf +
+    if the intercept is the only one. The hull of these differences is the unit ball of the norm ``max(|g_0|, (|g|_inf +
     (2 M - 1) |g_0|) / (2 M))``, where 2 M - 1 is the constant `tilt`. Proof: the extreme points of this ball with
     ``|g_0| = 1`` are the sign vectors, which are the differences ``(1 - tau) x + tau x`` and their negatives. The
     extreme points with ``g_0 = 0`` are 2 M times sign vectors of the other entries, which are the differences ``M (x -

@@ -10,7 +10,7 @@ from privstats.sets.cells import ByCell
 
 @dataclass(frozen=True)
 class Stretches(ByCell):
-    """Values in groups (cells), each with its own range; the row function returns a pair (group number, value).
+    """Set of values in groups (cells), each with its own range; a row's vector is the pair (group number, value).
 
     The ranges `ends` are for mechanisms, which clamp the values of a cell to the range of this cell. The ranges do not
     limit the cells to which a row can contribute, and do not change the bounds on distances and lengths proved in

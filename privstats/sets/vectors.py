@@ -1,4 +1,4 @@
-"""Sets of vectors: balls, boxes, and vectors that contribute products of entries (second moments) or squares."""
+"""Balls, boxes and other sets that limit a row's vector, for sums of vectors, or of squares or products of entries."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Ball(Set):
 
 @dataclass(frozen=True)
 class Box(Set):
-    """Vectors with m entries in [-half, half]."""
+    """Vectors with m entries in [-half, half]; projection clamps each entry to this interval, on a grid."""
 
     m: int
     half: float = 1.0
@@ -314,7 +314,7 @@ class BoxProducts(Packed):
     intercept : bool
         Whether first-order products are released.
     counted : bool
-        Whether the count is released. With an intercept under add/remove, this is required.
+        Whether the number of rows (count) is released; required with an intercept under add/remove.
     last_scale : float
         Factor of the last entry of z (the response) in the l2 and nuclear norms; any positive number.
     groups : tuple of tuple of int
@@ -473,7 +473,7 @@ class BoxProducts(Packed):
 
     def _l1(self, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
         q, g, ones = int(self._singles.sum()), len(self.groups), np.ones(self.q + 1)
-        # largest sum of a row's products with dummies, for g groups of dummies and q entries that are not dummies
+        # bound on the l1 norm of the products r_i r_j with a dummy r_i or r_j, for a row r with g groups of dummies
         grouped = g * (1 + q + (g - 1) / 2)
         at_one = q * (q + 1) / 2 + q * self.intercept + grouped
         diameter = q * (q + 2) ** 2 / (2 * (q + 1)) if self.intercept else q * (q + 1) / 2

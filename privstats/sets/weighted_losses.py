@@ -1,4 +1,4 @@
-"""Rows with convex losses of a linear predictor, and weights that bound each row's score and curvature."""
+"""Set of rows with convex losses of a linear predictor, and weights that bound each row's score and curvature."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ MEANINGFUL = {
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """Arguments of a call that concern neither the statistical model nor the privacy guarantee."""
+    """Arguments of a call, such as the ledger, that concern neither the statistical model nor the privacy guarantee."""
 
     data: Any
     mech: str = "auto"
@@ -59,18 +59,18 @@ class Settings:
 
 
 def take(record: type[Any], call: dict[str, Any]) -> Any:
-    """Create a record from the arguments of a call that are fields of the record; remove them from the dict `call`."""
+    """Create an object of the dataclass `record` from its fields in the dict `call`; remove them from `call`."""
     return record(**{f.name: call.pop(f.name) for f in fields(record) if f.name in call})
 
 
 def check_unit(unit: Any) -> None:
-    """Raise an error if `unit` is neither a column name nor None."""
+    """Raise an error if `unit`, the name of the column that identifies privacy units, is neither a string nor None."""
     if unit is not None and not isinstance(unit, str):
         raise OptionError(f"unit is {quote(unit)}; write the name of a column, such as unit='person_id'")
 
 
 def warn_of_little_protection(call: Mapping[str, Any]) -> None:
-    """Warn of a budget so large that someone who knows all other rows could identify the remaining row.
+    """Warn of a privacy budget so large that someone who knows all rows but one could infer the remaining row.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def warn_of_little_protection(call: Mapping[str, Any]) -> None:
 
 
 def check_formula(verb: str, formula: Any) -> None:
-    """Raise an error if a formula is not a string."""
+    """Raise an error if the first argument of the function dp_<verb>, the formula, is not a string."""
     if isinstance(formula, str):
         return
     example = "y ~ x" if verb in ("lm", "glm", "rq") else "y"
@@ -96,7 +96,7 @@ def check_formula(verb: str, formula: Any) -> None:
 
 
 def check_columns(head: Callable[[], pd.DataFrame | None], model: Model, neighbors: Neighbors) -> None:
-    """Raise an error if the data lack a column named in the call, or a declaration is missing or misspelled.
+    """Raise an error if the data lack a column named in the call, or a column's declaration is missing or misspelled.
 
     Parameters
     ----------

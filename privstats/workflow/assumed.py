@@ -1,9 +1,9 @@
 """Synthetic rows from which the widths of confidence intervals are forecast before the data are read.
 
-The columns follow the user's hints (a mean and sd, or shares of levels) or, without hints, default assumptions. Three
-properties of the data widen intervals most and cannot be derived from the public bounds of the columns: unequal
+Synthetic columns follow the user's hints (mean and sd, or shares of levels) or, without hints, default assumptions.
+Three properties of the data widen intervals most and cannot be derived from the public bounds of the columns: unequal
 weights, rare outcomes and rare levels. If the hints do not specify these properties, the widths are forecast under
-usual and under pessimistic assumptions, and the expected width is a range.
+usual and under pessimistic assumptions, and the forecast is a range of widths.
 """
 
 from __future__ import annotations
@@ -91,13 +91,13 @@ class AssumedDesign:
 
     @property
     def domain(self) -> Mapping[str, Known]:
-        """The declarations of the design's columns, by name."""
+        """The declarations (bounds or levels) of the columns that the design reads, by name of the column."""
         known: Mapping[str, Known] = self.design.domain
         return known
 
     @property
     def complete(self) -> bool:
-        """Whether no row has missing values."""
+        """Whether every row is used: no values are missing, and no argument such as `subset` excludes rows."""
         return bool(self.design.complete)
 
     def block(self, frame: Mapping[str, Any]) -> Block:
@@ -120,7 +120,7 @@ def assumed_rows(
     residual: float | None,
     assumed: Assumption,
 ) -> tuple[BlockRows, int]:
-    """Return the rows from which interval widths are forecast, mapped by the design, and the number of these rows.
+    """Return the rows from which interval widths are forecast, mapped to model columns, and the number of these rows.
 
     With privacy units, the number of units is returned in place of the number of rows. If all columns of the response
     have hints, the response is simulated from these hints, independently of the predictors.
@@ -174,7 +174,7 @@ def assumed_rows(
 def _with_response(
     frame: pd.DataFrame, design: Any, residual: float | None, assumed: Assumption
 ) -> tuple[pd.DataFrame, AssumedDesign]:
-    """Return the rows with an additional column for a simulated response, and a design that reads this column.
+    """Return `frame` with an additional column for a simulated response, and a design that reads this column.
 
     The simulated response is independent of the predictors.
     """
@@ -222,10 +222,10 @@ def _outcome(design: Any) -> tuple[str, ...]:
 
 
 def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = None) -> dict[str, Known]:
-    """Return the declarations (bounds or levels), by name, of columns for which a hint would be most useful.
+    """Return the declarations (bounds or levels), by name, of columns for which a user's hint would be most useful.
 
-    Intervals depend most on the distributions of outcomes, weights and columns with levels. The result has the columns
-    of these kinds about which the user gave no hint.
+    Interval widths depend most on the distributions of outcomes, weights and columns with levels. The result has the
+    columns of these kinds about which the user gave no hint (assumed mean and sd, or shares of levels).
     """
     outcome, found = _outcome(design), dict[str, Known]()
     skewed = outcome and residual is None and (design.family is not None or is_binary(design))
@@ -332,7 +332,7 @@ def _ends(known: Known) -> tuple[float, float]:
 
 
 def narrowed(domain: Domain, reads: Sequence[str]) -> Domain:
-    """Return the declarations of the columns in `reads`, with numeric bounds narrowed to the middle of the range."""
+    """Return the declarations of the columns in `reads`, with numeric bounds moved closer to their midpoint."""
     typical = domain.typical
     return Domain({name: _part(typical[name]) for name in reads if name in typical}, domain.complete)
 

@@ -72,7 +72,7 @@ def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def entrance(declaration: Callable[P, R], answer: Callable[[dict[str, Any]], Any]) -> Callable[P, R]:
-    """Return a function with the declared signature and docstring; its exceptions hold no stack frame with rows.
+    """Return a function with the declared signature and docstring, whose exceptions hold no stack frames with rows.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[str, Any]) -> dict[str, Any] | str:
-    """Return the arguments of a call, with defaults filled in; the text of a TypeError if they do not fit."""
+    """Return the arguments of a call with defaults filled in or, if they do not fit `signature`, an error text."""
     parameters = signature.parameters
     unknown = [keyword for keyword in keywords if keyword not in parameters]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
@@ -118,7 +118,7 @@ def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[
 
 
 def hint(unknown: str, known: tuple[str, ...]) -> str:
-    """Return a remedy for an unknown argument, such as "; did you mean 'eps'?"; an empty text if none is found."""
+    """Return a suggestion for an unknown argument name, such as "; did you mean 'eps'?", or an empty text."""
     if unknown in INTERVALS and "alpha" not in known:
         return "; write fit.conf_int(alpha=0.1)"
     near = [USUAL[unknown]] if USUAL.get(unknown) in known else difflib.get_close_matches(unknown, known, 1, 0.5)

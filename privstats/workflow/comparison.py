@@ -1,4 +1,4 @@
-"""Comparison of several budgets by the expected widths of intervals, before any budget is spent."""
+"""Comparison of privacy budgets by the expected widths of confidence intervals, before any budget is spent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUDGETS = ("eps", "mu", "rho")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Table of the expected widths of intervals, by term and budget.
+    """Table of the expected widths of confidence intervals, by term of the model and privacy budget.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Comparison:
 def budgets_compared(
     plan: Any, budgets: Mapping[str, float | Sequence[float] | None], assumptions: Mapping[str, Any]
 ) -> Comparison:
-    """Return the expected widths of intervals for each budget, with all other arguments as in `plan`.
+    """Return the expected widths of confidence intervals for each budget, with all other arguments as in `plan`.
 
     Raises
     ------
@@ -116,9 +116,9 @@ def budgets_compared(
 
 
 def _row(plan: Any, name: str, value: float, assumptions: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the rows of the table for one budget; `name` is its parameter (eps, mu or rho), and `value` its size.
+    """Return the rows of a `Comparison` for one budget: `name` is eps, mu or rho, and `value` the size of the budget.
 
-    The additional column `place` has the position of each term.
+    The additional column `place` has the position of each term in the model, for sorting the rows of all budgets.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise OptionError(f"{name} is {quote(value)}; give a positive number, such as {name}=1")

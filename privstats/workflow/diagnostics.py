@@ -39,7 +39,7 @@ MOST_BINS = 100
 
 @dataclass(frozen=True)
 class Picture:
-    """Call that releases a residual diagnostic (function, formula and options), with the edges of the bins."""
+    """A residual diagnostic: the call that releases it (function, formula and options), and the edges of its bins."""
 
     verb: str
     formula: str
@@ -101,7 +101,7 @@ def _design_of(fit: Any) -> Any:
 
 
 def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return the three residual diagnostics of a least-squares fit; `ends` are the edges of bins of fitted values."""
+    """Return three diagnostics: histogram of residuals, and their means and sizes in bins (`ends`) of fitted values."""
     size = _scale(fit, scale)
     steps = _numbers(size * np.arange(-WIDE, WIDE + STEP / 2, STEP))
     left = f"np.clip({response} - ({fitted}), {steps[0]!r}, {steps[-1]!r})"
@@ -145,7 +145,7 @@ def _scale(fit: Results, scale: Any) -> float:
 
 
 def _given(fitted: Any) -> tuple[float, float]:
-    """Return the range of linear predictors that the user gave."""
+    """Return the user's range of linear predictors, `fitted`; raise an error if it is not a pair of numbers."""
     pair = as_edges(fitted)
     if len(pair) != 2:
         raise OptionError("fitted is the range in which most linear predictors lie; write fitted=(0, 10)")
@@ -181,7 +181,7 @@ def _location(fit: Results, intercept: bool) -> tuple[float, float]:
 
 
 def _parts(kinds: tuple[str, ...], shares: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the share of each diagnostic in the budget: the user's or the default shares, divided by their sum."""
+    """Return each diagnostic's share of the budget: the user's or the default share, divided by the sum of shares."""
     given = dict(shares or {})
     if unknown := [name for name in given if name not in kinds]:
         raise OptionError(f"shares name {quote(unknown[0])}; choose among {', '.join(map(repr, kinds))}")
@@ -192,7 +192,7 @@ def _parts(kinds: tuple[str, ...], shares: Mapping[str, float] | None) -> dict[s
 
 
 def _plan(fit: Results, data: Any, picture: Picture, part: Promise) -> Plan:
-    """Return the plan of a diagnostic for the rows, the neighbouring relation and the domain of the fit."""
+    """Return the plan of a diagnostic on `data`, with the neighbouring relation, subset and domain of the fit."""
     design: Any = fit.facts.design
     around = fit.facts.neighbors
     plan: Plan = BY_NAME[picture.verb].of(

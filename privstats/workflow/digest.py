@@ -62,7 +62,7 @@ def canonical_form(value: Any) -> Any:
 
 
 def promise_numbers(promise: Promise) -> list[Any]:
-    """Return the parameters of a privacy guarantee and its neighbouring relation."""
+    """Return the parameters of a privacy guarantee, such as eps and delta, and of its neighbouring relation."""
     around = promise.neighbors
     return [sorted(promise.numbers.items()), around.kind, around.unit, around.rows_per_unit]
 
@@ -81,6 +81,6 @@ def rounded(value: Any) -> Any:
 
 
 def _family(family: Any) -> list[str]:
-    """Return the name of a statsmodels family and the name of its link."""
+    """Return the names of a statsmodels family (distribution of the response) and of its link function."""
     link = getattr(family, "link", None)
     return [type(family).__name__.lower(), type(link).__name__.lower()]

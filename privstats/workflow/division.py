@@ -1,8 +1,8 @@
 """Division of a privacy budget among the queries of a plan, and the resulting charge of the ledger.
 
 This file is trusted code: privacy depends on it. Each query gets the part `promise.part(share)` of the budget. The
-parts of a plan add up to the budget, because eps and delta, mu^2, or rho add up under adaptive composition, also after
-any earlier releases (`privstats.privacy.promise`). A part of rho is charged as mu or eps if the mechanisms that spend
+parts of a plan add up to the budget, and eps and delta, mu^2, or rho add up under adaptive composition, also after any
+earlier releases (`privstats.privacy.promise`). A part of rho is charged as mu or eps if the mechanisms that spend
 it guarantee mu or eps (`ZeroCDP.kept_by`).
 
 An estimator may choose once between branches (alternative algorithms), depending on the releases of queries that all
@@ -148,7 +148,7 @@ def fraction(share: Any) -> float:
 
 
 def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Mapping[str, float]) -> float:
-    """Return the share of a query: the share given for its label, or an equal part of the share given for its name."""
+    """Return a query's share: the share for its label, or an equal part of the share for all queries of its name."""
     if a.optional:  # a user's share of a query, such as "scales", does not apply to the optional query "scales again"
         given = given if a.label in given or a.label not in own else {}
     for shares in (given, own):
@@ -181,7 +181,7 @@ def _part(label: str, share: float) -> float:
 def _by_branch(asked: Sequence[Asked]) -> tuple[list[str], dict[str, list[str]]]:
     """Return the labels of the queries before the choice of a method, and of the queries of each branch (method).
 
-    Queries of stage 0 and optional queries are left out.
+    Queries of stage 0 (estimates of undeclared bounds) and optional queries are left out.
     """
     branches: dict[str | None, list[str]] = {None: []}
     for a in asked:

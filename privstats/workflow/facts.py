@@ -80,7 +80,7 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
 
 
 def _why(choice: Choice, gate: Gate) -> str:
-    """Return the reason for the choice of the method as text, with expected interval lengths of compared methods."""
+    """Return the reason for the choice of the method as text, with the expected interval lengths under each method."""
     lengths = {name: length for name, length in gate.lengths.items() if math.isfinite(length)}
     if gate.chosen is None or gate.chosen not in lengths:
         return choice.why
@@ -99,14 +99,14 @@ def _times(length: float) -> str:
 
 
 def _used(estimate: Any) -> tuple[float, float] | None:
-    """Return the released number of rows that were used, and its standard error; None if it was not released."""
+    """Return the released number of rows used in the fit, and its standard error; None if it was not released."""
     found = estimate.diagnostics
     rows = found.get("rows used", math.nan)
     return (float(rows), float(found.get("rows used sd", math.nan))) if math.isfinite(rows) else None
 
 
 def _estimated(plan: Plan, public: PublicFacts) -> tuple[tuple[str, float, float], ...]:
-    """Return (column, lower bound, upper bound) for the columns with estimated bounds."""
+    """Return (column, lower bound, upper bound) for each column whose bounds were estimated privately."""
     found = []
     for code in plan.estimated:
         known = public.design.domain[code]

@@ -40,8 +40,8 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
     verb : str
         Name of the function without "dp_".
     model : type
-        Class of the model. Each argument of the call belongs to the model, to `Settings` or to the guarantee, or is an
-        option of the estimator.
+        Class of the model. Each argument of the call belongs to the model, to `Settings` or to the privacy guarantee,
+        or is an option of the estimator.
     call : dict
         All arguments by name.
     defaults : mapping
@@ -108,7 +108,7 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
 
 
 def public_number(source: Source, neighbors: Neighbors) -> int | None:
-    """Return the number of rows, or of privacy units if the call has `unit`; None if the number is private."""
+    """Return the public number of rows, or of privacy units if the call has `unit`; None if this number is private."""
     if not neighbors.exchange:
         return None
     if isinstance(source, Unread) or neighbors.unit is None:

@@ -1,8 +1,8 @@
 """Forecasts of the standard errors and widths of intervals of a plan, before any budget is spent.
 
 The estimator is run on synthetic rows that represent the planned number of rows, with noise from a public random
-stream. Therefore the same code computes the forecast numbers and the result. A forecast number is the median of its
-values in a few simulated fits.
+stream. Therefore the same code computes the forecast and the result of a fit. A forecast standard error or width is
+the median of its values in a few simulated fits.
 """
 
 from __future__ import annotations
@@ -170,8 +170,8 @@ class Forecast(Conversation):
 def _mean(question: Question, by: Any, exact: Any, promise: Promise, relation: Relation, draws: int) -> Release:
     """Return the mean of `draws` simulated releases of a query by the mechanism `by`.
 
-    For a single quantile without an interval, the exact expectation of the release is returned. `exact` has the exact
-    sum, or the vectors of the rows, from which the mechanism computes the release.
+    For a single quantile without an interval, the exact expectation of the release is returned. `exact` is the exact
+    sum if the query is a sum; for other queries, it has the vectors of all rows.
     """
     within: Any = question.within
     streams = (public_stream(-3 - k) for k in range(draws))
@@ -216,7 +216,7 @@ def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
 
 
 class _Repeated(RowValues):
-    """The vectors of the synthetic rows, repeated in the same order until there are `many` rows."""
+    """The vectors that a query computes from the synthetic rows, repeated in order as if there were `many` rows."""
 
     def __init__(self, rows: BlockRows, question: Question, many: int) -> None:
         super().__init__(rows, question)
@@ -310,9 +310,9 @@ def error_of_median(widths: FloatArray) -> float:
 
 
 def _expected(estimate: Any) -> FloatArray:
-    """Return std error, width, share of noise, and ratio of widths for each term of a simulated fit, shape (terms, 4).
+    """Return standard error, interval width, noise share and width ratio for each term of a simulated fit.
 
-    A number that the fit does not report is infinite.
+    The shape is (terms, 4). The width ratio is relative to the width without noise. Unreported numbers are infinite.
     """
     _, errors, low, high = estimate.coefficients(0.05)
     share = np.asarray(estimate.noise_share(), dtype=float)

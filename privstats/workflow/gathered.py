@@ -48,7 +48,7 @@ class Gathered:
 
     @property
     def need(self) -> str:
-        """Beginning of a sentence about the memory that the method needs."""
+        """Beginning of an error message: a clause that states how much memory the method needs."""
         whole = "" if self.size is None else f", {in_bytes(self.size)} in all"
         return f"{self.method} needs all rows in the memory of one process (up to {self.row} bytes a row{whole})"
 

@@ -78,9 +78,9 @@ class Specification:
     bounds_share : float
         Share of the budget for estimates of bounds that are not declared.
     intervals : bool
-        Whether intervals are requested.
+        Whether confidence intervals are requested.
     written : mapping
-        Arguments of the call, from which the digest is computed.
+        Arguments of the call, from which the digest (hash) of the plan is computed.
     """
 
     verb: str
@@ -151,7 +151,7 @@ class Plan:
 
     @property
     def charge(self) -> tuple[tuple[str, Promise], ...]:
-        """The charge to the ledger: the label and the guarantee of each entry.
+        """The charge of the fit to the ledger: the label and the privacy guarantee of each entry.
 
         Each query has an entry, except that all queries after the choice of a branch (method) have one entry together.
         Optional queries have no entry, because they spend a part of the budget of another query.
@@ -201,27 +201,27 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the call, the planned queries and the accepted widths; all machines give the same hash."""
+        """Hash of the call, the planned queries and the accepted interval widths; it is the same on all machines."""
         return digest(*self._call, rounded(self._asked), dict(self.accepted))
 
     @cached_property
     def stream_digest(self) -> str:
-        """Hash of the call and the queries, with unrounded budgets; it and the seed determine the random stream."""
+        """Hash of the call and queries, with unrounded budgets; this hash and the seed determine the random numbers."""
         return digest(*self._call, self._asked)
 
     @property
     def _call(self) -> tuple[Any, ...]:
-        """Name and arguments of the call, and the public numbers of rows and privacy units."""
+        """Name and arguments of the call, and the public numbers of rows and privacy units, for hashes of the plan."""
         about = {name: value for name, value in self.specification.written.items() if value is not None}
         return self.specification.verb, about, self.public.offered, self.public.units
 
     @property
     def _asked(self) -> list[Any]:
-        """The queries with their mechanisms and budgets."""
+        """The planned queries of the data, each as a list of its branch (method), label, mechanism and budget."""
         return [[p.branch, p.label, p.mechanism.label, promise_numbers(p.promise)] for p in self.planned]
 
     def expected(self, like: pd.DataFrame | None = None, residual: float | None = None) -> pd.DataFrame:
-        """Return the expected standard errors and widths of intervals, privacy noise included.
+        """Return the expected standard errors and widths of 95% confidence intervals, with privacy noise included.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class Plan:
         return table
 
     def unhinted(self, residual: float | None = None) -> Mapping[str, Known]:
-        """Return the declarations, by column, of columns whose hints (`Domain.hint`) would improve forecasts most."""
+        """Return the declarations, by name, of columns for which hints (`Domain.hint`) would improve forecasts most."""
         return unhinted(self.public.design, self.specification.model.hints, residual)
 
     @property
@@ -361,7 +361,7 @@ class Plan:
         Raises
         ------
         BudgetError
-            If no budget suffices, because the interval without privacy is wider.
+            If no budget suffices, because even the interval without privacy noise is wider than `width`.
         OptionError
             If the method gives no intervals.
         """
@@ -405,7 +405,7 @@ class Plan:
         return self.budget_for(width, term, **assumptions)
 
     def n_for(self, width: float, term: str | None = None, **assumptions: Any) -> int:
-        """Return the smallest number of rows, or units with `unit`, for 95% intervals of at most the given width.
+        """Return the smallest number of rows (or of privacy units) for 95% intervals of at most the given width.
 
         Parameters
         ----------
@@ -462,7 +462,7 @@ class Plan:
         rho: float | Sequence[float] | None = None,
         **assumptions: Any,
     ) -> Comparison:
-        """Compare the expected widths of intervals for several budgets, to choose a budget before any is spent.
+        """Compare the expected widths of confidence intervals for several budgets, before any budget is spent.
 
         Parameters
         ----------
@@ -552,7 +552,7 @@ class Plan:
     # ---------------------------------------------------------------- accepted widths, files, and runs on data
 
     def accept(self, widths: Mapping[str, float]) -> Plan:
-        """Return a copy of the plan that states the largest acceptable widths of intervals, before the fit.
+        """Return a copy of the plan that records, before the fit, the largest acceptable widths of its intervals.
 
         The widths are saved with the plan and are part of its digest. The summary of the fit states for each width
         whether the interval is narrow enough.
@@ -686,8 +686,8 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None,
     assumed : int, optional
         Assumed number of rows if it is private; only forecasts and the largest allowed delta depend on it.
     near : Plan, optional
-        Plan of the same call with another budget or number of rows, for forecasts in a search. A trial run checks
-        whether the queries are the same as in `near`. The returned plan is then not kept in the cache.
+        Plan of the same call with another budget or number of rows, for a search over budgets or numbers of rows. A
+        trial run checks whether the queries are the same as in `near`. The new plan is then not kept in the cache.
 
     Raises
     ------
@@ -817,7 +817,7 @@ def _planned(
 
 
 def _public(spec: Specification, rows: int | None, assumed: int | None) -> PublicFacts:
-    """Return the public information about a fit before any query, with placeholders for undeclared bounds."""
+    """Return the public information about rows and columns before any query; undeclared bounds have placeholders."""
     by_unit = spec.neighbors.unit is not None
     offered = None if by_unit else rows
     design = spec.model.fitted_design(spec.model.bind(offered), spec.mech, spec.options)
@@ -833,12 +833,12 @@ def _public(spec: Specification, rows: int | None, assumed: int | None) -> Publi
 
 
 def _but_mechanisms(asked: tuple[Asked, ...]) -> list[Asked]:
-    """Return queries without their mechanisms."""
+    """Return queries without their mechanisms, so that their other properties can be compared."""
     return [replace(a, mechanism=None) for a in asked]
 
 
 def _question(a: Asked, division: Division) -> Planned:
-    """Return a query of the data with its part of the budget."""
+    """Return the planned form of a query from a trial run: the query with its part of the privacy budget."""
     parts = tuple(division.fractions[a.label] / division.fractions[host] for host in a.optional)
     return Planned(a.label, a.name, a.kind, a.mechanism, a.branch, division.promises[a.label], a.optional, parts)
 
@@ -856,8 +856,8 @@ class Quick(Rehearsal):
     before : dict
         Queries of the previous round, by label.
     unaudited : set
-        Labels of the queries that remain to be audited. The set is emptied if a query differs from the query with the
-        same label in the previous round; a later round then audits all queries.
+        Labels of the queries for which it remains to be audited whether a row's contribution depends on other rows. If
+        a query differs from the query with this label in the last round, the set is emptied; a later round audits all.
     whole : bool
         Whether the inference after the last query is also run, so that an error of the inference is found before any
         budget is spent.
@@ -918,7 +918,7 @@ class _NormalStandIn:
     by: Additive
 
     def release(self, name: str, exact: Total, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return a release with normal noise in place of the mechanism's noise."""
+        """Return the exact value of a query plus normal noise, which has the variances of the mechanism's noise."""
         law = self.by.law(promise, within, relation)
         m = len(law.scale)
         noise = law.scale * np.sqrt(law.standard_variance(m)) * rng.standard_normal(m)
@@ -927,12 +927,12 @@ class _NormalStandIn:
 
 @dataclass(frozen=True)
 class _RankStandIn:
-    """Substitute for a rank mechanism; it returns the values whose ranks are the target ranks plus random errors."""
+    """Substitute for a mechanism that releases quantiles: it returns the values at ranks with random errors."""
 
     by: Rank
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return a release with simulated rank errors in place of the mechanism's errors."""
+        """Return sample quantiles at ranks with simulated errors, which replace the rank errors of the mechanism."""
         law = self.by.law(promise, within, relation)
         values = np.sort(np.concatenate([np.zeros(0), *(part[:, 0] for part in exact.scan())]))
         ranks = np.sort(np.array(self.by.levels) * (len(values) + 1) + law.sample(rng, 1)[0])
@@ -952,11 +952,11 @@ def rehearsed(
 ) -> tuple[tuple[Asked, ...], Turns]:
     """Run the estimator on synthetic rows; return all its queries, and the numbers of passes over the rows.
 
-    An estimator that chooses among several methods has one branch per method, and each branch is run. The planner calls
-    this function in several rounds, numbered by `turn`, because the budgets of the queries depend on the set of
-    queries. If the queries are equal to the queries of the previous round (`before`), every query was asked with its
-    final budget. In this case each query is audited, and each branch is run once more without its optional queries,
-    unless these queries were `audited` for another plan. Inference after the last query is run in the first round only.
+    An estimator that chooses among several methods has one branch per method, and each branch is run. There are several
+    rounds, numbered by `turn`, because the query budgets depend on the set of queries. If the queries equal the queries
+    of the previous round (`before`), every query was asked with its final budget. Each query is then audited: a row's
+    contribution must not depend on other rows. Each branch is then also run once without its optional queries. Queries
+    that were `audited` for another plan are exempt from both. Only the first round includes inference.
 
     Raises
     ------
@@ -1011,7 +1011,7 @@ def rehearsed(
 
 
 def _check_delta(promise: Promise, rows: int | None) -> None:
-    """Raise an error for a delta above 1 / (number of rows), which would allow rows to be published.
+    """Raise an error if delta exceeds 1 / (number of rows); such a delta would allow rows to be published unchanged.
 
     Nothing is checked if the number of rows is not known.
     """

@@ -1,4 +1,4 @@
-"""Plot of a plan: each query's share of the budget."""
+"""Plot of the plan of a fit: the share of each query of the data in the privacy budget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHARED = "0.6"  # grey colour of queries that all branches (methods) have in com
 
 
 def draw_shares(plan: Any, ax: Any = None) -> Any:
-    """Plot each query's share of the budget as a bar, in the order of the queries, coloured by branch (method)."""
+    """Plot each query's share of the privacy budget as a bar, in the order of queries, coloured by branch (method)."""
     names, shares = list(plan.questions.index), 100 * plan.questions.iloc[:, 0].to_numpy(dtype=float)
     branches = plan.questions["branch"].to_numpy()
     at = np.arange(len(names))

@@ -89,7 +89,7 @@ COLUMNS = "values fill a part of their bounds."
 
 
 def described(plan: Any) -> str:
-    """Return a plan as text: its title and arguments, the expected standard errors, and queries with shares."""
+    """Return a plan as text: its title and arguments, the expected standard errors, and queries with budget shares."""
     spec, promise = plan.specification, plan.guarantee
     lines = [
         *headed(f"Plan of dp_{spec.verb}", spec.model.formula),
@@ -191,7 +191,7 @@ def _assumed(plan: Any) -> str:
 
 
 def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
-    """Return lines about ranges of widths, hints that would narrow the ranges, and intervals that may be missing."""
+    """Return lines about ranges of expected widths, hints that would narrow them, and intervals that may be missing."""
     lines, open_columns = [], plan.unhinted()
     if not expected["width_low"].equals(expected["width_high"]):
         cases = costly_cases(plan.public.design, open_columns)

@@ -25,7 +25,7 @@ STEPS = 100  # number of steps into which the displayed progress of a pass is di
 
 
 class Course:
-    """The progress of a fit: the planned passes over the rows, and the number of passes that have begun.
+    """The progress of a fit: it compares the passes over the rows with the planned passes and updates a progress line.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class ProgressLine:
         self.passes, self.steps = (0, 0), 0
 
     def begin(self, number: int, most: int) -> None:
-        """Show that pass `number` of at most `most` passes begins, unless it has begun already."""
+        """Show that pass `number` of at most `most` passes over the rows begins, unless this is already shown."""
         if self.passes[0] < number:
             self.passes, self.steps = (number, most), 0
             self._show()
@@ -128,7 +128,7 @@ class ProgressLine:
 
 
 def rows_read(seen: int, rows: int) -> str:
-    """Return the number of rows read, in words.
+    """Return the numbers of rows read so far and of all rows, as text for the progress line.
 
     Examples
     --------

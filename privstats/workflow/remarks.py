@@ -21,7 +21,7 @@ FULL = 0.8  # a note is shown if the mean number of used rows per unit exceeds t
 
 
 def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return the notes about the rows of a fit."""
+    """Return the notes of a fit on unused rows, small weights, rows per privacy unit, and dates used as numbers."""
     return (
         *_unused_rows(plan, public, estimate),
         *_small_weights(plan, public, estimate),
@@ -31,7 +31,7 @@ def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
 
 
 def _unused_rows(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note on rows that were not used, unless `subset` excludes rows."""
+    """Return a note if many rows were not used, unless the call has the argument `subset`, which excludes rows."""
     rows, (used, sd) = public.offered, _released(estimate, "rows used")
     if rows is None or plan.specification.model.subset is not None or not rows - used > max(CLEAR * sd, UNUSED * rows):
         return ()

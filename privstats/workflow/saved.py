@@ -149,12 +149,12 @@ def marked(plan: Any, there: Any, fit: Any) -> Any:
 
 
 def planned_on(plan: Any, data: Any) -> Any:
-    """Return the plan of the same call on data, from the names and types of columns and the public number of rows.
+    """Return the plan of the same call for `data`, from the names and types of columns and the public number of rows.
 
     Raises
     ------
     OptionError
-        If the plan on the data has another digest.
+        If the digest of this plan differs from the digest of `plan`.
     """
     there = call_on(plan, data, dry_run=True)
     if replace(there, accepted=plan.accepted).digest == plan.digest:
@@ -212,7 +212,7 @@ def _meaning_of_n(plan: Any) -> str:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return an option as JSON types.
+    """Return the value of an option of a call in JSON types.
 
     Raises
     ------

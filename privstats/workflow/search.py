@@ -63,7 +63,7 @@ class Widths:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Bounds of the ratio of expected to requested width in simulated fits, from other numbers of rows or budgets.
+    """Bounds of the ratio of expected to requested interval width, from fits at other numbers of rows or budgets.
 
     A simulated fit has the same random numbers at all numbers of rows and budgets, and its interval widths decrease as
     the number of rows (or budget) grows. Therefore its widths at a larger number of rows are lower bounds, and its
@@ -84,10 +84,10 @@ class Bounds:
     rough: bool = False
 
     def order(self, fits: Sequence[int]) -> list[int]:
-        """Return the identifiers `fits` in the order in which the fits will be simulated at the next number to try.
+        """Return the identifiers `fits` in the order of simulation at the next number of rows (or budget) to try.
 
-        The fits with the largest lower bounds come first. Fits whose bounds already decide whether their largest ratio
-        exceeds 1 come last.
+        The fits with the largest lower bounds of the ratio of expected to requested width come first. Fits whose
+        bounds already decide whether this ratio exceeds 1 for any term come last.
         """
         least = {fit: float(self.least[fit].max()) if fit in self.least else -math.inf for fit in fits}
         decided = {fit for fit in fits if least[fit] > 1 or (fit in self.most and self.most[fit].max() <= 1)}
@@ -124,10 +124,10 @@ class Bounds:
         return np.clip(np.median([*made, *self._others(ratios, rest)], axis=0), lowest, highest)
 
     def _others(self, ratios: Mapping[int, FloatArray], rest: Sequence[int]) -> list[FloatArray]:
-        """Return predicted ratios of expected to requested widths for fits that are not simulated at the tried number.
+        """Return predicted width ratios for fits that are not simulated at the tried number of rows (or budget).
 
-        The result has one array, shape (terms,), for each fit in `rest` with known ratios at another number. The known
-        ratios are multiplied by the median change between the two numbers, over the fits simulated at both numbers.
+        The result has an array, shape (terms,), for each fit in `rest` with known ratios of expected to requested width
+        at another number: these ratios, times the median change of the ratio in the fits simulated at both numbers.
         """
         known = max((self.least, self.most), key=lambda at: len(at.keys() & ratios.keys()))
         both = [fit for fit in ratios if fit in known]
@@ -241,7 +241,7 @@ class Tries:
 
 
 class _Line(ProgressLine):
-    """A progress line with the number of plans computed so far."""
+    """A progress line with the number of plans computed so far in a search for a budget or a number of rows."""
 
     def __init__(self, name: str, out: Any) -> None:
         super().__init__(name, None, out)
@@ -316,7 +316,7 @@ class Way:
         return Bounds(least, most, ends)
 
     def goes_on(self, number: float, widths: Widths) -> None:
-        """Update the limits and the extrapolated number (root) with the expected widths at a tried number."""
+        """Update the search limits and the root (extrapolated result) with the expected interval widths at `number`."""
         if widths.ratio <= 1 and number < self.high:
             self.before.append((self.high, self.at_high))
             self.high, self.at_high = number, {**self.at_high, **widths.fits}
@@ -343,7 +343,7 @@ class Way:
         self.goes_on(number, widths)
 
     def next(self) -> float:
-        """Return the next number to try.
+        """Return the next number of rows (or budget) to try.
 
         The lower limit is the largest number known to be insufficient, the upper limit the smallest number known to
         be sufficient. The root is an extrapolation of the result. The first rule that applies is used:

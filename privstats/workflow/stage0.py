@@ -34,12 +34,12 @@ ENOUGH = 3000.0  # a column needs at least this product of number of rows and ep
 
 
 def stretch(values: FloatArray) -> FloatArray:
-    """Return values on a scale that is logarithmic for both signs: each order of magnitude has the same width."""
+    """Return the arcsinh of scaled values, a logarithm for both signs: each order of magnitude has the same width."""
     return np.arcsinh(np.clip(values, -1e290, 1e290) / FINEST)
 
 
 def unstretch(points: FloatArray) -> FloatArray:
-    """Return values, given their positions on the logarithmic scale of `stretch`: the inverse function."""
+    """Return the values at given positions on the logarithmic scale of `stretch`; this is the inverse of `stretch`."""
     return FINEST * np.sinh(points)
 
 
@@ -48,23 +48,23 @@ class Stretched:
     """Function that returns the values of the only numeric column of a block of rows, on the log scale of `stretch`."""
 
     def __call__(self, block: Any) -> FloatArray:
-        """Return the values on the logarithmic scale of `stretch`, shape (n, 1)."""
+        """Return the values of the n rows in the numeric column on the logarithmic scale of `stretch`, shape (n, 1)."""
         return stretch(block.numbers[:, 0])[:, None]
 
 
 @dataclass(frozen=True)
 class Distance:
-    """Function that returns the distances of values from the released `point`, on the log scale of `stretch`."""
+    """Function that returns the distances of values from the released median `point`, on the log scale of `stretch`."""
 
     point: float
 
     def __call__(self, block: Any) -> FloatArray:
-        """Return the distances on the logarithmic scale of `stretch`, shape (n, 1)."""
+        """Return the distances of the n values from `point` on the logarithmic scale of `stretch`, shape (n, 1)."""
         return stretch(np.abs(block.numbers[:, 0] - self.point))[:, None]
 
 
 def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[float, float]]:
-    """Release bounds of numeric expressions in columns, and return them.
+    """Release and return private estimates of bounds for numeric expressions without declared bounds.
 
     Parameters
     ----------

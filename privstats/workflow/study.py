@@ -31,7 +31,7 @@ STUDY_PLAN_FORMAT = "privstats study, version 1"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study:
-    """A study: several plans that are run on the same data in this order; all plans are charged, or no plan is.
+    """A study: several plans to be run on the same data, charged in one transaction: either all are charged, or none.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ APART = ("data", "memory_limit", "ledger", "rng", "dry_run")  # arguments of a c
 
 @dataclass(frozen=True)
 class Verb:
-    """A registered public function.
+    """A public function, such as dp_lm, in the registry, through which saved plans call it.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ BY_NAME: Mapping[str, Verb] = MappingProxyType(_VERBS)  # keys are the functions
 
 
 def register(name: str, verb: Verb) -> None:
-    """Add a function to the registry."""
+    """Add the public function dp_<name> to the registry of functions, through which saved plans call it."""
     _VERBS[name] = verb
 
 

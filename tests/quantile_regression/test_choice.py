@@ -20,7 +20,8 @@ def rows(n):
     [
         (1_000, {"eps": 1.0}, "kng"),
         (1_000, {"eps": 2.0}, "objpert"),
-        (1_000, {"eps": 2.0, "tau": 0.3}, "kng"),
+        (1_000, {"eps": 1.5, "tau": 0.3}, "kng"),
+        (1_000, {"eps": 2.0, "tau": 0.3}, "objpert"),
         (1_000, {"eps": 2.0, "noise": "l2"}, "newton"),
         (4_000, {"eps": 1.0}, "objpert"),
         (1_000, {"eps": 7.0}, "newton"),
@@ -34,7 +35,8 @@ def test_a_sampler_is_taken_where_rows_are_too_few_for_steps(n, options, mech):
 
 
 @pytest.mark.parametrize(
-    ("n", "tau", "mech"), [(800, 0.5, "kng"), (1_000, 0.5, "objpert"), (11_000, 0.9, "kng"), (12_000, 0.9, "newton")]
+    ("n", "tau", "mech"),
+    [(800, 0.5, "kng"), (1_000, 0.5, "objpert"), (4_000, 0.9, "kng"), (5_000, 0.9, "objpert"), (12_000, 0.9, "newton")],
 )
 def test_of_three_coefficients_a_median_is_sampled_of_fewer_rows_than_an_outer_quantile(n, tau, mech):
     assert ps.plan("rq", "y ~ x + u", n, eps=1.0, tau=tau, domain=DOMAIN | {"u": (-5, 5)}).choice.mech == mech

@@ -95,8 +95,8 @@ def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> Fl
 def sample_body(rng: Rng, size: int, q: int) -> Parts:
     """Return `size` independent uniform points u of the body K, up to rounding.
 
-    K is the convex body of the module's docstring, for rows of q entries. A point has three kinds of coordinates: q
-    linear coordinates u_j, q square coordinates u_jj, and one cross-product coordinate u_ij for each pair i < j.
+    K contains the difference of any two rows' moments (module docstring), for rows of q entries. A point has q linear
+    coordinates u_j, q square coordinates u_jj, and one cross-product coordinate u_ij for each pair i < j.
 
     This sampler replaces Algorithm 8 of Awan and Slavkovic (2021). Let ``d_j = |u_j| - 1``. Given the linear
     coordinates, the other coordinates are independent and uniform on intervals around 0: u_jj on an interval with
@@ -260,7 +260,7 @@ def _h(above: FloatArray, t: FloatArray) -> FloatArray:
 def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
     """Return `count` independent random numbers t in [0, 1] for each row of `above`, shape (n, count).
 
-    Their density is proportional to ``prod_i (1 - (d_i - t)_+ / 2)``, with the row's entries d_i (rejection sampling).
+    They are drawn by rejection; their density is proportional to ``prod_i (1 - (d_i - t)_+ / 2)``, with entries d_i.
     """
     t = np.empty(len(above) * count)
     left = np.arange(len(t))
@@ -272,12 +272,12 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 
 
 def _moments(above: FloatArray, q: int) -> FloatArray:
-    """Return four numbers for each row d of `above`, shape (4, n); `second_moments_body` computes their means.
+    """Return an importance weight and, times it, three conditional second moments for each row, shape (4, n).
 
-    A row d has k numbers, the excess over 1 of the k linear coordinates that exceed 1 in absolute value
-    (`sample_body`). The first result is the ratio of the density of d to the envelope, the density bound from which d
-    was drawn. The other three results are this ratio times the mean square, given d, of a linear, a square and a
-    cross-product coordinate of a uniform point of K.
+    `second_moments_body` averages the results over the rows. Let u be a uniform point of the convex body K of the
+    module's docstring. Each row of `above` has the numbers ``d_i = |u_i| - 1`` of the k linear coordinates u_i with
+    ``|u_i| > 1``. The weight is proportional to their density divided by the density from which they were drawn. The
+    second moments of a linear, a square and a cross-product coordinate of u are conditional on the d_i.
     """
     n, k = above.shape
     t, mass = _overlaps(above, 2)
@@ -323,9 +323,9 @@ def _range(w: FloatArray, q: int) -> float:
     this point the gradient along the face is zero, and the Hessian along the face is regular; otherwise the polynomial
     would be constant along a line that reaches a face of lower dimension. So one candidate per face is enough. If the
     Hessian along the face is regular, the candidate is the stationary point of the polynomial on the face, with
-    coordinates clipped to [-1, 1]; otherwise it is the centre of the face. All candidates lie in the cube, so the
-    polynomial attains its values at the candidates. The Hessian has integer entries, so it is regular if and only if
-    ``|det| >= 1``. The returned range is increased by a factor 1 + 1e-12, to allow for rounding.
+    coordinates clipped to [-1, 1]; otherwise it is the centre of the face. All candidates lie in the cube, so
+    superfluous candidates cannot make the range too large. The Hessian has integer entries, so it is regular if and
+    only if ``|det| >= 1``. The returned range is increased by a factor 1 + 1e-12, to allow for rounding.
     """
     hessian = np.diag(4 * w[q : 2 * q])
     j, k = np.triu_indices(q, 1)

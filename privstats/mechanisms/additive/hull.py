@@ -68,7 +68,7 @@ class HullLaw(ScaledLaw):
         return (dim + 1) * (dim + 2) * np.array([*moments, 1 / 3])[kinds]
 
     def norm(self, points: FloatArray) -> FloatArray:
-        """Return the norm ``|v|_K`` of each of n points v, shape (n,), whose unit ball is the convex body K."""
+        """Return the norm ``|v|_K``, whose unit ball is the convex body K, of each of n points v, shape (n,)."""
         kinds, q = self._kinds, self._entries
         parts: Parts = (points[:, kinds == 0], points[:, kinds == 1], points[:, kinds == 2])
         largest = np.abs(points[:, kinds == 3]).max(axis=1, initial=0.0)

@@ -100,7 +100,7 @@ class MatrixTLaw(ScaledLaw):
 
     @cached_property
     def parts(self) -> list[Part]:
-        """The principal submatrices into which the noise matrix W is divided; their noises are independent."""
+        """The principal submatrices into which the noise matrix W is divided; different submatrices are independent."""
         return list(parts(self.pairs))
 
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:

@@ -42,7 +42,7 @@ def betas(eps: float, count: int = 64) -> FloatArray:
 
 
 def cauchy(eps: float, beta: FloatArray) -> FloatArray:
-    """Return the largest shift alpha of Cauchy noise for each log ratio beta of noise scales, at pure eps.
+    """Return the largest shift alpha for which Cauchy noise is eps-DP, for each log ratio beta of noise scales.
 
     Let a be the shift, in units of the smaller scale, and rho the ratio of scales. The largest log ratio d of two
     Cauchy densities is their hyperbolic distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) / (2 rho)``. So d <= eps if and
@@ -57,7 +57,7 @@ def cauchy(eps: float, beta: FloatArray) -> FloatArray:
 
 
 def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return the largest shift alpha of Laplace noise for each log ratio beta of noise scales, at (eps, delta).
+    """Return the largest shift alpha for which Laplace noise is (eps, delta)-DP, for each log ratio beta of scales.
 
     The result is exact. Let a be the shift, in units of the smaller scale, and rho >= 1 the ratio of scales. The law
     with the larger scale is called the wide law, the other the narrow law. For a <= eps, rho = e^beta is least
@@ -101,7 +101,7 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 
 
 def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return the largest shift alpha of normal noise for each log ratio beta of noise scales, at (eps, delta).
+    """Return a shift alpha for which normal noise is proved to be (eps, delta)-DP, for each log ratio beta of scales.
 
     Let a be the shift, in units of the smaller scale, and rho >= 1 the ratio of scales; the law with the larger scale
     is called the wide law, the other the narrow law. Wide law against narrow law: for a^2 <= 2 eps, rho = e^beta is
@@ -116,9 +116,9 @@ def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
 def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return delta, at eps, of two normal laws with standard deviations e^beta and 1 whose means differ by a.
 
-    The law with the larger standard deviation is called the wide law, the other the narrow law. The first array is
-    delta of the wide law against the narrow law; the second is an upper bound of delta of the narrow law against the
-    wide law.
+    The delta of a law P against a law Q is the smallest number with ``P(S) <= e^eps Q(S) + delta`` for all sets S. The
+    law with the larger standard deviation is called the wide law, the other the narrow law. The first array is delta of
+    the wide law against the narrow law; the second is an upper bound of delta of the narrow law against the wide law.
     """
     rho2 = np.exp(2 * beta)
     half, slope, level = -np.expm1(-2 * beta) / 2, a / rho2, a * a / (2 * rho2) + beta + eps
@@ -137,13 +137,12 @@ def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatAr
 
 
 def laplace_ln(eps: float, delta: float) -> tuple[float, float]:
-    """Return the largest shift alpha, and the log ratio beta of noise scales, for noise ``X e^(sigma Y)``.
+    """Return a shift alpha and a log ratio beta of noise scales for which noise ``X e^(sigma Y)`` is (eps, delta)-DP.
 
     X is Laplace, Y standard normal, and sigma = `LN_SPREAD`. The release satisfies (c^2 / 2)-zCDP if ``beta / sigma +
     e^(3 sigma^2 / 2) alpha <= c`` (Bun and Steinke 2019, Proposition 3). c is the largest number for which (c^2 /
-    2)-zCDP is known to imply (eps, delta) (`concentrated`), and alpha and beta are chosen such that each of the two
-    terms is c / 2. With this sigma the noise has the least variance if the smooth sensitivity is proportional to 1 /
-    beta.
+    2)-zCDP is known to imply (eps, delta) (`concentrated`); alpha and beta make each of the two terms c / 2. With this
+    sigma the noise has the least variance if the smooth sensitivity is proportional to 1 / beta.
     """
     c = math.sqrt(2 * concentrated(eps, delta))
     return math.exp(-1.5 * LN_SPREAD**2) * c / 2, LN_SPREAD * c / 2

@@ -99,7 +99,7 @@ class Proposal:
 
     @classmethod
     def of(cls, rows: DistinctRows, start: FloatArray, grid: LocationGrid, rate: float) -> Proposal:
-        """Return the proposal law for the given rows.
+        """Return the proposal law of the Markov chain for the given rows.
 
         In each direction, the scale of the proposals near the median is between one grid step and the whole grid.
         """

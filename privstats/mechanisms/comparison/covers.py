@@ -66,10 +66,10 @@ class Cover:
     signs: FloatArray  # for each row of the matrix M: 1 if the row selects a single entry of theta, else 0
 
     def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
-        """Return the log volume of this set for each of n level sets, shape (n,).
+        """Return the log volumes, shape (n,), of the covers of n level sets; a cover contains its level set.
 
-        Level set i has the bound gamma_i on the norm of the residual and the bound t_i on ``|theta|_1``; `curve` and
-        `rise` are the constants of its corner set (see the class).
+        In level set i, the norm of the residual is at most gamma_i, and ``|theta|_1`` is at most t_i. The i-th entries
+        of `curve` and `rise` are the constants in the corner set of its cover (see `Cover`).
         """
         m, k, d = len(self.plus), self.curved, len(self.M)
         gamma, curve, rise = (np.maximum(level, TINY) for level in (gamma, curve, rise))
@@ -83,9 +83,9 @@ class Cover:
         return value + (m + k / 2) * np.log(rise) if m + k else value
 
     def draw(self, rng: Rng, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
-        """Return one uniform point of this set for each of n level sets, shape (n, d).
+        """Return one uniform point of the cover of each of n level sets, shape (n, d).
 
-        Level set i has the bound gamma_i on the norm of the residual and the bound t_i on ``|theta|_1``. The corner set
+        In level set i, the norm of the residual is at most gamma_i, and ``|theta|_1`` is at most t_i. The corner set
         consists of coordinates ``x_i >= 0`` and w, of dimension k, with ``sum_i x_i + |w|^2 / curve <= rise``. A
         uniform point of it is computed from a Dirichlet vector. Independent variables are drawn: a standard exponential
         variable for each x_i, a Gamma(k/2) variable for ``|w|^2 / curve``, and one more exponential variable for the
@@ -124,7 +124,7 @@ def directions(rng: Rng, size: int, k: int) -> FloatArray:
 
 
 def unit_ball(rng: Rng, norm: str, size: int, k: int) -> FloatArray:
-    """Return `size` independent uniform points of the unit ball of a norm in k dimensions, shape (size, k)."""
+    """Return `size` independent uniform points of the l1, l2 or linf unit ball in k dimensions, shape (size, k)."""
     if norm == "linf":
         return np.asarray(rng.uniform(-1.0, 1.0, (size, k)), dtype=float)
     if norm == "l2":
@@ -134,14 +134,14 @@ def unit_ball(rng: Rng, norm: str, size: int, k: int) -> FloatArray:
 
 
 def log_ball(norm: str, k: int) -> float:
-    """Return the logarithm of the volume of the unit ball of a norm in k dimensions."""
+    """Return the logarithm of the volume of the unit ball of a norm ("l1", "l2" or "linf") in k dimensions."""
     if norm == "l2":
         return k / 2 * math.log(math.pi) - math.lgamma(k / 2 + 1)
     return k * math.log(2.0) - (math.lgamma(k + 1) if norm == "l1" else 0.0)
 
 
 def norm_of(norm: str, e: FloatArray) -> FloatArray:
-    """Return the norm of each row of the array e."""
+    """Return the norm named `norm` ("l1", "l2" or "linf") of each row of the array e."""
     order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
     return np.asarray(np.linalg.norm(e, order, axis=-1), dtype=float)
 

@@ -65,7 +65,7 @@ def exact_level(level: float) -> Fraction:
 
 
 def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
-    """For each x, return the least number of replacements that make x the p/q-quantile (the ceil(n p/q)-th value).
+    """For each point x, return the least number of replacements that make x the p/q-quantile, the ceil(n p/q)-th value.
 
     p/q is `level`, and values are sorted in ascending order. Let L be the number of values below x, a the number of
     values equal to x and G the number of values above x, with the sum n. The number of replacements is ``max(0, L - (r
@@ -90,7 +90,7 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
 
 
 def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
-    """For each x, return the least number of additions and removals that make x the p/q-quantile.
+    """For each grid point x, return the least number of additions and removals of values that make x the p/q-quantile.
 
     p/q is `level`. The quantile is defined as in `quantile_replacing`, so x must be one of the values: if it is not, it
     is added first, and e = 1; otherwise e = 0. Let a be the number of values equal to x, and let ``F = (1 - p/q)(L + a)
@@ -171,7 +171,7 @@ def sample_quantile(rng: Rng, offsets: IntArray, top: int, level: Fraction, kind
 
 
 def _level(rng: Rng, points: FloatArray, rate: float) -> int:
-    """Return a random distance k with probability proportional to ``points[k] exp(-rate k)``.
+    """Return a random dataset distance k with probability proportional to ``points[k] exp(-rate k)``.
 
     ``points[k]`` is the number of grid points at distance k.
     """
@@ -222,7 +222,7 @@ def lift_adding(gaps: IntArray) -> IntArray:
 
 
 def _left(gaps: IntArray) -> IntArray:
-    """Return the sums of all n entries except the first r, for r = 0, ..., n, shape (n + 1,)."""
+    """Return the sums of all n entries of `gaps` except the first r, for r = 0, ..., n, shape (n + 1,)."""
     passed = np.concatenate([[0], np.cumsum(gaps)])
     return passed[-1] - passed
 

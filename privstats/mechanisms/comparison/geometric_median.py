@@ -56,7 +56,7 @@ class LocationGrid(NamedTuple):
 
 
 class LocationBox(NamedTuple):
-    """A box of grid points, from the corner `low` to the corner `high`, with a lower bound on the score's norm."""
+    """A box of grid points, from corner `low` to corner `high`, with a lower bound on the score's norm in the box."""
 
     low: Units
     high: Units
@@ -163,7 +163,7 @@ def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) ->
 class LocationBoxes:
     """Rejection sampler of points near a geometric median, with boxes that cover the grid and bounds on the score.
 
-    The bounds are lower bounds on the norm of the score. Each draw divides some boxes into smaller boxes.
+    The bounds are lower bounds on the norm of the score. A box with a rejected point is divided into smaller boxes.
     """
 
     def __init__(self, units: Units, grid: LocationGrid, rate: float) -> None:

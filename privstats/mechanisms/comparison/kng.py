@@ -1,4 +1,4 @@
-"""Least squares by a random draw of theta, whose density decreases with the norm of the score, or with the loss."""
+"""Two mechanisms for least squares: the density of theta decreases with the norm of the score or with the loss."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Exponential(Mechanism):
     loss(theta) is the sum of squared losses. Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The losses of
     neighbours differ by at most D, at every theta in the parameter set. So the exponent changes by at most eps / 2, and
     the log normaliser changes by at most eps / 2, too. theta is drawn exactly, by rejection (`level_sets`). The
-    mechanism is included for comparison: for any number of rows, the error of theta due to privacy is of the order of
+    mechanism is included for comparison; for any number of rows, the error of theta due to privacy is of the order of
     the sampling error. The returned law is the law of the inverse root of the Hessian times the score at theta:
     independent normal variables with variance 2 D / eps, if the boundary of the parameter set is neglected.
     """

@@ -255,7 +255,7 @@ def lay_out(
     levels: Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray, FloatArray]],
     covers: list[Cover],
 ) -> tuple[LevelCells, NDArray[np.intp], FloatArray]:
-    """Divide shells and the range of heights into cells, and choose the smallest cover of each cell.
+    """Divide shells of the l1 ball and the range of heights into cells, and choose the smallest cover of each cell.
 
     A height is a difference between the potential (minus the log density) and its lower bound on a shell.
 

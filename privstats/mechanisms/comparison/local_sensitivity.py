@@ -42,13 +42,12 @@ REACH = 1 << 18  # at the levels l above this number, the interval of a ladder i
 def ladder(
     values: FloatArray, level: float, low: float, high: float, centred: bool = False
 ) -> tuple[float, FloatArray]:
-    """Return the quantile, and the widths W(0), W(1), ... of a ladder.
+    """Return the quantile and the widths W(0), W(1), ... of its ladder; W(l) bounds its change if l rows change.
 
-    W(l) bounds the change of the quantile if l rows change.
-
-    Above level l = REACH, the interval is the whole range. Above level l = SLIDING, the sliding intervals are replaced
-    by the interval [y_(m - l), y_(m + l)] of the sorted values y around the quantile y_m, which contains all of them.
-    The result is a ladder in both cases.
+    A ladder is a sequence of growing intervals, or sets of intervals, around the quantile (module docstring). Above
+    level l = REACH, the interval is the whole range. Above level l = SLIDING, the sliding intervals (of which W(l) is
+    the largest width) are replaced by the interval [y_(m - l), y_(m + l)] of the sorted values y around the quantile
+    y_m, which contains all of them. The result is a ladder in both cases.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def minimise_on_l1_ball(
 
 
 def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, size_b: FloatArray) -> float:
-    r"""Return an upper bound of ``lambda_min |theta - theta*|_2``, with rounding errors; inf or NaN if none is found.
+    r"""Return an upper bound of ``lambda_min |theta - theta*|_2``, rounding included; inf or NaN if none is found.
 
     theta* is the exact minimiser of ``theta'A theta / 2 - b'theta`` on the l1 ball, and lambda_min the smallest
     eigenvalue of A. b is a computed difference, and `size_b` is the sum of the absolute values of its two terms, so the
@@ -147,7 +147,7 @@ def wolfe(
 ) -> Numbers:
     """Return the minimiser of theta'A theta / 2 - b'theta on the l1 ball, found by Wolfe's steps.
 
-    The arithmetic is the arithmetic of the arguments (float64 or Fractions). A corral, a set of vertices ``+-radius
+    The arithmetic follows the number type of the arguments, float64 or Fraction. A corral, a set of vertices ``+-radius
     e_j`` of the ball (atoms), is stored as coordinates `at`, `signs` and positive `weights` with the sum `radius`:
     theta is the sum of ``weight sign e_at``. The first corral has the coordinates and signs of the nonzero entries of
     `start`. By default, `start` is the minimiser over the whole space.

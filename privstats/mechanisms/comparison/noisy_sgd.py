@@ -145,7 +145,7 @@ class NoisySGD(Mechanism):
         return self.batch / self.rows
 
     def sigma(self, promise: Promise) -> float:
-        """Return the noise multiplier: the noise's standard deviation, divided by the sensitivity 2 `clip` of the sum.
+        """Return the noise multiplier: the standard deviation of the noise, divided by the sum's sensitivity, 2 `clip`.
 
         Raises
         ------

@@ -92,7 +92,7 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return public arrays of shifts alpha and log ratios beta of noise scales; each pair meets the guarantee."""
+        """Return public arrays alpha, beta: Z is private for shifts up to alpha and log ratios of scales up to beta."""
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
@@ -108,7 +108,7 @@ class Smooth(Mechanism):
         return max(TINY, float(np.exp((smooth(moves, betas[usable]) - np.log(alphas[usable])).min())))
 
     def largest(self, promise: Promise, within: Any) -> float:
-        """Return a public upper bound of the noise scale N: no smooth sensitivity exceeds the range of the values."""
+        """Return a public upper bound of the scale N, from the public range, which bounds every smooth sensitivity."""
         return float((within.high - within.low) / self.curve(promise)[0].max())
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -119,7 +119,7 @@ class Smooth(Mechanism):
 
 @dataclass(frozen=True)
 class SmoothCauchy(Smooth):
-    """Cauchy noise scaled to the smooth sensitivity of a quantile, for eps without delta.
+    """Cauchy noise scaled to the smooth sensitivity of a quantile, for pure eps-DP.
 
     Privacy: `Smooth`, with the largest log ratio of two Cauchy densities, computed exactly (`admissible.cauchy`).
     Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina (2020), Proposition 3,
@@ -141,7 +141,7 @@ class SmoothCauchy(Smooth):
 
 @dataclass(frozen=True)
 class SmoothLaplace(Smooth):
-    """Laplace noise scaled to the smooth sensitivity of a quantile, for (eps, delta).
+    """Laplace noise scaled to the smooth sensitivity of a quantile, for (eps, delta)-DP.
 
     Privacy: `Smooth`, with the exact delta of the least favourable pair of Laplace laws (`admissible.laplace`). The
     condition of Bun and Steinke (2019), Theorem 34, is sufficient but not necessary.
@@ -180,7 +180,7 @@ class SmoothLaplaceLN(Smooth):
 
 @dataclass(frozen=True)
 class SmoothGaussian(Smooth):
-    """Normal noise scaled to the smooth sensitivity of a quantile, for (eps, delta).
+    """Normal noise scaled to the smooth sensitivity of a quantile, for (eps, delta)-DP.
 
     Privacy: `Smooth`, with `admissible.gaussian`. Normal noise of scale 2 S_beta / eps, with the smooth sensitivity
     S_beta, as in some lecture notes, does not satisfy (eps, delta)-DP: the scale lacks the factor 5 sqrt(2 ln(2 /

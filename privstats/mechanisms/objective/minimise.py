@@ -51,7 +51,7 @@ Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies a funct
 
 
 class BoundedLosses(Protocol):
-    """Interface of the rows' loss and of the bounds that the privacy theorem requires (see `WeightedLosses`).
+    """Interface of a loss and of bounds on the rows, which objective perturbation requires (see `WeightedLosses`).
 
     For rows with weight w and m predictors x, `radius` bounds w |x| in the norm `geometry`, `longest` bounds |x|_2, and
     `curvature` bounds w |x|_2^2 s(y), where s(y) is the largest curvature at the response y divided by `max_curvature`.
@@ -81,8 +81,8 @@ class Derivatives:
     A row consists of the weight w, the predictors x, the response y and the offset o.
 
     All sums are exact. For this purpose, scores are rounded to multiples of `step`, and the two factors of a Hessian
-    entry to multiples of `root`. Bounds of rounding errors are rounded up, to multiples of 2^-10 of the largest score
-    or of the largest Hessian entry.
+    entry to multiples of `root`. The two bounds of rounding errors are rounded up to multiples of 2^-10 of the largest
+    score and of the largest Hessian entry, respectively.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class Tilted:
     tilt: FloatArray
 
     def derivatives(self, theta: FloatArray, errors: Any = None) -> tuple[FloatArray, float, FloatArray, FloatArray]:
-        """Return the gradient, a bound on the l2 norm of its rounding error, the Hessian, and `errors`.
+        """Return the gradient of f, a bound on the l2 norm of its rounding error, the Hessian of f, and the `errors`.
 
         The rows are read once. `errors`, shape (2,), has two sums over rows that are needed for the bound and do not
         depend on theta. They are computed at the first call, and can be given to later calls.
@@ -205,10 +205,10 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
 
 
 def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
-    """Return the best point of Newton's method in float64, and whether this point is proved to be accurate enough.
+    """Return the best point of Newton's method in float64, and whether it is proved to be near enough to the minimiser.
 
-    The proof uses the gradient at the point, or the curvature of the objective f near the point (see the module's
-    docstring).
+    Near enough is a distance of ``tolerance / gamma``, with the ridge coefficient gamma. The proof uses the gradient of
+    the objective f at the point and, if it is too large, also the curvature near the point (module docstring).
     """
     theta = step = np.zeros(len(f.tilt))
     best, least, most, start, errors = theta, math.inf, math.inf, 0.0, None
@@ -259,8 +259,8 @@ def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
 def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
     """Return the minimiser of the objective f, with gradients computed in decimal arithmetic.
 
-    The steps begin at `start` and end when the norm of the gradient is at most half of `tolerance`. The result is
-    rounded to float64.
+    The descent steps begin at `start` and end when the norm of the gradient is at most half of `tolerance`. The result
+    is rounded to float64.
     """
     tilt, within, loss = [Decimal(value) for value in f.tilt.tolist()], f.within, f.within.loss
     d, gamma, enough, digits = len(tilt), Decimal(f.gamma), Decimal(tolerance) / 2, digits_for(within, tolerance)
@@ -311,20 +311,20 @@ def digits_for(within: BoundedLosses, tolerance: float) -> int:
 
 @dataclass(frozen=True)
 class Steepest:
-    """A substitute for a loss, with first derivative 0 and the largest second derivative of the original loss."""
+    """Surrogate loss with first derivative 0, whose second derivative is the largest one of the original loss."""
 
     loss: RowLoss
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return zeros, and the loss's largest second derivative (over all eta) at each response y, shape (n,) each."""
+        """Return zeros, and the loss's largest second derivative over all eta for each response y, shape (n,) each."""
         return np.zeros_like(eta), self.loss.steepest(y)
 
 
 @dataclass(frozen=True)
 class Flattest:
-    """A substitute for a loss, with first derivative 0 and a lower bound on the second derivative of the original loss.
+    """Stand-in for a loss in `Derivatives`: lower bounds replace its second derivative, and zeros its first derivative.
 
-    The lower bound holds for all linear predictors within the distance `reach` of the given linear predictor.
+    The bound at eta holds for the second derivative at all linear predictors within the distance `reach` of eta.
     """
 
     loss: RowLoss
@@ -340,7 +340,7 @@ class Flattest:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DecimalScores:
-    """Function that sums the scores of rows at theta, computed with `digits` decimal digits.
+    """Function that sums the scores (gradients of the losses) of rows at theta, computed with `digits` decimal digits.
 
     The sums are whole numbers, in units of 10^-digits.
     """

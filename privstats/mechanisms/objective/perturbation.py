@@ -135,7 +135,7 @@ class ObjectivePerturbation(Mechanism):
 
 
 def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, split: float) -> tuple[float, float]:
-    """Return the rate c of the linear term's density, and the coefficient gamma of the ridge, rounded up.
+    """Return the rate c in the density of the random linear term, and the coefficient gamma of the ridge, rounded up.
 
     The budget for one row is ``promise.for_group(relation.rows)``. The share `GUARD` of this budget is for the guard:
     noise that covers the numerical error of the minimiser. The remaining budget determines c and gamma (see

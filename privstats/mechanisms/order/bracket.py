@@ -5,8 +5,8 @@ The released numbers, the boundaries ``x_1 <= ... <= x_J``, J = 2 or 3, have a d
 mixture: a radius r is drawn first, then a uniform point of a box, with ascending coordinates. Side j of the box
 consists of the numbers whose ranks lie in ``[t_j - r, t_j + r]``. Given r, the boundaries depend on each other only
 through their order. So a boundary in a long gap between values does not make it more probable that another boundary
-lies in the same gap. In the module `joint`, by contrast, the density is constant as long as the rank error of a
-boundary lies between the rank errors of the two neighbouring boundaries.
+lies in the same gap. In the module `joint`, by contrast, the density (with equal rates) is constant as long as the rank
+error of a boundary lies between the rank errors of the two neighbouring boundaries.
 
 As in `joint`, the public range is divided into cells around the points of the public grid, and each cell into equal
 parts, which are numbered (`joint.Parts`). A value is moved to a random part of the cell of its grid point. The number

@@ -63,7 +63,7 @@ class Parts:
 
     @cached_property
     def heaps(self) -> IntArray:
-        """Indices of the grid points at zero (or nearest to zero) and at both ends of the grid, ascending."""
+        """Indices of the grid points at which ties are frequent: at (or near) zero and at both ends of the grid."""
         ends = np.array([self.grid.first, self.grid.last, np.clip(0.0, self.grid.first, self.grid.last)])
         return np.unique(ends - self.grid.first).astype(np.int64)
 
@@ -88,7 +88,7 @@ class Parts:
         return self.cells << self.bits
 
     def spread(self, units: FloatArray, rng: Rng) -> IntArray:
-        """For each grid point in `units` (in grid steps), return the index of a part of its cell, chosen at random."""
+        """For each grid point in `units` (in grid steps), return the number of a random part of the cell around it."""
         points = (units - self.grid.first).astype(np.int64)
         cells = points + self.more * np.searchsorted(self.heaps, points)
         wide = np.isin(points, self.heaps)
@@ -115,7 +115,7 @@ class Targets:
     ranks : ndarray, shape (J,)
         Target ranks of the boundaries, ascending.
     rates : ndarray, shape (J + 1,)
-        For each cell, the decrease of the log density per value above or below the target number of values.
+        For each of the J + 1 cells that J boundaries form, the decrease of log density per value above or below target.
     width : float
         Number of ranks in the window on each side of a target.
     """
@@ -129,7 +129,7 @@ class Targets:
         return len(self.ranks)
 
     def spans(self, n: int) -> list[tuple[int, int]]:
-        """Return the windows of ranks around the targets: pairs (start, stop) for ranks start + 1 to stop.
+        """Return the windows of ranks around the target ranks: pairs (start, stop) for the ranks start + 1 to stop.
 
         Windows that overlap are merged.
         """
@@ -149,7 +149,7 @@ class Targets:
         return np.clip(ranks - self.ranks[:, None], -self.width, self.width)
 
     def cost(self, errors: FloatArray) -> float:
-        """Return minus the log density of J boundaries with rank errors e, ``sum_j rates_j |e_(j+1) - e_j|``."""
+        """Return minus the log density, up to a constant, at rank errors e: ``sum_j rates_j |e_(j+1) - e_j|``."""
         return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
 
     def excess(self, ranks: FloatArray) -> float:
@@ -247,7 +247,7 @@ class Window:
 
     @classmethod
     def of(cls, values: Ranked, spans: Sequence[tuple[int, int]], parts: Parts, rng: Rng) -> Window:
-        """Return the window with the values whose ranks lie in the given spans, which ascend with gaps between them."""
+        """Return the window with the values whose ranks lie in the given spans; the spans ascend and do not touch."""
         (first, _), filled = spans[0], [span for span in spans if span[0] < span[1]]
         labels = np.concatenate([[first], *(np.arange(start + 1, stop + 1) for start, stop in spans)]).astype(float)
         holes = np.append(np.diff(labels) > 1, labels[-1] < values.n)
@@ -266,7 +266,7 @@ class Window:
         return cls(np.concatenate(kept), labels, holes, inside, stretches, values, parts, rng)
 
     def all(self) -> IntArray:
-        """Return all values, moved to random parts of their grid cells and sorted.
+        """Return all values, sorted, as the numbers of random parts of their grid cells (`Parts`).
 
         The first call reads the values outside the spans.
         """
@@ -301,7 +301,7 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
     lengths : ndarray, shape (K,)
         Lengths of the gaps.
     rates : ndarray, shape (J + 1,)
-        For each cell, the decrease of the log density per value above or below the target number of values.
+        For each of the J + 1 cells that J boundaries form, the decrease of log density per value above or below target.
     """
     arrive, leave = [-rates[0] * np.abs(errors[0])], [np.empty(0)]
     with np.errstate(divide="ignore"):
@@ -365,7 +365,7 @@ def backward_pass(
 
 
 def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
-    """Yield the decrease of the log density due to m - 1 empty cells, for m = 1, ..., j.
+    """Yield the amount by which m - 1 empty cells lower the log density below its maximum, for m = 1, ..., j.
 
     The empty cells are the cells between the boundaries j - m + 1, ..., j, if these m boundaries are in the same gap.
 
@@ -374,7 +374,7 @@ def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
     errors : ndarray, shape (j, ...)
         Rank errors of boundaries 1, ..., j in this gap.
     rates : ndarray
-        For each cell, the decrease of the log density per value above or below the target number of values.
+        For each of the J + 1 cells that J boundaries form, the decrease of log density per value above or below target.
     """
     cost = np.zeros_like(errors[0])
     yield cost

@@ -1,4 +1,4 @@
-"""The mode: choose the most frequent of several public candidates."""
+"""Mechanisms for the mode: choose one of several public candidates, with higher probability if it is more frequent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ModeMechanism(Mechanism):
 
     @abstractmethod
     def choose(self, deficits: FloatArray, rng: Rng) -> int:
-        """Return the index of the chosen candidate.
+        """Return the index of one candidate, chosen at random by the mechanism's rule.
 
         `deficits`, shape (number of candidates,), has the difference between the largest total and each candidate's
         total, in units of the l1 sensitivity divided by eps.

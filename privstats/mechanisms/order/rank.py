@@ -27,9 +27,9 @@ COUNTED_BITS = 50  # largest log2 of the ratio of the largest absolute value to 
 
 
 class Range(Protocol):
-    """Interface of a public range: its bounds, the step `grid` of the public grid, and an approximate number of values.
+    """Interface of a public range: its bounds, the step `grid` of a public grid, and an approximate number of values.
 
-    If `grid` is 0, the function `grid_of` chooses a step. `about` is empty if no approximate number of values is known.
+    If `grid` is 0, `grid_of` chooses the step. `about` has the number of data values, or is empty if it is unknown.
     """
 
     @property
@@ -186,7 +186,7 @@ def moved_by_one(level: float, relation: Relation) -> float:
 
 
 def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
-    """Return the sensitivity S for several quantiles: the largest change of the error due to one changed row.
+    """Return the sensitivity S for several quantiles: the largest change of their joint error due to one changed row.
 
     The chosen numbers divide the values into cells. The error is the sum over the cells of the absolute difference
     between the number of values and the target number.
@@ -196,7 +196,7 @@ def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
 
 
 def draw_ends(ends: Ends, values: Ranked, rng: Rng) -> FloatArray:
-    """Return random quantiles with their intervals, ascending: lower endpoint, quantile, upper endpoint, and so on.
+    """Return random quantiles with their confidence intervals, ascending: lower endpoint, quantile, upper endpoint, ...
 
     The quantiles are left out if ``ends.alone`` is true.
     """

@@ -7,10 +7,10 @@ proportional to ``exp(-rate d)``, where d is the distance of ``T = level (n + 1)
 steps of the grid, as floats that represent whole numbers up to 2^51 exactly.
 
 Privacy: between neighbours the probability of a point changes by at most the factor that the module `rank` states. The
-probabilities of points agree with this law up to factors of 1 + 1e-8. A run of points is chosen with probability
-proportional to its mass (`choose`), and a point of the run is proposed as a uniform whole number and accepted with the
-exact probability (`passes`). No point is computed by scaling a uniform number to the width of a gap, because the last
-bits of such a point would depend on the two values at the ends of the gap.
+probabilities of points agree with this law up to factors of 1 + 1e-8. A run of neighbouring points is chosen with
+probability proportional to its mass (`choose`), and a point of the run is proposed as a uniform whole number and
+accepted with the exact probability (`passes`). No point is computed by scaling a uniform number to the width of a gap,
+because the last bits of such a point would depend on the two values at the ends of the gap.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Runs:
     fall: FloatArray
 
     def log_mass(self) -> FloatArray:
-        """Return the log probability of each run, the log of a geometric series up to a constant, shape (m,)."""
+        """Return the log of the sum of the unnormalised density over each run, a geometric series, shape (m,)."""
         with np.errstate(divide="ignore"):
             return np.asarray(self.top + np.log(-np.expm1(-self.fall * self.count)) - np.log(-np.expm1(-self.fall)))
 

@@ -71,7 +71,7 @@ class Ranked:
         self.n = int(self._counts.sum())
 
     def _cut(self, cells: IntArray) -> None:
-        """Divide cells (runs of grid points), given by their indices, into parts; count the values in each part."""
+        """Divide the cells (runs of grid points) with the given indices into parts; count the values in each part."""
         parts = []
         for low, high in (self._edges[k : k + 2] for k in cells):
             width = 1 << max(0, int(high - low - 1).bit_length() - CUT_BITS)
@@ -144,7 +144,7 @@ def cell_counts(grid: RankGrid, parts: Sequence[tuple[float, float, int, int]], 
 
 
 def those(values: FloatArray, stretches: Stretches) -> FloatArray:
-    """Return the values that lie in at least one of the given intervals."""
+    """Return the values that lie in at least one of the intervals `stretches`, given as pairs (first, last)."""
     inside = np.zeros(len(values), dtype=bool)
     for first, last in stretches:
         inside |= (values >= first) & (values <= last)

@@ -1,4 +1,4 @@
-"""Lower bounds on the score's norm, or on the loss, of a quantile regression, from the convexity of the loss alone."""
+"""Lower bounds on the loss and on the norm of the score of a quantile regression, from the convexity of the loss."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Lower bounds on the norm of the score, or on the loss, computed from the score and the loss at a few points q.
+    """Lower bounds on the norm of the score or, if the target density depends on the loss, lower bounds on the loss.
 
-    The loss is convex, so it lies above its tangents at the points q. The score G is monotone: ``(G(theta) - G(q))'
-    (theta - q) >= 0``. Hence ``|G(theta)| >= G(q)'(theta - q) / |theta - q|_*``, where ``|.|_*`` is the dual of the
-    score's norm. No rows are read.
+    The bounds are computed from the loss and the score at a few points q. The loss lies above its tangents at these
+    points, and its gradient, the score G, is monotone: ``(G(theta) - G(q))' (theta - q) >= 0``. Hence ``|G(theta)| >=
+    G(q)'(theta - q) / |theta - q|_*``, where ``|.|_*`` is the dual of the score's norm. No rows are read.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Cuts:
     losses: FloatArray
 
     def bounds(self, middles: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return lower bounds on the norm of the score, or on the loss, in each of m boxes, shape (m,).
+        """Return lower bounds on the loss if `target.norm` is "loss", else on the score's norm, in m boxes, shape (m,).
 
         Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,), both in the
         coordinates phi of theta.

@@ -1,21 +1,21 @@
 """Draws of the coefficients of a quantile regression by a Markov chain, for more columns than rejection can handle.
 
 A draw is the last state of the chain. Each step draws theta on a line through the current theta, from the conditional
-law on this line. Along a line the score is a step function, and the log density of a loss is piecewise linear. So the
-law is known piece by piece, and no step size has to be tuned. Rows with large residuals seldom affect the law. So the
-pieces are computed from the other rows, in an interval of the line, the *window*. Beyond the ends of the window the
-density has an upper bound, since the derivative of the loss increases along the line. If the mass of this bound is at
-most `SELDOM` times the mass inside the window, a point is drawn from the pieces and the bounds together. A point
-outside the window is accepted with a probability equal to the ratio of the density, computed with all rows, to the
-bound; if the point is rejected, the draw is repeated. If the mass of the bound is larger, the window is enlarged, and
-more rows are used. So each step has the conditional law of its line, for every window.
+law on this line. Along a line the score is a step function and the loss is piecewise linear. So the conditional law is
+known piece by piece, and no step size has to be tuned. Pieces end where residuals are zero; they are computed only in
+an interval of the line, the *window*, in which rows with large residuals add constants. Beyond the window the density
+has an upper bound, since the derivative of the loss increases along the line. If the mass of this bound is at most
+`SELDOM` times the mass inside the window, a point is drawn from the pieces and the bounds together. A point outside the
+window is accepted with a probability equal to the ratio of the density, computed with all rows, to the bound; if the
+point is rejected, the draw is repeated. If the mass of the bound is larger, the window is enlarged, and more rows are
+used. So each step has the conditional law of its line, for every window.
 
 The draw is approximate in one respect: the chain ends after a fixed number of sweeps, and the distance between the law
 of its last state and the target law depends on the rows. No bound on this distance is proved. The script
 `benchmarks/chain_sweeps.py` (seed 1) compares 120 chains of 200 sweeps with exact draws, for three coefficients and 60
-rows. At rates up to 2 no difference is detectable, even with ties, equal predictors, or a single informative row. The
-largest Kolmogorov distance is .21, for two predictors with correlation .999 at tau = 0.99 and the largest rate, 8;
-sampling error alone is up to .16.
+rows. If the rate (the factor of the norm of the score in the log density) is at most 2, no difference is detectable,
+even with ties, equal predictors, or a single informative row. The largest Kolmogorov distance is .21, for two
+predictors with correlation .999 at tau = 0.99 and the largest allowed rate, 8; sampling error alone is up to .16.
 
 The initial state and the laws of the random directions depend on the rows and are fixed before the chain begins. The
 stationary law does not depend on the initial state or on the directions.
@@ -83,13 +83,13 @@ class Outside:
         return -self.height + math.log(self.length) + float(np.log(_share(np.array(self.slope * self.length))))
 
     def place(self, rng: Rng) -> float:
-        """Return a random distance s beyond the end of the window, with density proportional to the bound."""
+        """Return a random distance s from the end of the window; its density is proportional to ``exp(-slope s)``."""
         return self.length * _fallen(float(rng.uniform(0.0, 1.0, None)), self.slope * self.length)
 
 
 @dataclass(frozen=True, eq=False)
 class LineWindow:
-    """An interval of a line (window), divided into pieces on which the density is known.
+    """An interval (window) of a line through the current state of the chain, divided into pieces with a known density.
 
     Parameters
     ----------
@@ -210,9 +210,9 @@ class CheckLines:
         The direction is `way` in the coordinates phi and v in the coordinates theta. Both results are computed for a
         quadratic approximation of the loss; its Hessian is the curvature estimate that also defines the coordinates phi
         (`RowFrame`). If the density depends on the loss, the half-length is five standard deviations of the density on
-        the line. If it depends on the score, the half-length is chosen so that the score is large at both ends of the
-        window. The part of the line outside the window, with a length of at most `length`, then has little mass in
-        comparison with the density at the current state.
+        the line. If it depends on the score, the half-length is so large that, in this approximation, the part of the
+        line outside the window (at most `length` long) has little mass compared with the region around the current
+        state.
         """
         target = self.target
         if target.norm == "loss":
@@ -226,7 +226,7 @@ class CheckLines:
     def window(
         self, slopes: FloatArray, v: FloatArray, whole: tuple[float, float], ends: tuple[float, float]
     ) -> LineWindow:
-        """Return the pieces of the density on the line between the two `ends`, and bounds on the density elsewhere.
+        """Return the pieces of the density on a line between two `ends`, and upper bounds on the density elsewhere.
 
         The bounds hold on the segment `whole`, the part of the line inside the parameter set. `slopes` has the decrease
         of each row's residual per unit of distance along the line, whose direction is v.
@@ -268,7 +268,7 @@ class CheckLines:
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
         """Return a random point of the line, as a distance from the current state, and the index of the point's piece.
 
-        The point is drawn from the density in the window and, outside the window, from the bounds on the density. The
+        The point is drawn from the density in the window and, outside the window, from upper bounds on the density. The
         index is None for a point outside the window. `inside` is the log mass of the window.
         """
         before = math.exp(window.tails[0].log_mass - inside)

@@ -1,4 +1,4 @@
-"""Quantile regression: choose theta with a density that decreases with the norm of the score, or with the loss."""
+"""Two mechanisms for quantile regression: the density of theta decreases with the score's norm or with the loss."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class KNGQuantile(Mechanism):
 
     Ties between rows do not affect the proof. A small secret noise, uniform and independent of the rows, may be added
     to every y first (`jitter`). The proof holds given this noise, which is equal for the rows that neighbours have in
-    common, and so it holds for the mixture over the noise. The bound on the score does not require y to stay in its
-    range.
+    common, and so it holds for the mixture over the noise. The bound D on the change of the score holds for all y, also
+    outside the public range of y.
 
     The paper is corrected in three points. D is not ``2 (1 - tau) sup |x|``, which is too small for tau > 1/2 and
     larger than needed if a row is added or removed. The parameter set must be bounded, since otherwise the density has
@@ -98,7 +98,7 @@ class ExponentialQuantile(Mechanism):
 
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The sums L of two neighbours differ by at most D, up to an
     additive constant, which cancels with the normaliser (`CheckLosses`). In Reimherr and Awan (2019) D is at least
-    twice as large. The mechanism is included for comparison: for any number of rows, its error is of the order of the
+    twice as large. The mechanism is included for comparison; for any number of rows, its error is of the order of the
     sampling error. theta is drawn as in `KNGQuantile`.
     """
 

@@ -40,7 +40,7 @@ class Target:
     tau : float
         Probability of the quantile, in (0, 1).
     radius, rate : float
-        Radius of the parameter set, and rate at which the log density decreases; positive.
+        Radius of the parameter set, and factor of the score's norm (or of the loss) in the log density; positive.
     norm : {"linf", "l1", "l2", "hull", "loss"}
         Norm of the score (`size_of`), or "loss" for a density that depends on the loss.
     tilt : float
@@ -57,7 +57,7 @@ class Target:
 
 
 def size_of(norm: str, g: FloatArray, tilt: float = 0.0) -> FloatArray:
-    """Return the norm of each of the vectors along the last axis of the array `g`.
+    """Return the norm with the name `norm` ("linf", "l1", "l2" or "hull") of each vector along the last axis of `g`.
 
     None of these norms decreases if an entry of g increases in absolute value.
 
@@ -162,7 +162,7 @@ def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np
 
 
 def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return theta after a few Newton steps for the sum of check losses.
+    """Return theta after a few Newton steps toward the minimiser of the sum of check losses.
 
     A step is taken only if it reduces the l1 norm of the score by at least a tenth and stays in the ball ``|theta|_1 <=
     radius``.

@@ -1,11 +1,12 @@
-"""Exact draws of the coefficients of a quantile regression, by rejection sampling from boxes.
+"""Draws of the coefficients of a quantile regression, exact up to rounding, by rejection sampling from boxes.
 
-In coordinates phi, with ``theta = centre + basis phi``, the parameter set is covered by boxes. The potential is the
-norm of the score, or the loss. Each box has a lower bound on the potential of its points. A box is chosen with
-probability proportional to ``volume exp(-rate bound)``, and a uniform point of the box is proposed. A point outside the
-parameter set is rejected; any other point is accepted with probability ``exp(-rate (potential - bound))``. So the
-accepted point has exactly the target law, for all boxes, bases and bounds. The box of a rejected point is split. The
-split depends on rejected points only, so it does not change the law. "Exactly" means up to the rounding of float64.
+In coordinates phi, with ``theta = centre + basis phi``, the parameter set is covered by boxes. The density is
+proportional to ``exp(-rate potential)``; the potential is the score's norm (`KNGQuantile`) or the loss
+(`ExponentialQuantile`). Each box has a lower bound on the potential. A box is chosen with probability proportional to
+``volume exp(-rate bound)``, and a uniform point of the box is proposed. A point outside the parameter set is rejected;
+any other point is accepted with probability ``exp(-rate (potential - bound))``. So the accepted point has exactly the
+target law, for all boxes, bases and bounds. The box of a rejected point is split; the split depends on rejected points
+only, so it does not change the law.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ def exact_for(dim: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ThetaBox:
-    """A box of coordinates phi of theta, with a lower bound on the potential (norm of the score, or loss) in the box.
+    """A box in the coordinates phi of theta, with a lower bound on the potential, of which the density is a function.
 
-    `rows` has the rows whose residual may change sign in the box, and sums over all other rows. The score and the loss
-    at every point of the box are computed from these rows and sums.
+    The potential is the norm of the score or, if the density depends on the loss, the loss. `rows` has the rows whose
+    residual may change sign in the box, and sums over all other rows, from which score and loss are computed.
     """
 
     middle: FloatArray
@@ -76,7 +77,7 @@ def sample_boxes(rng: Rng, target: Target) -> FloatArray:
 
 
 class CheckBoxes:
-    """Rejection sampler of one target density with boxes that cover the parameter set; each draw divides some boxes."""
+    """Rejection sampler of a target density, with boxes that cover the parameter set; rejections divide boxes."""
 
     def __init__(self, target: Target) -> None:
         rows: Rows = Ties.of(target) or Pool.of(RowFrame.of(target, turned=True))
@@ -99,11 +100,11 @@ class CheckBoxes:
             self.put(shell, halves, self.cuts.bounds(shell, halves), rows)
 
     def cuts_about(self, shells: list[tuple[float, Rows]]) -> Cuts:
-        """Return lower bounds on the score's norm, or the loss, from convexity and the tangents at a few points.
+        """Return lower bounds on the potential, computed from the tangents of the convex loss at a few points.
 
-        `shells` has one pair for each cube around the minimiser of the loss, from the outermost to the innermost cube:
-        the half-width of the cube, and the rows for points in the cube. The points with tangents lie in three of the
-        five innermost cubes.
+        The potential is the norm of the score or, if the density depends on the loss, the loss. `shells` has one pair
+        for each cube around the minimiser of the loss, from the outermost to the innermost cube: the half-width of the
+        cube, and the rows for points in the cube. The points with tangents lie in three of the five innermost cubes.
         """
         d = len(self.frame.centre)
         corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
@@ -131,15 +132,15 @@ class CheckBoxes:
                 self.split(chosen)
 
     def potential(self, phi: FloatArray, rows: Rows) -> float:
-        """Return the score's norm, or the loss, at the coordinates phi; `rows` are the rows of a box around phi."""
+        """Return the potential at phi, which is the loss or the norm of the score; `rows` is for a box around phi."""
         pull, value = rows.at(phi)
         return value if self.target.norm == "loss" else float(size_of(self.target.norm, pull, self.target.tilt))
 
     def split(self, chosen: int) -> None:
         """Replace the box with index `chosen` by parts of this box.
 
-        The box is halved in the coordinates that contribute most to the range of the potential (norm of the score, or
-        loss) in the box (see `strain`).
+        The box is halved in the coordinates that contribute most to the range of the log density in the box (see
+        `strain`).
         """
         box = self.boxes[chosen]
         rows = box.rows.within(box.middle, box.halves)
@@ -152,11 +153,11 @@ class CheckBoxes:
         self.put(middles, half, np.maximum(box.bound, bounds), rows)
 
     def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
-        """Return the contribution of each coordinate to the uncertainty of a box, shape (d,).
+        """Return the contribution of each coordinate to the range of the log density in a box, shape (d,).
 
-        The uncertainty is the range of the potential (norm of the score, or loss) in the box, times the rate of the
-        density. If the box may contain points outside the parameter set, the size of the box relative to this set is
-        added.
+        Up to a constant, the log density is minus the rate times the norm of the score or, if `target.norm` is "loss",
+        minus the rate times the loss. If the box may contain points outside the parameter set, the size of the box
+        relative to this set is added.
         """
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
@@ -179,13 +180,12 @@ class CheckBoxes:
         self.log_masses += [part.log_volume - self.target.rate * part.bound for part in parts]
 
     def bounds(self, rows: Rows, middles: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return lower bounds on the norm of the score, or on the loss, one for each of k boxes, shape (k,).
+        """Return lower bounds on the loss if the density depends on it, else on the score's norm, in each of k boxes.
 
-        Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,).
-
-        If the density depends on the score, a row whose residual can have both signs in a box adds one of two vectors
-        to the score. So the inner product of the score with each direction of `ways` lies in an interval. If the
-        density depends on the loss, the bound is computed from the tangent of the convex loss at the centre of the box.
+        Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,). If the density
+        depends on the score, a row whose residual can have both signs in a box adds one of two vectors to the score. So
+        the inner product of the score with each direction of `ways` lies in an interval. If the density depends on the
+        loss, the bound is computed from the tangent of the convex loss at the centre of the box.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":
@@ -203,9 +203,9 @@ class CheckBoxes:
 def ways(target: Target) -> FloatArray:
     """Return directions in which the score is bounded, shape (k, d): unit vectors, and their sums and differences.
 
-    The norm of the score is bounded by its inner products with all directions. A row whose residual changes sign in a
-    box changes several coordinates of the score. These changes may cancel in a sum or difference of coordinates, so
-    that the bound in this direction is tighter.
+    The inner products of the score with these directions give lower bounds on its norm. A row whose residual changes
+    sign in a box changes several coordinates of the score. These changes may cancel in a sum or difference of
+    coordinates, so that the bound in this direction is tighter.
     """
     d = target.x.shape[1]
     signs = np.array([s for s in product((0.0, 1.0, -1.0), repeat=d) if np.abs(s).sum() > 1 and s > (0.0,) * d])

@@ -57,13 +57,13 @@ class RowFrame:
 
     @property
     def longest(self) -> float:
-        """Largest change of a coefficient along a half-axis of the box `halves`, as a multiple of the radius.
+        """Largest change of a coefficient along a half-axis of the box `halves`, in radii of the parameter set.
 
-        The radius of the parameter set is the bound on |theta|_1. The change is at most 2 radii if the coordinates are
-        along principal axes (`of` with ``turned=True``). Proof: let s_j be the eigenvalue, on axis j, of the loss's
-        estimated Hessian (or its square root, if the density depends on the loss). The entries of row j of `inverse`
-        are at most s_j, the entries of column j of `basis` are at most 1 / s_j, and the centre lies in the parameter
-        set.
+        The box contains the parameter set, whose radius is the bound on |theta|_1. The change is at most 2 radii if the
+        coordinates are along principal axes (`of` with ``turned=True``). Proof: let s_j be the eigenvalue, on axis j,
+        of the loss's estimated Hessian (or its square root, if the density depends on the loss). The entries of row j
+        of `inverse` are at most s_j, the entries of column j of `basis` are at most 1 / s_j, and the centre lies in the
+        parameter set.
         """
         return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
 
@@ -77,7 +77,7 @@ class RowFrame:
 
     @classmethod
     def of(cls, target: Target, turned: bool = False) -> RowFrame:
-        """Return coordinates in which the score (or the loss) changes at about the same rate along each axis.
+        """Return coordinates in which the score (or the loss, if it defines the density) changes similarly on all axes.
 
         If the target density depends on the score, the basis is the inverse of the loss's estimated Hessian
         (`curvature`), so that each coordinate changes one entry of the score. If it depends on the loss, the basis is
@@ -92,7 +92,7 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates that are multiples of changes of the fits x'theta, each at one of the distinct vectors x.
+        """Return coordinates; each is a multiple of the change of the fit x'theta at one of the distinct vectors x.
 
         `x` has the distinct vectors, and `groups` the index of each row's vector. A coordinate is the fit at theta
         minus the fit at the minimiser of the loss (the centre), multiplied by the estimated curvature of the loss with
@@ -122,20 +122,20 @@ class RowFrame:
 def _flattest(target: Target) -> float:
     """Return the lower limit of the curvature estimates that define the coordinates of a `RowFrame`.
 
-    At this curvature, theta changes by the radius of the parameter set if the score (or the loss) changes by about 1 /
-    rate, with the rate of the target density. Smaller estimates are replaced by the limit.
+    At this curvature, theta changes by the radius of the parameter set if the score (or the loss, if the density
+    depends on it) changes by about 1 / (rate of the density). Smaller estimates are replaced by the limit.
     """
     return 1 / (target.rate * (target.radius if target.norm != "loss" else target.radius**2))
 
 
 class Rows(Protocol):
-    """Interface of the rows of a regression: scores and losses at points of a box, and bounds on scores in the box."""
+    """Interface of containers of the rows, which compute scores and losses in a box, and bounds on the scores in it."""
 
     @property
     def frame(self) -> RowFrame: ...
 
     def within(self, middle: FloatArray, halves: FloatArray) -> Rows:
-        """Return the rows in a form for computations at the points of a box (and so of all parts of this box).
+        """Return the rows in a form for the fast computation of scores and losses at the points of a box.
 
         The box has the centre `middle` and the half-widths `halves`, in the coordinates phi of theta.
         """
@@ -223,10 +223,10 @@ class Ties:
         return pull[0], float(value[0])
 
     def below(self, fits: FloatArray, side: Literal["left", "right"] = "right") -> NDArray[np.intp]:
-        """Return the number of rows whose residual at the centre is below each of the given fits, shape (boxes, k).
+        """Return the number of rows whose residual is below each of the given changes of the fit, shape (boxes, k).
 
-        `fits`, shape (boxes, k), are fits x'theta at the k distinct x, minus the fits at the minimiser of the loss (the
-        centre). Residuals equal to a fit count if `side` is "right".
+        Residuals are taken at the centre, the minimiser of the loss. `fits`, shape (boxes, k), has the fits x'theta at
+        the k distinct x, minus the fits at the centre. Residuals equal to a change count if `side` is "right".
         """
         return np.column_stack([np.searchsorted(v, fits[:, k], side) for k, v in enumerate(self.u)])
 
