@@ -72,8 +72,9 @@ NOISY, PER_PREDICTOR = 0.095, (0.02, 0.035)
 # perturbation is more precise for a factor with eight levels, and less precise for a factor with 20 levels.
 MOST_OF_STEPS, MOST_OF_MINIMISER = 20, 4
 # AMPLE: relative noise of the coarse matrix (the first released second moments) below which Newton steps are as precise
-# as objective perturbation.
-AMPLE = 0.001
+# as objective perturbation; for counts and gamma responses AMPLE_FOR_COUNTS, because Newton steps more often give no
+# intervals for skewed predictors.
+AMPLE, AMPLE_FOR_COUNTS = 0.001, 0.0002
 # OF_BOX: options of objective perturbation for rows scaled by the bounds of the columns, not for whitened rows.
 # EXACT: relative noise of the coarse matrix (the first released second moments) below which whitening is unnecessary.
 OF_BOX, EXACT = {"theta_bound", "split"}, 1e-6
@@ -178,13 +179,13 @@ class Carrying:
             return False
         return "tail" in options or self.rows is None or self.forecast_noise(PURE, design) > EXACT
 
-    def is_ample(self, by: Noises, design: Design) -> bool:
+    def is_ample(self, by: Noises, design: Design, limit: float = AMPLE) -> bool:
         """Return whether intervals by Newton steps are expected to be about as short as by objective perturbation.
 
         The result is True if the number of rows is above the limit `MOST_MINIMISED`, or if the predicted relative
-        noise of the first release of second moments is below the limit `AMPLE`.
+        noise of the first release of second moments is below the `limit`.
         """
-        return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < AMPLE)
+        return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < limit)
 
     def minimises_squares(self, by: Noises, design: Design) -> bool:
         """Return whether "auto" may choose objective perturbation for least squares; False if Newton steps are as good.
@@ -548,7 +549,7 @@ class GeneralizedLinearModel(Regression):
         if logit and not (promise.normal and public.carries(LikelihoodSteps(by))):
             auto, because = "objpert", "shortest expected intervals for this family under this budget"
             because = because if intervals else "the whole budget for one question"
-        elif perturbs and not public.is_ample(by, design):
+        elif perturbs and not public.is_ample(by, design, AMPLE_FOR_COUNTS):
             auto, because = "objpert", "shortest expected intervals for this family under this budget"
         choice = chosen(mech, table, (auto, table[auto]), given, f"chosen by auto: {because}")
         return public.carried(choice, "mech='objpert'" if "objpert" in table else None)

@@ -250,3 +250,9 @@ def test_counts_with_many_terms_have_intervals():
         covered.append((low <= truth) & (truth <= high))
     assert np.mean(given) > 0.8
     assert np.mean(np.array(covered)[np.array(given)]) > 0.9
+
+
+def test_a_skewed_predictor_and_its_square_keep_the_minimiser():
+    """Steps gave half of the coefficients of counts at n = 10,000 and eps = 4, the minimiser all."""
+    plan = ps.plan("glm", "y ~ x + I(x**2)", 10_000, eps=4.0, domain={"x": (0, 60), "y": (0, 50)}, family="poisson")
+    assert plan.choice.mech == "objpert"
