@@ -91,6 +91,8 @@ FEW_OUTCOMES = 8.0  # a coefficient is reported only if at least this effective 
 ETA_SIGNAL = 2.0  # assumed largest root mean square change of the linear predictor due to unidentified directions
 
 # --- minimisers of perturbed losses (modules perturbed_likelihood, objective_perturbation, quantile_regression)
+LONG_ROW = 0.99  # rows in the Hessian are clipped at most at this quantile of the norms of synthetic rows
+CUT_WEIGHT = 1.5  # weight of the expected clipped part, relative to noise, in the choice of a clipping radius
 HESSIAN_NOISE = 0.07  # Hessian's budget share = (relative noise of a Hessian with the whole budget) / HESSIAN_NOISE
 HESSIAN_WITHIN = (0.12, 0.3)  # limits of the Hessian's budget share
 PILOT_RIDGE = 0.3  # ridge, or smallest Hessian eigenvalue, of the first quantile fit, divided by (rows x density)

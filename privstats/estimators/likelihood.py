@@ -23,13 +23,14 @@ from privstats.estimators.constants import (
     BURN_IN,
     BURN_IN_EXCESS,
     CURVATURES,
+    CUT_WEIGHT,
     ETA_SIGNAL,
     EVERY_SYNTHETIC,
     FAR_BOUNDS,
     FAR_PSI,
     FEW_OUTCOMES,
-    FLOOR,
     HELD_LEAST,
+    LONG_ROW,
     MATRIX_NOISE,
     NARROWEST,
     PLACES,
@@ -42,7 +43,7 @@ from privstats.estimators.histogram import TAILS, Clip, Lengths, edges, shortest
 from privstats.estimators.levels import KeptLevels, LevelConstant, held_level, level_constants
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.one_step import Doubts, Hessian, LastRelease, OneStep, Pilot, Problem, Step
-from privstats.estimators.preconditioner import Start, roots
+from privstats.estimators.preconditioner import Start
 from privstats.estimators.synthetic import whitening
 from privstats.estimators.transformed import TransformedAsk, TransformedBox
 from privstats.gate.questions import Ask, Sum
@@ -302,25 +303,19 @@ class LikelihoodStep(OneStep):
         return np.asarray(W.T @ self.levels.ridge @ W, dtype=float)
 
     def clipped_hessian(self, question: Sum, rows: FloatArray) -> NoisyMatrix:
-        """Release the Hessian, a sum of outer products of weighted rows, and correct it for the clipping of rows.
+        """Release the Hessian, a sum of outer products of weighted rows, with a clipping radius for rows.
 
-        The clipping radius balances the noise against the part of the Hessian that clipping removes. The expectations
-        of the Hessian with and without clipping, C and F, are computed with weighted synthetic `rows`, shape (k, m).
-        The released matrix M is replaced by B'MB with B'CB = F. This also enlarges the noise, so that a direction that
-        noise hides in M stays hidden. With weights, which make rows shorter than synthetic rows, M is not corrected.
+        The radius balances the noise against the expected part of the Hessian that clipping removes, computed with
+        weighted synthetic `rows`, shape (k, m). It is at most a high quantile of their norms (`LONG_ROW`). The removed
+        part is not added back: real rows may be shorter than synthetic ones, and intervals would then be too short.
         """
         m, squared = self.m, (rows**2).sum(axis=1)
-        tried = np.geomspace(m / 2, max(float(squared.max()), float(m)), PLACES)
+        least = HELD_LEAST * m
+        tried = np.geomspace(least, max(float(np.quantile(squared, LONG_ROW)), least), PLACES)
         noise = noise_edge(m, entry_sd(self.ask, question, self.by)) * tried / self.rows
         cut = np.maximum(squared - tried[:, None], 0.0).mean(axis=1) / m
-        best = float(tried[int(np.argmin(noise + cut))])
-        released = NoisyMatrix.of(self.ask(question.inside(best**0.5), by=self.by.matrix))
-        if self.box.design.weighted:
-            return released
-        kept = rows.T * np.minimum(1.0, best / np.maximum(squared, 1e-300))
-        root, inverse = roots(kept @ rows / len(rows) + FLOOR * np.eye(m))
-        whole = rows.T @ rows / len(rows) + FLOOR * np.eye(m)
-        return released.mapped(inverse @ roots(root @ whole @ root)[0] @ inverse)
+        best = float(tried[int(np.argmin(noise + CUT_WEIGHT * cut))])
+        return NoisyMatrix.of(self.ask(question.inside(best**0.5), by=self.by.matrix))
 
     def whitened_at(self, at: Start) -> FloatArray:
         """Return the matrix that whitens predictors, computed from the information of synthetic rows plus `ridge`."""
