@@ -83,6 +83,12 @@ def three_levels(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"g": np.array(["p", "q", "r"])[k], "x": x, "z": z, "y": y})
 
 
+def two_values(rng: Rng, n: int) -> pd.DataFrame:
+    """Return counts with means .2 and 3.7 at the two values of a number: rows are less spread out than normal ones."""
+    x = rng.integers(0, 2, n).astype(float)
+    return pd.DataFrame({"x": x, "y": np.minimum(rng.poisson(np.exp(-1.7 + 3 * x)), 100)})
+
+
 def rare_and_varied(rng: Rng, n: int) -> pd.DataFrame:
     """Return amounts, and a factor whose reference level has .8 % of the rows and 7 times the relative variance."""
     x, g = rng.uniform(-1, 1, n), rng.choice(["rare", "a", "b"], n, p=[0.008, 0.592, 0.4])
@@ -345,6 +351,11 @@ CASES = {
         )
         for name, options in {"three_levels": {}, "three_levels_huber": {"loss": "huber"}}.items()
     },
+    "two_values": Case(
+        glm(two_values, "y ~ x", {"x": (0, 1), "y": (0, 100)}, family="poisson"),
+        4000,
+        ({"eps": 1.0}, {"eps": 2.0}, {"eps": 4.0}),
+    ),
     "two_rare_levels": Case(
         glm(two_rare_levels, "y ~ x + C(g)", {"x": (0, 10), "g": ["p", "q", "r", "t"], "y": (0, 1)}),
         4000,

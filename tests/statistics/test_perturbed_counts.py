@@ -9,7 +9,7 @@ import pytest
 import statsmodels.api as sm
 
 import privstats as ps
-from benchmarks.hard_cases import dispersed
+from benchmarks.hard_cases import dispersed, two_values
 from tests.conftest import thinned
 
 WHOLE, N, SEEDS = 100_000, 4000, 30
@@ -256,3 +256,15 @@ def test_a_skewed_predictor_and_its_square_keep_the_minimiser():
     """Steps gave half of the coefficients of counts at n = 10,000 and eps = 4, the minimiser all."""
     plan = ps.plan("glm", "y ~ x + I(x**2)", 10_000, eps=4.0, domain={"x": (0, 60), "y": (0, 50)}, family="poisson")
     assert plan.choice.mech == "objpert"
+
+
+def test_a_hessian_of_short_rows_is_not_enlarged_for_rows_that_are_not_there():
+    """Two values of a strong predictor: a Hessian corrected by the cut of normal rows made intervals too short."""
+    domain, covered = {"x": (0, 1), "y": (0, 100)}, []
+    for seed in range(20):
+        rows = two_values(np.random.default_rng(seed), 4_000)
+        fit = ps.dp_glm("y ~ x", rows, eps=4.0, domain=domain, family="poisson", rng=seed)
+        low, high = fit.conf_int().to_numpy().T
+        covered += [(low[k] <= true) & (true <= high[k]) for k, true in enumerate([-1.7, 3.0]) if np.isfinite(low[k])]
+    assert len(covered) >= 30  # of 40
+    assert np.mean(covered) >= 0.85
