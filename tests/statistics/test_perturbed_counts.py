@@ -258,13 +258,13 @@ def test_a_skewed_predictor_and_its_square_keep_the_minimiser():
     assert plan.choice.mech == "objpert"
 
 
-def test_a_hessian_of_short_rows_is_not_enlarged_for_rows_that_are_not_there():
-    """Two values of a strong predictor: a Hessian corrected by the cut of normal rows made intervals too short."""
+@pytest.mark.parametrize("eps", [1.0, 2.0])
+def test_rows_of_a_number_with_two_values_are_simulated_with_two_values(eps):
+    """Normal synthetic rows are much longer than those of a strong 0-1 predictor: fits were hidden, or missed."""
     domain, covered = {"x": (0, 1), "y": (0, 100)}, []
     for seed in range(20):
         rows = two_values(np.random.default_rng(seed), 4_000)
-        fit = ps.dp_glm("y ~ x", rows, eps=4.0, domain=domain, family="poisson", rng=seed)
+        fit = ps.dp_glm("y ~ x", rows, eps=eps, domain=domain, family="poisson", rng=seed)
         low, high = fit.conf_int().to_numpy().T
-        covered += [(low[k] <= true) & (true <= high[k]) for k, true in enumerate([-1.7, 3.0]) if np.isfinite(low[k])]
-    assert len(covered) >= 30  # of 40
+        covered.append((low <= [-1.7, 3.0]) & (high >= [-1.7, 3.0]))  # NaN counts as a miss
     assert np.mean(covered) >= 0.85
