@@ -90,17 +90,17 @@ def _power(matrix: FloatArray, exponent: float) -> FloatArray:
 def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray:
     """Return synthetic rows (columns, [offset], response), with released factor frequencies and normal numeric columns.
 
-    A numeric column whose released variance shows two values (`rare_ends`) has the two values of its bounds. The offset
-    and the response are zero.
+    With an intercept, a numeric column whose released variance shows two values (`rare_ends`) has the two values of its
+    bounds. The offset and the response are zero.
     """
     design, rows = box.design, np.zeros((SYNTHETIC_ROWS, box.width))
     normal = standard_rows(box.c, SYNTHETIC_ROWS)
     rows[:, : box.c] = scales.center[:-1] + normal * np.where(np.arange(box.c) == box.intercept, 0.0, scales.scale[:-1])
     if box.intercept is not None:
         rows[:, box.intercept] = 1.0
-    for j, _ in rare_ends(box, scales):
-        if j < box.c:
-            rows[:, j] = np.where(ndtr(normal[:, j]) < (1 + scales.center[j]) / 2, 1.0, -1.0)
+        for j, _ in rare_ends(box, scales):
+            if j < box.c:
+                rows[:, j] = np.where(ndtr(normal[:, j]) < (1 + scales.center[j]) / 2, 1.0, -1.0)
     for k, factor in enumerate(design.factors):
         if not factor.used or not factor.columns:
             continue
