@@ -209,10 +209,12 @@ def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
 def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
     """Return whether an expression is known to be finite for all values of its columns within their bounds.
 
-    The result is True if the expression and all arguments and values of functions in it have finite bounds.
+    The result is True if the expression, all results of arithmetic in it, and all arguments and values of functions in
+    it have finite bounds: (1/x) * 0 is missing where x is 0.
     """
     parts: list[Interval] = []
-    parts.append(walk(node, _Intervals(of, parts)))
+    inside = [part for part in ast.walk(node) if part is node or isinstance(part, ast.BinOp)]
+    parts += [walk(part, _Intervals(of, parts)) for part in inside]
     return all(part.is_finite for part in parts)
 
 

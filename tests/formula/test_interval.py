@@ -143,7 +143,15 @@ def test_columns_are_the_names_that_are_read():
 
 @pytest.mark.parametrize(
     ("code", "total"),
-    [("a + b", True), ("np.log(a)", True), ("np.log(b)", False), ("1 / b", False), ("np.clip(np.log(b), 0, 1)", False)],
+    [
+        ("a + b", True),
+        ("np.log(a)", True),
+        ("np.log(b)", False),
+        ("1 / b", False),
+        ("np.clip(np.log(b), 0, 1)", False),
+        ("1 / b * 0", False),
+        ("b * 0 + 1 / a", True),
+    ],
 )
 def test_an_expression_is_total_where_each_part_of_it_has_finite_bounds(code, total):
     assert is_total(parse(code), {"a": Interval(1.0, 4.0), "b": Interval(-3.0, 2.0)}) is total
