@@ -110,7 +110,7 @@ RULES = {
     ),
     "wide_windows": Rule("saturating", {"eps": 4.0}, 2000, off={"WIDE_WINDOWS": ()}),
     "move": Rule("wealth", {"mu": 1.0}, off={"MOVE": 0.0}),
-    "wide_intervals": Rule("few_amounts", {"eps": 2.0}, off={"WIDEST_ETA": 1e9}),
+    "wide_intervals": Rule("few_amounts", {"eps": 1.0}, 200, off={"WIDEST_ETA": 1e9}),
     "few_outcomes": Rule("separated", {"mu": 1.0}, off={"FEW_OUTCOMES": 0.0}),
     "rare_counts": Rule("randhie_counts", {"eps": 8.0}, 20_000, idle=NO_RIDGE),
     "curvature_met": Rule(
