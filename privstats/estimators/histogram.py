@@ -128,7 +128,7 @@ class Lengths:
         question : Sum
             Query for the histogram.
         known : Whole, optional
-            Total of the counts; by default the sum of the released counts, as for weighted rows.
+            Total of the counts; by default, and if rows have weights, the sum of the released counts.
         tail : Tail
             Assumption on the tail of the distribution of norms.
         """
@@ -176,7 +176,7 @@ class Lengths:
         return float((self.counts * np.maximum(self.lengths - radius, 0.0)).sum())
 
     def square_excess(self, radius: float) -> float:
-        """Return the trace removed from second moments by clipping, the sum over rows of max(norm^2 - radius^2, 0)."""
+        """Return the sum over rows of max(norm^2 - radius^2, 0): the trace of second moments that clipping removes."""
         return float((self.counts * np.maximum(self.lengths**2 - radius**2, 0.0)).sum())
 
     def squares(self, radii: FloatArray) -> FloatArray:
@@ -373,7 +373,7 @@ class Clip:
     curvature: float = np.inf
 
     def times(self, unit: float) -> Clip:
-        """Return the `Clip` of scores that are multiplied by `unit`; the threshold remains in the old unit."""
+        """Return the `Clip` for scores multiplied by `unit`; the fields `radius` and `curvature` are not converted."""
         linear = {name: unit * getattr(self, name) for name in ("excess", "noise", "length", "aligned")}
         squared = {name: unit**2 * getattr(self, name) for name in ("variance", "unseen", "least")}
         return replace(self, **linear, **squared)
@@ -405,8 +405,8 @@ def best_clip(
     always : float
         Bound on another bias, which is added to the bound on the clipping bias at every candidate threshold.
     unseen_along : float, optional
-        Largest share, of the norm that clipping removes from the rare scores, that can affect one coefficient. The
-        default is the share for scores in bins with counts below the noise level.
+        Largest clipping bias of one coordinate due to the rare scores, divided by the total norm that clipping removes
+        from these scores. The default is the ratio for scores in bins with counts below the noise level.
 
     Notes
     -----
@@ -485,7 +485,8 @@ def predicted_length(
     cap : float
         Largest score norm that is possible within the declared bounds, in standard deviations of a residual.
     law : {"normal", "pure"}
-        Noise law of the counts, which sets the threshold `AFTER_GAP`; the simulated noise is normal with the same sd.
+        Noise law of the counts, which sets the threshold `AFTER_GAP`. To compute the expected length, histograms are
+        simulated; their noise is normal with sd `count_sd` for both laws.
     rarer : float
         Number of rows with the rarer value of a two-valued response; inf for other responses.
 
@@ -517,22 +518,22 @@ def reference_sizes(m: int, rare: float = np.inf) -> FloatArray:
     The errors have a t distribution (10 df). If `rare` is finite, they have two values instead, and the share `rare` of
     the rows has the larger absolute error.
     """
-    norms, v = reference_rows(m)
+    norms, v, t = reference_rows(m)
     if np.isfinite(rare):
         return norms * np.where(v < rare, 1 - rare, rare) / np.sqrt(rare * (1 - rare))
-    return norms * np.abs(stdtrit(10, v)) / np.sqrt(1.25)
+    return norms * t / np.sqrt(1.25)
 
 
 @cache
-def reference_rows(m: int) -> tuple[FloatArray, FloatArray]:
-    """Return norms |w| of nearly normal rows w, and quasi-random numbers in (0, 1) for errors, SYNTHETIC_ROWS of each.
+def reference_rows(m: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return norms |w| of nearly normal rows w, quasi-random v in (0, 1), and |t| for errors, SYNTHETIC_ROWS of each.
 
     The first of the m entries of w is 1. Each other entry is a normal variable times a lognormal(.1) variable; the sum
     of their squares is approximated by a gamma variable with the same mean and variance. The norms are computed from
-    quantiles at quasi-random points, so no random numbers are drawn.
+    quantiles at quasi-random points, so no random numbers are drawn. The t_10 quantile with the probability v is t.
     """
     k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0
     mean, variance = np.exp(0.02), 3 * np.exp(0.08) - np.exp(0.04)
     squared = gammaincinv((m - 1) * mean**2 / variance, u) * (variance / mean) if m > 1 else np.zeros(SYNTHETIC_ROWS)
-    return np.sqrt(1 + squared), v
+    return np.sqrt(1 + squared), v, np.abs(stdtrit(10, v))

@@ -201,7 +201,7 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the call, the planned queries and the accepted interval widths; it is the same on all machines."""
+        """Hash of the call, the planned queries and the widths declared by `accept`; it is the same on all machines."""
         return digest(*self._call, rounded(self._asked), dict(self.accepted))
 
     @cached_property
@@ -509,9 +509,10 @@ class Plan:
     def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any], bounds: Bounds) -> Widths:
         """Return the ratio of expected to requested interval width, for one term or for each term except the intercept.
 
-        The simulation stops when further fits cannot change whether every width is at most the requested width.
-        `bounds` contains lower and upper bounds of the ratio in each simulated fit. These bounds are the ratios in the
-        same fit at other numbers of rows, or at other budgets.
+        The expected width is a median over simulated fits. Their simulation stops when further fits cannot change
+        whether every expected width is at most the requested width. `bounds` contains lower and upper bounds of the
+        ratio in each simulated fit, namely the ratios in the same fit at larger and at smaller numbers of rows (or
+        budgets).
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -589,8 +590,9 @@ class Plan:
     def to_json(self) -> str:
         """Return the plan as JSON text, which other people can read, sign and run.
 
-        The text contains the function, formula, domain and options, the number of rows, the guarantee, accepted widths,
-        the digest and the version of the package. It contains no data, and no code that is executed on loading.
+        The text contains the function, formula, domain and options, the number of rows, the guarantee, the interval
+        widths declared by `accept`, the digest and the version of the package. It contains no data, and no code that is
+        executed on loading.
 
         Raises
         ------
@@ -726,7 +728,7 @@ def _made(wish: _Wish, near: Plan | None) -> Plan:
             refusals.append(error)
     if not plans:
         raise refusals[0]
-    return plans[0] if len(plans) == 1 else _shorter(*plans)
+    return plans[0] if len(plans) == 1 else _shorter(plans[0], plans[1], near is not None)
 
 
 def forget() -> None:
@@ -746,37 +748,50 @@ def accountings(spec: Specification) -> tuple[Promise, ...]:
     return promise.as_normal(), promise.as_pure()
 
 
-def _shorter(normal: Plan, pure: Plan) -> Plan:
+def _shorter(normal: Plan, pure: Plan, rough: bool) -> Plan:
     """Return the plan with the shorter expected intervals: the plan with normal noise, or the plan with pure eps.
 
-    The comparison of the expected widths is added to the reason for the method in the returned plan.
+    The comparison of the expected widths is added to the reason for the method in the returned plan. If `rough` is
+    true, only as many fits are simulated as are necessary to decide which intervals are shorter.
     """
     if not any(p.mechanism.normal for p in normal.planned):
         return pure
-    ratio = _ratio(normal, pure)
+    ratio = _ratio(normal, pure, rough)
     if math.isnan(ratio):
         return normal
     taken, other, times = (normal, "pure", ratio) if ratio <= 1 else (pure, "normal", 1 / ratio)
     because = f"intervals are expected to be {times:.2g} times as long as with {other} noise"
+    if times == 0:
+        because = f"most intervals are not expected to be given with {other} noise"
     why = f"{taken.choice.why}; {because}" if taken.choice.why else because
     return replace(taken, choice=replace(taken.choice, why=why))
 
 
-def _ratio(normal: Plan, pure: Plan) -> float:
+def _ratio(normal: Plan, pure: Plan, rough: bool) -> float:
     """Return the median ratio of the expected interval widths of two plans, the first divided by the second.
 
-    The ratio is NaN if the widths cannot be compared: if the number of rows or privacy units is private or not given,
-    if bounds must be estimated, or if no interval is expected under one of the plans.
+    The width of an interval that is not expected to be given is infinite. The ratio is NaN if the widths cannot be
+    compared: if the number of rows or privacy units is private or not given, if bounds must be estimated, or if no
+    interval is expected under both plans. If `rough` is true, the ratio is approximate, but on the same side of 1.
     """
     if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
         return math.nan
-    tables = [
-        plan._under(Assumption()).table for plan in (normal, pure)
-    ]  # forecasts without the user's hints, which must not influence the choice between the plans
-    widths = [table["width"].drop("Intercept", errors="ignore") for table in tables]
-    if not len(widths[0]) or widths[0].isna().all() or widths[1].isna().all():
-        return math.nan
-    return float((widths[0] / widths[1]).fillna(math.inf).median())
+    # forecasts are without the user's hints, which must not influence the choice between the plans
+    table = normal._under(Assumption()).table
+    slopes, first = table.index != "Intercept", table["width"].fillna(math.inf).to_numpy()
+
+    def ratio(second: FloatArray) -> float:
+        with np.errstate(invalid="ignore"):
+            ratios = np.nan_to_num(first / second, nan=1.0, posinf=math.inf)[slopes]
+        finite = np.isfinite([first[slopes], second[slopes]]).any()
+        return float(np.median(ratios)) if finite else math.nan
+
+    def decided(fits: forecast.Fits, _: Sequence[str]) -> bool:
+        rest = np.ones((len(forecast.FITS) - len(fits), len(first)))
+        least, most = (np.median([*fits.values(), *rest * end], axis=0) for end in (1e-300, math.inf))
+        return rough and (ratio(most) > 1 or ratio(least) <= 1)
+
+    return ratio(pure._under(Assumption(), settled=decided).table["width"].fillna(math.inf).to_numpy())
 
 
 def _planned(
@@ -857,7 +872,8 @@ class Quick(Rehearsal):
         Queries of the previous round, by label.
     unaudited : set
         Labels of the queries for which it remains to be audited whether a row's contribution depends on other rows. If
-        a query differs from the query with this label in the last round, the set is emptied; a later round audits all.
+        a query differs from the query with the same label in the previous round, the set is emptied, because all
+        queries will be audited in a later round.
     whole : bool
         Whether the inference after the last query is also run, so that an error of the inference is found before any
         budget is spent.
@@ -952,11 +968,12 @@ def rehearsed(
 ) -> tuple[tuple[Asked, ...], Turns]:
     """Run the estimator on synthetic rows; return all its queries, and the numbers of passes over the rows.
 
-    An estimator that chooses among several methods has one branch per method, and each branch is run. There are several
-    rounds, numbered by `turn`, because the query budgets depend on the set of queries. If the queries equal the queries
-    of the previous round (`before`), every query was asked with its final budget. Each query is then audited: a row's
-    contribution must not depend on other rows. Each branch is then also run once without its optional queries. Queries
-    that were `audited` for another plan are exempt from both. Only the first round includes inference.
+    An estimator that chooses among several methods has one branch per method, and each branch is run. Because the query
+    budgets depend on the set of queries, a plan takes several rounds; a call is one round, with the number `turn`. If
+    the queries equal the queries of the previous round (`before`), every query was asked with its final budget. Then
+    each query is audited (a row's contribution must not depend on other rows), and each branch is also run once without
+    its optional queries. Queries that were `audited` for another plan are exempt from both checks. Only the first round
+    includes inference.
 
     Raises
     ------

@@ -84,10 +84,11 @@ class Bounds:
     rough: bool = False
 
     def order(self, fits: Sequence[int]) -> list[int]:
-        """Return the identifiers `fits` in the order of simulation at the next number of rows (or budget) to try.
+        """Return the identifiers `fits` in the order in which the fits are to be simulated at the next number of rows.
 
-        The fits with the largest lower bounds of the ratio of expected to requested width come first. Fits whose
-        bounds already decide whether this ratio exceeds 1 for any term come last.
+        The number may also be a budget. For each fit, the ratio of interval width to requested width has bounds, from
+        fits at other numbers. Fits with the largest lower bounds come first. Fits come last if their bounds already
+        decide whether the largest ratio over all terms exceeds 1.
         """
         least = {fit: float(self.least[fit].max()) if fit in self.least else -math.inf for fit in fits}
         decided = {fit for fit in fits if least[fit] > 1 or (fit in self.most and self.most[fit].max() <= 1)}
@@ -144,7 +145,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Fall:
-    """Model of the squared ratio of expected to requested width as a function of x, the number of rows or the budget.
+    """Model of the squared ratio of expected to requested interval width at x, the number of rows or the budget.
 
     The function is ``rest x^-still + noise x^-falling``. The first term is due to sampling error, the second term to
     noise; `rest` and `noise` are the values of the terms at x = 1.
@@ -171,9 +172,9 @@ class Fall:
         return (noise / (1 - rest)) ** (1 / self.falling) if rest < 1 else math.inf
 
     def from_one(self, number: float, widths: Widths) -> float:
-        """Return the number of rows (or budget) at which all expected widths are at most the requested width.
+        """Return the number of rows (or budget) at which all expected interval widths are at most the requested width.
 
-        The result is extrapolated from the widths at one tried `number`.
+        The result is extrapolated from `widths`, the expected widths at `number`.
         """
         noise = np.clip(np.nan_to_num(widths.shares), 0.0, 1.0)
         parts = zip(widths.ratios**2 * (1 - noise), widths.ratios**2 * noise, strict=True)
@@ -203,7 +204,7 @@ BY_ROWS, BY_BUDGET, BY_RHO = Fall(1, 2), Fall(0, 2), Fall(0, 1)
 
 
 class Tries:
-    """A cache of the expected widths at the numbers of rows (or budgets) tried so far, with a progress line.
+    """A cache of the expected interval widths at the numbers of rows (or budgets) tried so far, with a progress line.
 
     Parameters
     ----------
@@ -226,9 +227,10 @@ class Tries:
         return self.known[number]
 
     def confirms(self, number: float) -> bool:
-        """Return whether all expected widths at a tried number of rows (or budget) are at most the requested width.
+        """Return whether all expected interval widths at a number of rows (or budget) are at most the requested width.
 
-        The decision uses only fits that are simulated at this number, without bounds from fits at other numbers.
+        The widths are computed only from fits simulated at this number. Bounds that follow from fits at other numbers
+        are not used.
         """
         if not self.known[number].sure:
             self.known[number] = self.expected(number, Bounds(rough=True))
@@ -276,7 +278,7 @@ def narrow_enough(
             way.goes_on(number, tries(number, way.bounds(number)))
             if way.low >= most:
                 return None
-            if way.high <= least or way.ends(way.low):
+            if way.high <= least or way.ends(way.low) or way.is_root(number):
                 if tries.confirms(way.high):
                     return way.high
                 way.takes_back(tries.known[way.high])
@@ -295,6 +297,7 @@ class Way:
     def __init__(self, law: Fall, least: float, most: float) -> None:
         self.law, self.least, self.most = law, least, most
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
+        self.roots = (math.nan, math.nan)  # extrapolated from the last tried number alone, and from two tried numbers
         self.ratios: dict[float, float] = {}
         self.at_high: dict[int, FloatArray] = {}  # by simulated fit: lower bounds of the ratios at numbers below `high`
         self.at_low: dict[int, FloatArray] = {}  # by simulated fit: upper bounds of the ratios at numbers above `low`
@@ -308,8 +311,18 @@ class Way:
         """
         return (1 - WITHIN) * self.high <= low < self.high
 
+    def is_root(self, number: float) -> bool:
+        """Return whether the tried number is the upper limit and exceeds both extrapolated roots by at most 1%.
+
+        One root is extrapolated from the noise shares at this number, the other one from the ratios at two numbers.
+        """
+        return number == self.high and all((1 - WITHIN) * number <= root <= number for root in self.roots)
+
     def bounds(self, number: float) -> Bounds:
-        """Return bounds, from earlier tries, of the ratios of expected to requested width at the next number to try."""
+        """Return bounds of the ratios of expected to requested interval width at `number`, the next number to try.
+
+        The bounds follow from fits simulated at the numbers of rows (or budgets) tried before.
+        """
         least = self.at_high if number < self.high else {}
         most = self.at_low if number > self.low else {}
         ends = self.ends(number) or (1 - WITHIN) * number <= self.low
@@ -323,15 +336,15 @@ class Way:
         elif not widths.ratio <= 1 and number > self.low:
             self.low, self.at_low = number, {**self.at_low, **widths.fits}
         known = [(x, r) for x, r in self.ratios.items() if 0 < r < math.inf and abs(math.log(x / number)) > SPACED]
-        self.root, self.last = math.nan, math.inf
+        self.root, self.last, self.roots = math.nan, math.inf, (math.nan, math.nan)
         if widths.ratio > 0:
             self.last = widths.ratio
-            self.root = self.law.from_one(number, widths)
+            root = self.root = self.law.from_one(number, widths)
             if known:
                 other = [one for one in known if (one[1] > 1) != (widths.ratio > 1)]
                 near = min(other or known, key=lambda one: abs(math.log(one[0] / number)))
-                root = self.law.from_two((number, widths.ratio), near)
-                self.root = root if self.low < root < self.high else self.root
+                second = self.law.from_two((number, widths.ratio), near)
+                self.root, self.roots = (second if self.low < second < self.high else root), (root, second)
         self.ratios[number] = widths.ratio if widths.ratio > 0 else math.inf
 
     def takes_back(self, widths: Widths) -> None:

@@ -212,6 +212,13 @@ def test_under_eps_and_delta_the_shorter_of_pure_and_normal_noise_is_taken_and_n
     assert kinds[1e-3] is GaussianDP
 
 
+def test_noise_under_which_most_intervals_are_not_given_is_not_taken():
+    """An interval that was not expected with pure noise counted as a narrow one."""
+    plan = ps.plan("glm", "b ~ x + z + g + w", 3000, eps=0.5, delta=1e-7, domain={**DOMAIN, "b": (0, 1)})
+    assert isinstance(plan.accounted, GaussianDP)
+    assert plan.choice.why.endswith("most intervals are not expected to be given with pure noise")
+
+
 def test_a_method_with_a_delta_of_its_own_is_planned_in_eps_and_delta():
     plan = ps.plan("median", "y", 500, eps=1.0, delta=1e-6, mech="ptr", domain=DOMAIN)
     assert plan.accounted == ApproxDP(1.0, 1e-6)

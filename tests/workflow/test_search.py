@@ -44,6 +44,17 @@ def test_a_number_is_found_in_few_plans_where_widths_fall_by_the_law(law, root, 
     assert len(asked) <= (4 if told == 1.0 else 7) and len(set(asked)) == len(asked)
 
 
+@pytest.mark.parametrize("law", [BY_BUDGET, BY_RHO, BY_ROWS])
+@pytest.mark.parametrize("root", [0.3, 1.7, 5.0])
+def test_a_search_ends_at_the_first_number_that_both_extrapolations_put_within_one_percent_of_the_root(law, root):
+    """No further plan confirms that 1% less is too little: three plans are enough, two if the law is exact."""
+    for told, most in ((1.0, 2), (0.95, 3), (1.05, 3)):
+        asked, widths = [], falling(law, root, told=told)
+        enough = found(widths, law, asked=asked)
+        assert widths(enough).ratio <= 1 < widths(0.99 * enough).ratio
+        assert len(asked) <= most + (told != 1.0 and law is not BY_ROWS)
+
+
 @pytest.mark.parametrize("at", [0.03, 5.0, 4000.0])
 def test_widths_that_jump_or_are_not_given_are_narrow_enough_at_the_jump(at):
     for before in (1.02, 1.3, 30.0, math.nan):
