@@ -1,7 +1,7 @@
 """The local model: each person (holder) randomises their own row before sending it, and no collector is trusted.
 
-Both functions simulate their protocol in one process. They are for teaching and comparison: their noise is of order
-1 / sqrt(n), whereas the noise that a trusted party would add is of order 1 / n.
+The functions `randomized_response` and `local_gradient_descent` simulate their protocols in one process. They are for
+teaching and comparison: their noise is of order 1 / sqrt(n), whereas a trusted party would add noise of order 1 / n.
 """
 
 from __future__ import annotations

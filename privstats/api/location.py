@@ -98,8 +98,8 @@ def dp_median(
     grid : float or dict, optional
         Step between the possible values of the column, or a dict from column to step; estimates are multiples of the
         step. The default is the step that `domain` declares. If `domain` declares no step, values are rounded to six
-        digits of the range. If the budget is small, values are rounded to fewer digits, with a step of at most a five
-        hundredth of the range. Intervals are then widened by half a step at both limits, to allow for the rounding.
+        digits of the range. If the budget is small, values are rounded to fewer digits, with a step of at most 1/500
+        of the range. Intervals are then widened by half a step at both limits, to allow for the rounding.
         "smoothsens" and "ptr" need a step of at least 2^-30 of the range.
     alpha : float
         One minus the confidence level of the released intervals; intervals with another confidence level are computed
@@ -246,8 +246,8 @@ def dp_quantile(
     grid : float or dict, optional
         Step between the possible values of the column, or a dict from column to step; estimates are multiples of the
         step. The default is the step that `domain` declares. If `domain` declares no step, values are rounded to six
-        digits of the range. If the budget is small, values are rounded to fewer digits, with a step of at most a five
-        hundredth of the range. Intervals are then widened by half a step at both limits, to allow for the rounding.
+        digits of the range. If the budget is small, values are rounded to fewer digits, with a step of at most 1/500
+        of the range. Intervals are then widened by half a step at both limits, to allow for the rounding.
         "smoothsens" and "ptr" need a step of at least 2^-30 of the range.
     alpha : float
         One minus the confidence level of the released intervals; intervals with another confidence level are computed

@@ -246,7 +246,7 @@ class Adaptive:
         needed : float
             Smallest number of rows at which the coefficient of a factor level can be estimated.
         share_of : tuple of str
-            Labels of the main queries. The budget shares of optional queries are parts of the main queries' shares.
+            Labels of the main queries, from whose budget shares the shares of optional queries are taken.
         worth : bool
             Whether the information in the counts of factor levels is worth the budget share of these counts.
         """

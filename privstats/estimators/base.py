@@ -146,7 +146,7 @@ def sd_of(law: Any) -> float:
 
 
 def score_sd(ask: Laws, question: Question, by: Noises) -> float:
-    """Return the noise sd of a coordinate of a released sum of scores, with or without products in the same release."""
+    """Return the noise sd of a coordinate of a sum of scores, released alone or together with second moments."""
     law = ask.law(question, by=by.vector)
     if isinstance(question.within, SumAndProducts):
         within, unit = question.within, 1 / question.within.corner
@@ -188,7 +188,8 @@ def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) 
 def check_tail(tail: object) -> None:
     """Raise an error unless the option `tail` is "usual" or "cautious".
 
-    The option is the assumption about the number of scores with large norms, which the noise of a histogram may hide.
+    The option is an assumption about how many scores have large norms; the noise of the released histogram of the norms
+    may hide such scores.
 
     Raises
     ------

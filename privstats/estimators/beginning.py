@@ -60,7 +60,7 @@ def begun(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> Problem:
-    """Release counts of factor levels, new scales of some columns, and second moments; return the estimation problem.
+    """Release counts of factor levels, new scales of some columns, and second moments; return them as a `Problem`.
 
     Parameters
     ----------
@@ -106,9 +106,10 @@ def begun_about(
     item: str = "",
     least: float = 0.0,
 ) -> Problem:
-    """Make the first releases for a loss with a transformed response; return the estimation problem of the loss.
+    """Make the first releases for a loss whose starting coefficients are fitted to a transformed response.
 
-    Starting coefficients are least-squares coefficients for the transformed response. Other parameters: see `begun`.
+    The starting coefficients are least-squares coefficients for the transformed response. The result is the estimation
+    problem (`Problem`) with these releases; its further queries use the response itself. Other parameters: see `begun`.
 
     Parameters
     ----------

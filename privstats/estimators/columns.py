@@ -77,7 +77,7 @@ class ColumnFacts:
         return Line(self.low, self.high, self.step)
 
     def spelled(self, values: FloatArray) -> FloatArray:
-        """Return grid points rounded to the decimals of the grid step (one more if `between`); 207 * 0.1 gives 20.7."""
+        """Return grid points with as many decimals as the step, or one more if `between`: 207 * 0.1 gives 20.7."""
         digits = max(0, -int(Decimal(repr(self.step)).normalize().as_tuple().exponent))
         return np.round(values, digits + self.between)
 
@@ -95,7 +95,7 @@ class ColumnFacts:
         shares : ndarray, shape (cells, probabilities, 2)
             Target rank of each endpoint, divided by the number of values.
         rows : float
-            Number of values, or a public number of rows including a few missing values; 0 if zeros were not counted.
+            Number of values, or public number of rows (a few values may be missing); 0 if zeros were not counted.
         """
         half = self.step / 2 * self.between
         moved = np.clip(ends + np.array([-half, half]), self.low, self.high)
@@ -220,7 +220,11 @@ class Grouping:
         return ColumnValues((j,))
 
     def values(self, name: str, j: int, facts: ColumnFacts, item: str = "", about: FloatArray | None = None) -> Values:
-        """Return the query for the values of column j; `about` contains approximate numbers of values in the groups."""
+        """Return the query for the values of column j.
+
+        If `about` is given, it contains the approximate number of values in each group. A mechanism may use these
+        numbers to decide for which quantiles it can release valid confidence intervals.
+        """
         line = facts.line if about is None else replace(facts.line, about=tuple(about.tolist()))
         return Values(name, self.rows(self.column(j)), self.within(line), item=f"of {facts.code}{item}")
 

@@ -116,7 +116,7 @@ class Mode:
 
 
 def counts_question(name: str, edges: tuple[float, ...], grouping: Grouping) -> Sum:
-    """Return the private query for the number of rows in each bin of a column, in each group."""
+    """Return the query for the number of rows in each bin of a column, in each group."""
     if len(edges) == 2 and not grouping.groups:
         return Sum(name, Weight(), Fractions(1))
     of = BinOf(grouping.column(0), edges)

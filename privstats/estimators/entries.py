@@ -65,7 +65,7 @@ class Entries:
 
     @cached_property
     def others(self) -> list[int]:
-        """Positions of the columns that level indicators do not replace; the last position belongs to the response."""
+        """Positions of the predictors that are not replaced by level indicators, followed by that of the response."""
         coded = {column for _, columns, _ in self.coded for column in columns}
         return [j for j in (*self.box.slopes, self.box.c) if j not in coded]
 
@@ -76,11 +76,12 @@ class Entries:
         return len(self.coded) + len(self.others) - 1 + constant
 
     def lighter(self, most: float) -> float:
-        """Return a multiplier, at most 1, that favours the method of noisy moments if rows have few nonzero entries.
+        """Return a multiplier, at most 1, of the noise limit above which the method of noisy moments is chosen.
 
-        The method of noisy moments is chosen if the noise of another method exceeds a limit; the limit is multiplied by
-        the result. The noise of the other methods, whose columns are whitened, increases with the number of columns.
-        The noise of moments increases with the number of nonzero entries of a row and with the response's bounds.
+        The limit applies to the noise of another method. A multiplier below 1 favours noisy moments if rows have few
+        nonzero entries: the noise of moments increases with the number of nonzero entries of a row and with the
+        response's bounds, whereas the noise of the other methods, whose columns are whitened, increases with the number
+        of columns.
 
         Parameters
         ----------

@@ -37,9 +37,10 @@ def bins_near(mean: float, sd: float, kernel: float, narrow: float) -> tuple[flo
 def has_few_values(counts: FloatArray, sd: float) -> bool:
     """Return whether the responses near a fitted quantile have few distinct values, from a released histogram.
 
-    If there are few distinct values, counts vary strongly from bin to bin, both for half bins and for whole bins. A
-    density with a narrow peak passes the test on half bins, because the peak fills several half bins. Values on a fine
-    grid pass the test on whole bins, because each whole bin contains about the same number of grid points.
+    Each bin of the histogram is divided into two half bins. The result is True if counts vary strongly (`uneven`) both
+    from half bin to half bin and from bin to bin, as they do if there are few distinct values. If the density has a
+    narrow peak, the counts of half bins do not vary strongly, because the peak fills several half bins. If the values
+    lie on a fine grid, the counts of bins do not, because each bin contains about the same number of grid points.
 
     Parameters
     ----------

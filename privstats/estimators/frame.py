@@ -60,7 +60,8 @@ class StandardFrame:
     scale : float
         Released scale of the response.
     redone : bool
-        Whether product columns are products of standardised columns, or columns were standardised with new scales.
+        Whether the frame was changed after the first standardisation: product columns were replaced by products of
+        standardised columns, or columns were standardised with new scales.
     """
 
     K: FloatArray
@@ -180,7 +181,10 @@ class PublicBox:
 
     @cached_property
     def entries(self) -> FloatArray:
-        """Matrix that maps (columns, [offset], response) to predictors and (response - offset) scaled to [-1, 1]."""
+        """Matrix that maps a row z = (columns, [offset], response) to its predictors and its scaled response.
+
+        The offset is subtracted from the response, and the difference is divided by its bound, to be in [-1, 1].
+        """
         columns = np.eye(self.width)[:, self.slopes]
         return np.column_stack([columns, self.response / (1.0 + self.offset_reach)])
 
@@ -262,7 +266,10 @@ class PublicBox:
         return [j for j in self.from_zero if self.design.halves[j] == 0.5]
 
     def at_ends(self, ends: Sequence[tuple[int, float]]) -> FloatArray:
-        """Return a matrix M: entry k of z'M is 1 only for rows z with z_j = v, where (j, v) is pair k in `ends`."""
+        """Return a matrix M such that entry k of z'M is ``v z_j`` for a row z, where (j, v) is pair k in `ends`.
+
+        As v is -1 or 1, the entry is 1 if z_j = v, and otherwise less than 1.
+        """
         matrix = np.zeros((self.width, len(ends)))
         for k, (j, end) in enumerate(ends):
             matrix[j, k] = end
@@ -596,8 +603,8 @@ class KnownMoments:
     def mapped(self, R: FloatArray) -> KnownMoments:
         """Return the second moments of h'R and of the response, for a row h of standardised predictors and a matrix R.
 
-        A new entry is a weighted sum of the present entries; it is unknown if an unknown entry has a nonzero weight.
-        Errors of different entries are treated as independent.
+        Each new moment is a weighted sum of the present moments; it is unknown (infinite variance) if an unknown moment
+        has a nonzero weight. Errors of different moments are treated as independent.
         """
         both = np.eye(len(self.value))
         both[:-1, :-1] = R

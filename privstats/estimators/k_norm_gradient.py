@@ -163,7 +163,7 @@ class KNormGradientLeastSquares(ChosenLeastSquares):
 
 @dataclass(frozen=True)
 class ExponentialLeastSquares(ChosenLeastSquares):
-    """Least squares by the exponential mechanism, for comparison; its noise is of the order of the sampling error."""
+    """Least squares by the exponential mechanism, for comparison, with noise of the order of the sampling error."""
 
     @property
     def by(self) -> Mechanism:

@@ -59,7 +59,7 @@ def relative_noise(m: int, entry: float) -> float:
     m : int
         Number of rows and of columns of the Hessian.
     entry : float
-        Noise sd of an entry of the Hessian divided by the number of rows, with squared row norms clipped at m.
+        Noise sd of an off-diagonal entry of the Hessian, divided by m and by the number of rows.
     """
     return m * noise_edge(m, entry)
 
@@ -85,7 +85,9 @@ class Lengthened:
     tail: Tail = TAILS["usual"]
 
     def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
-        """Return the expected interval length, divided by the length without privacy, given bounds on norms and scores.
+        """Return the expected length of intervals from Newton steps, given bounds on norms and scores.
+
+        The length is divided by the length without privacy.
 
         Parameters
         ----------
@@ -107,7 +109,7 @@ class Lengthened:
         return self.length(asked, longest, psi, sizes)
 
     def length(self, asked: tuple[Sum, ...], longest: float, psi: float, sizes: Sizes) -> float:
-        """Return the expected interval length of Newton steps, divided by the interval length without privacy.
+        """Return the expected length of intervals from Newton steps, divided by their length without privacy.
 
         The distribution of score norms is assumed to have slightly heavy tails. The ratio includes three effects of
         noise: the noise of the score, the Hessian's noise times the error of the first step, and the Hessian's noise
@@ -148,7 +150,7 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class ScoreVariance:
-    """The variance of a row's score, and the matrix that standardises the final score.
+    """The variance of a row's score, and the matrix that standardises the score of the last Newton step.
 
     Parameters
     ----------
@@ -270,7 +272,7 @@ class Steps(OneStep):
         return Lengthened(self.ask, self.by, self.tail)
 
     def length(self) -> float:
-        """Return the expected interval length of Newton steps, divided by the interval length without privacy.
+        """Return the expected length of intervals from Newton steps, divided by their length without privacy.
 
         The distribution of score norms is assumed to have slightly heavy tails.
         """
@@ -282,7 +284,7 @@ class Steps(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Released sd of the response, the assumed limit of the linear predictor's sd along unidentified directions."""
+        """Released sd of the response, taken as a limit of the linear predictor's sd along unidentified directions."""
         return self.start.frame.scale
 
     def notes(self) -> tuple[Note, ...]:
@@ -451,7 +453,7 @@ class Steps(OneStep):
 
     # stage 6: the final score and the estimating equation
     def sampling(self, M: ScoreVariance, clip: Clip, final: LastRelease) -> FloatArray:
-        """Return the sampling variance of a row's final score, in standardised coordinates, shape (m, m)."""
+        """Return the sampling variance of a row's score in the last step, in standardised coordinates, shape (m, m)."""
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
         most = max(MOST_RATIO * self.mean_rows, clip.least) + clip.unseen / self.scores
@@ -469,7 +471,7 @@ class Steps(OneStep):
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
 
     def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Return the Hessian of the first Newton step, with the matrix that maps final scores to its coordinates."""
+        """Return the Hessian of the first Newton step, and a matrix that maps final scores to the same coordinates."""
         back = pilot.T_inverse @ pilot.variance.metric.root
         return Hessian(pilot.hessian.matrix, pilot.began.to_theta, back, self.rows)
 
@@ -527,12 +529,12 @@ class Steps(OneStep):
     def far_rows(
         self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, last_step: FloatArray, remaining: float
     ) -> tuple[Allowance, ...]:
-        """Return two bounds on clipping bias, in the score and in the Hessian, for each column with wide bounds.
+        """Return two bounds on clipping bias, in the score and in the Hessian, for columns with wide declared bounds.
 
-        The usual bias bounds assume that clipped rows affect different coefficients. The bounds returned here assume
-        that all clipped rows affect the coefficient of the column with wide bounds. If the loss has a bounded
-        derivative, the effect of a row's residual is limited. Bounds are then returned only if the user chose the
-        assumption "cautious" about large scores.
+        These are columns whose declared bounds are far beyond their released std dev. The usual bias bounds
+        assume that clipped rows affect different coefficients, whereas the bounds returned here assume that all clipped
+        rows affect the coefficient of the column. If the loss has a bounded derivative, the effect of a row's residual
+        is limited, and bounds are returned only if the user chose the assumption "cautious" about large scores.
         """
         if self.loss.bounded and not self.tail.aligned:
             return ()

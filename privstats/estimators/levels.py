@@ -1,6 +1,6 @@
 """Choice of the factor levels that have enough rows for the budget, and notes on the other levels.
 
-The choice is stage L of a fit, after the release of scales (stage 0). All values in this module are public or released.
+The choice is stage L of a fit, after the release of columns' scales (stage 0). All values here are public or released.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class KeptLevels:
         return float(np.sqrt(levels * self.sd**2 + sum(one.sd**2 for one in self.ends)))
 
     def of_kept(self, scales: Scales) -> Scales:
-        """Return the scales, with each column that is constant in the kept rows centred at this constant."""
+        """Return the columns' scales; columns that are constant in the kept rows are centred at this constant."""
         at = [one.column for one in self.ends]
         center, scale, below_noise, wrong = (
             part.copy() for part in (scales.center, scales.scale, scales.below_noise, scales.wrong)
@@ -205,7 +205,7 @@ def readable_levels(
         A level is kept if its released count exceeds this number, or three times this number if it has slopes of its
         own, by `VISIBLE` noise sds.
     share_of : tuple of str
-        Labels of the main queries, one for each method. The counts use a part of the main queries' budget share.
+        Labels of the main queries of all methods that may be used. The counts use a part of their budget share.
     worth : bool
         Whether the information in the counts is worth their budget share; otherwise no counts are released.
     intervals : bool
@@ -347,7 +347,8 @@ def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
 
     In a column with the bounds 0 and b and the sum s, at least s / b of n rows differ from 0, and at least n - s / b
     rows from b. The column is returned if the smaller of these numbers may be below the share `RARE_NUMBER` of `needed`
-    (the number of rows that a level needs), and if its variance is below its noise or its bounds are 0 and 1.
+    (the number of rows that a level needs), and if the released variance of the column is below the noise of this
+    variance or the column has the bounds 0 and 1.
     """
     narrow = scales.scale**2 < HIDDEN * scales.wrong
     least = scales.rows * (1 - np.abs(scales.center)) - np.where(narrow, VISIBLE, 1.0) * scales.sd
@@ -356,7 +357,7 @@ def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
 
 
 def end_question(box: PublicBox, columns: Sequence[int], share_of: tuple[str, ...]) -> Sum:
-    """Return the optional query for the numbers of rows in which columns differ from their lower and upper bounds."""
+    """Return the optional query for each column's numbers of rows not at its lower bound and not at its upper bound."""
     of, within = OffEnds(np.eye(box.width)[:, list(columns)]), Fractions(2 * max(len(columns), 1))
     return Sum("rare values", of, within, within_share_of=share_of)
 
@@ -506,7 +507,8 @@ def of_level(box: PublicBox, factor: Any, level: int) -> list[int]:
 def of_written_level(box: PublicBox, factor: Any, level: int) -> list[int]:
     """Return the indices of the coefficients of a level, for a factor with a coefficient for each of its levels.
 
-    The user's formula may list the factors of an interaction in another order; the order is translated.
+    The user's formula may list the factors of an interaction in another order than `factor` does; the level, a tuple
+    with an entry for each of these factors, is then reordered.
     """
     recoded, parts = box.design.recoded, product_parts(factor.name)
     for own in recoded.design.factors:

@@ -92,7 +92,7 @@ class LikelihoodSteps:
     tail : {"usual", "cautious"}
         Assumption about the number of scores with large norms. The noise of the released histogram of score norms hides
         this number if it is small. "cautious" assumes a larger number than "usual". It also assumes a larger clipping
-        bias, in the worst case that all clipped scores affect the same coefficient.
+        bias, namely that of the worst case, in which all clipped scores affect the same coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -209,8 +209,8 @@ class LastStep:
     curvature_bias : ndarray, shape (c,)
         Bound on each coefficient's error due to the curvature of scores along the step, in the user's units.
     directions : ndarray, shape (c, c)
-        Matrix whose j-th column is the change of the scaled columns' coefficients that adds 1 to coefficient j, in the
-        user's units.
+        Matrix whose j-th column is a change of the coefficients of the scaled columns. This change adds 1 to
+        coefficient j in the user's units, and nothing to the other coefficients in these units.
     move : float
         Root mean square change of the linear predictor due to the step.
     """
@@ -292,7 +292,7 @@ class LikelihoodStep(OneStep):
     def spread(self, at: Start) -> float:
         """Return the square root of the mean Fisher information of the synthetic rows, at the coefficients `at`.
 
-        If the model is correct, this root is the standard deviation of psi, minus the derivative of a row's loss.
+        If the model is correct, it is the standard deviation of psi, the negative derivative of a row's loss in eta.
         """
         return float(self.information(at).mean()) ** 0.5
 
@@ -367,11 +367,11 @@ class LikelihoodStep(OneStep):
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
         """Return the estimating equation without the constants of factor levels that noise hides, and notes on these.
 
-        The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. If a
-        constant is smaller than its noise, the Hessian's noise hides the change of the coefficients that belongs to the
-        constant. The direction of this change is known only approximately. The error along this direction would
-        therefore lengthen the intervals of all coefficients. Without the constant in the equation, only the
-        coefficients that depend on the constant are not reported. The rows at the level remain in the fit.
+        The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. If the
+        Hessian's noise hides the information about a constant, the coefficients are unidentified along one direction,
+        which is known only approximately, so that the error along it would lengthen the intervals of all coefficients.
+        Therefore such a constant is removed from the equation. Then only the coefficients that depend on the constant
+        are not reported. The rows at the level remain in the fit.
         """
         if not equation.unidentified()[0].size:
             return equation, ()
@@ -515,8 +515,8 @@ class NewtonSteps(LikelihoodStep):
     def clip(self, pilot: BurnedIn, w: Start, lengths: Lengths) -> Clip:
         """Return the clipping threshold of scores that gives the shortest confidence interval.
 
-        The bias bound is the sum of a bound from the released histogram of score norms and the bias expected under the
-        model.
+        The length of an interval includes a bound on the clipping bias. It is the sum of a bound from the released
+        histogram of score norms and the clipping bias expected under the model.
         """
         m, hidden = w.m, ALONG_SEEN if self.dispersed else None
         tried = lengths.from_least(m**0.5 / 2)

@@ -63,10 +63,11 @@ class NoisyGradientDescent:
     Privacy: neighbours replace one row; n is public. A row's score is clipped to a ball of radius B, so that the sum of
     scores changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in
     total. The budget mu^2 is divided into K + 2 equal parts: one part for each of the K steps, one for the Hessian, and
-    one for the score variance. The paper spends mu on the steps, mu on the Hessian and mu on the score variance,
-    sqrt(3) mu in total. If vectors v, one for each row, have norm at most r, replacing a row changes the sum of the
-    products v v' by at most r^2 (`Products`). The noise of such a sum, released with mu, therefore has sd ``sqrt(2) r^2
-    / mu`` on the diagonal and ``r^2 / mu`` off the diagonal. (The paper uses 2 r^2 for all entries.)
+    one for the score variance. The paper that the module's docstring names spends mu on the steps, mu on the Hessian
+    and mu on the score variance, sqrt(3) mu in total. If vectors v, one for each row, have norm at most r, replacing a
+    row changes the sum of the products v v' by at most r^2 (`Products`). The noise of such a sum, released with mu,
+    therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off the diagonal. (The paper uses 2 r^2 for
+    all entries.)
 
     Intervals: with M the Hessian per row, s the sd of N, and ``R = I - eta M``, the noise of the last iterate has the
     covariance ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``. The sandwich variance is added to
@@ -294,7 +295,8 @@ class NoisyNewton(NoisyGradientDescent):
 
     Intervals: let M be the Hessian at the last iterate, H_k the raised matrix H + W of step k, and s the sd of N. With
     ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
-    ``s^2 sum_k (prod_{i > k} R_i) S_k S_k' (prod_{i > k} R_i)'``. The paper includes the noise of the last step only.
+    ``s^2 sum_k (prod_{i > k} R_i) S_k S_k' (prod_{i > k} R_i)'``. The paper that the module's docstring names includes
+    the noise of the last step only.
     """
 
     a_log_n: ClassVar[float] = 2.3
@@ -362,7 +364,10 @@ class ScaledRows:
 
     @classmethod
     def of(cls, loss: Loss, box: PublicBox, clip: float, tuning: float, sigma: float | None, n: int) -> ScaledRows:
-        """Return the query builder for a loss and a design; for a robust loss, `sigma` None means a fitted scale."""
+        """Return the query builder for a loss and a design.
+
+        If the loss is robust and `sigma` is None, the residual scale is fitted.
+        """
         declared = np.minimum(box.design.declared_scales, UNIT)
         scales, known = np.ones(box.c), bool((box.design.declared_scales[box.slopes] < 1).all())
         scales[box.slopes] = declared[box.slopes]

@@ -1,4 +1,4 @@
-"""Noisy stochastic gradient descent as stated by Dong, Roth and Su (2022): for comparison, without intervals."""
+"""Noisy stochastic gradient descent as stated by Dong, Roth and Su (2022), for comparison; it gives no intervals."""
 
 from __future__ import annotations
 

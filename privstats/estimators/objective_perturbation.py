@@ -174,7 +174,7 @@ class TiltedLikelihood(LikelihoodStep):
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
     def spread(self, at: Start) -> float:
-        """Return the mean Fisher information about the linear predictor in a synthetic row, at coefficients `at`."""
+        """Return the Fisher information about the linear predictor at coefficients `at`, a mean over synthetic rows."""
         return float(self.information(at).mean())
 
     def pilot(self) -> Pilot:
@@ -213,20 +213,20 @@ class TiltedLikelihood(LikelihoodStep):
     def ridge_free(self, last: LastRelease) -> Start:
         """Return the coefficients after one step from the minimiser that approximately removes the bias of the ridge.
 
-        The bias is computed from the information of synthetic rows.
+        The bias is computed from the Fisher information of synthetic rows.
         """
         step = self.ridge_step(last, self.synthetic.rows, last.ridge)
         return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
 
     # stage 3: the minimiser, at which the sum of scores equals the gradient of the ridge plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser of a perturbed loss; the noisy score there equals the gradient of the ridge penalty."""
+        """Release the minimiser of a perturbed loss, at which score plus noise is the gradient of the ridge penalty."""
         drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, self.start)
 
     # stage 4: Hessian and score variance, whitened with the information of synthetic rows at coefficients `ridge_free`
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian of weighted rows at the minimiser, after approximate removal of the ridge's bias."""
+        """Release the Hessian of weighted rows at the minimiser, after a step that removes most bias of the ridge."""
         within, at = self.within(clip.radius), self.ridge_free(last)
         metric = self.whitened_at(at)
         rows = self.weighted(metric, within, 0.5) * np.sqrt(self.information(at))[:, None]
@@ -273,13 +273,13 @@ class TiltedLikelihood(LikelihoodStep):
         return np.asarray(self.synthetic.rows @ metric * weight[:, None] ** power, dtype=float)
 
     def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> Sum:
-        """Return the query for the Hessian of weighted rows or, if not `squared`, for products of weighted scores."""
+        """Return the query for the Hessian of weighted rows or, if not `squared`, outer products of their scores."""
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
         return Sum(name, rows, within=Products(self.m), keep=self.keep, folded=not squared)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the score variance, enlarged by the Hessian's noise, and coefficients that too few rows determine."""
+        """Return the score variance plus the variance from the Hessian's noise, and coefficients with too few rows."""
         hessian, names = step.hessian.matrix, self.box.design.names
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / self.m
         share = effective_share(

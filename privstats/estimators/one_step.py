@@ -66,7 +66,7 @@ class Problem:
     robust : bool
         Whether the variance of errors may differ between rows.
     tail : Tail
-        Assumption on the number of scores with large norms, which the noise of the released histogram hides.
+        Assumption on the counts of large norms in the released histogram of score norms, which noise hides.
     scales : Scales, optional
         Released scales of columns; None if they were not released.
     offset : tuple of two floats
@@ -118,10 +118,10 @@ class Problem:
         return max(self.sizes.rows / self.sizes.scores, 1.0) if self.most_rows > 1 else 1.0
 
     def total(self, number: float) -> Whole | None:
-        """Return the total count of a histogram of norms, with its standard error; None if rows have weights.
+        """Return `number` as the total count of a histogram of norms, with standard error; None if rows have weights.
 
-        The total is `number`. With privacy units (persons), `number` is only an upper bound of the total, because a
-        unit may have no used row; the standard error is then infinite.
+        With privacy units (persons), `number` is only an upper bound of the total, because a unit may have no used row;
+        the standard error is then infinite.
         """
         released = self.sizes.released
         sd = float(np.hypot(released[1] if released else 0.0, self.levels.left_out_sd))
@@ -140,9 +140,9 @@ class Problem:
         tail : {"usual", "cautious"}
             Option set by the user. "cautious" selects the assumption ``TAILS["cautious"]``, and "usual" selects
             ``TAILS[scores]``. If `scores` is "usual", too, there are two cases. If the bounds of a predictor are far
-            beyond its values, large scores are possible, and the assumption is ``TAILS["far"]``. Otherwise, counts that
-            noise hides are assumed to exceed the extrapolated counts by less than in ``TAILS["usual"]``: `residue` is
-            multiplied by ``sqrt(ALONG_HIDDEN / m)`` for m coordinates.
+            beyond its values, large scores are possible, and the assumption is ``TAILS["far"]``. Otherwise, the
+            assumption is ``TAILS["usual"]`` with `residue`, which raises the fitted counts of hidden large scores,
+            multiplied by ``sqrt(ALONG_HIDDEN / m)`` (at most 1) for m coordinates.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
@@ -235,7 +235,8 @@ class LastRelease:
     Parameters
     ----------
     value : ndarray, shape (m,)
-        Sum of clipped scores at the coefficients `at`; for a perturbed loss, gradient of the ridge at its minimiser.
+        Sum of clipped scores at the coefficients `at`; for a perturbed loss, gradient of the ridge penalty at the
+        released minimiser of the loss.
     noise : Loading
         Noise of `value`.
     sd : float
@@ -260,7 +261,7 @@ class LastRelease:
 
     @classmethod
     def of(cls, release: Release, at: Start, products: Release | None = None) -> LastRelease:
-        """Return the score of the last step, from releases of the sum of scores and, if separate, of their products."""
+        """Return the last Newton step's score from its `release`, with `products` of scores if released separately."""
         within = release.within
         if not isinstance(within, SumAndProducts):
             noise = Loading(np.eye(within.dim), release.law)
@@ -374,7 +375,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Doubts:
-    """Further errors of the estimating equation: noises, bias bounds, and directions without intervals.
+    """Errors of the estimating equation, other than the sampling error, noise and clipping bias of the last score.
 
     Parameters
     ----------
@@ -387,7 +388,7 @@ class Doubts:
     noises : tuple of Loading
         Further noises of the score.
     meat : Meat, optional
-        Variance of the score that includes the Hessian's noise; it replaces the variance in `Step`.
+        Variance of the score that includes the Hessian's noise; it replaces the attribute `meat` of `Step`.
     clipped : tuple of Allowance
         Bounds on further biases of the score.
     moved : tuple of Allowance
@@ -449,7 +450,10 @@ class OneStep(Problem, ABC):
     unit_of_slopes: ClassVar[str] = "residuals"
 
     def equation(self, more: bool = False) -> Fitted:
-        """Send all queries and return the estimating equation; `more` is True if the caller sends further queries."""
+        """Send all queries of the method and return the estimating equation.
+
+        Further queries, such as those for marginal effects, are accepted afterwards only if `more` is True.
+        """
         pilot = self.pilot()
         w = pilot.start.remapped(self.metric(pilot))
         lengths = self.lengths(w)
@@ -499,7 +503,10 @@ class OneStep(Problem, ABC):
         """Return the coefficients before the last release (of a score, or of the minimiser of a perturbed loss)."""
 
     def metric(self, pilot: Any) -> FloatArray:
-        """Return T, shape (m, m), by default I; the last Newton step uses predictors w'T for whitened predictors w."""
+        """Return a matrix T, shape (m, m): the last Newton step uses the predictors w'T for whitened predictors w.
+
+        By default T is the identity matrix.
+        """
         return np.eye(self.m)
 
     @abstractmethod
@@ -523,7 +530,7 @@ class OneStep(Problem, ABC):
         return clip.excess
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation without the constants of factor levels that noise hides, and notes on these levels.
+        """Return the estimating equation without constants of factor levels that noise hides, and notes on the levels.
 
         The constant of a level is a parameter, added to the linear predictor of all rows at the level. By default all
         constants stay in the equation.
@@ -531,7 +538,10 @@ class OneStep(Problem, ABC):
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:
-        """Return further errors of the estimating equation; by default the Hessian's noise times the last step."""
+        """Return errors of the estimating equation, except sampling error, noise and clipping bias of the last score.
+
+        By default this is one error, the Hessian's noise times the last step.
+        """
         return Doubts(remaining=float(np.linalg.norm(step.step)))
 
     def spread(self, at: Start) -> float:
@@ -548,7 +558,7 @@ class OneStep(Problem, ABC):
 
     @property
     def per_eta(self) -> FloatArray | None:
-        """Change of each coefficient that changes the linear predictor by 1 (root mean square), shape (c,).
+        """For each coefficient, the change that moves the linear predictor by 1 in root mean square, shape (c,).
 
         The value is None for models without a link function.
         """
@@ -568,7 +578,7 @@ class OneStep(Problem, ABC):
         Parameters
         ----------
         of : callable
-            Function that maps rows to their scores, clipped as in the perturbed loss.
+            Function that maps rows to their scores, clipped as in the loss whose perturbed minimiser was released.
         clip : Clip
             Clipping threshold of the scores, with its bias bound.
         last : LastRelease
@@ -615,7 +625,7 @@ class OneStep(Problem, ABC):
         return LastRelease.of(score, w, *products)
 
     def products_of(self, question: Sum) -> list[tuple[Sum, Any]]:
-        """Return the separate query for products of scores, with its mechanism; an empty list if it is not needed."""
+        """Return a list of the query for products of scores and its mechanism; empty if no separate query is needed."""
         if isinstance(question.within, SumAndProducts) or not self.asks_meat:
             return []
         within = Products(self.m, question.within.radius)  # type: ignore[attr-defined]

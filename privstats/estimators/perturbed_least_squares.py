@@ -1,6 +1,6 @@
 """Least squares by the minimiser of a perturbed loss, with clipped score norms (row norm times absolute residual).
 
-Newton steps use a noisy Hessian. The mechanism of this module minimises the perturbed loss with the exact Hessian. A
+Newton steps use a noisy Hessian, but the mechanism used here minimises the perturbed loss with the exact Hessian. So a
 released Hessian is needed only for inference and to remove the bias of the ridge. Comments in the code number the
 stages: 1 rough second moments (the coarse matrix) and, if they are too noisy, second moments of whitened rows; 2
 norms of scores; 3 coefficients; 4 squared scores.
@@ -82,7 +82,8 @@ class TwoStrips(Lengths):
         Bound on the bias of one coordinate of the score due to lowered weights. Privacy requires a limit on the
         curvature of a row's loss, which is weight times squared row norm. The weight of a row above the limit is
         lowered, which reduces its score norm; the bound is computed from a released histogram of these reductions. If
-        no count exceeds the noise, the counts are taken as one noise sd in the first bin and 0 in all other bins.
+        no count of this histogram exceeds the noise, one noise sd is used as the count of the first bin, and 0 as the
+        counts of all other bins.
     """
 
     lost: float = 0.0
@@ -138,7 +139,7 @@ class PerturbedSquares(OneStep):
     released: Hessian | None = None
 
     def equation(self, more: bool = False) -> Fitted:
-        """Release the second moments A of the predictors, whiten the predictors by A, and return the fit's equation.
+        """Release the second moments A of the predictors, whiten predictors by A, and return the estimating equation.
 
         All further queries use the predictors whitened by A. The covariance of the minimiser's noise is then
         proportional to the covariance of the sampling error, and the ridge shrinks all directions equally. The
@@ -229,7 +230,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def weakest_sd(self) -> float:
-        """Largest noise sd of a sum of squares of a whitened predictor, in the first released second moments."""
+        """Largest noise sd of a diagonal entry of the coarse (first released) second moments of whitened predictors."""
         moments = self.start.moments
         assert moments is not None
         return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
@@ -258,20 +259,20 @@ class PerturbedSquares(OneStep):
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
-        """Return the query for sums of products (or squares) of entries of rows, with a computed clipping radius.
+        """Return the query for sums of products (or squares) of entries of rows that are clipped to a suitable norm.
 
-        The clipping radius is computed such that the noise of the sums is a given share of the number of rows.
+        The norm (clipping radius) is chosen such that the noise of the sums is the share `noise` of the number of rows.
 
         Parameters
         ----------
         question : Sum
-            Query with rows clipped to norm 1; this norm is replaced by the computed radius.
+            Query with rows clipped to norm 1; this norm is replaced by the chosen norm.
         unit : float
             Noise sd of an entry if rows are clipped to norm 1.
         start : Start
             Whitened predictors; a row of the query contains the values of these predictors.
         noise : float
-            The given share: sqrt(m) noise sds of a sum, divided by the number of rows.
+            Relative noise for m predictors: sqrt(m) noise sds of a sum, divided by the number of rows.
         """
         m = self.m
         squared = float(np.clip(noise * self.rows / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
@@ -280,7 +281,7 @@ class PerturbedSquares(OneStep):
     # stage 2: the clipping threshold of scores
     @cached_property
     def limit(self) -> float:
-        """Largest clipping threshold of residuals, in residual scales: twice the largest possible residual."""
+        """Largest clipping threshold of residuals, in units of their scale: twice the largest possible residual."""
         return 2 * self.start.largest_residual / self.start.sigma
 
     def within(self, radius: float, curvature: float) -> WeightedLosses:
@@ -302,7 +303,7 @@ class PerturbedSquares(OneStep):
     def coefficients(self, within: WeightedLosses) -> Values:
         """Return the query for the minimiser of the perturbed loss.
 
-        The released vector is the step from the starting coefficients to the minimiser, in residual scales.
+        The released vector is the step from the starting coefficients to the minimiser, in units of the residual scale.
         """
         start, limit = self.start, self.limit
         rows = ClippedProductRows(start.P, start.residual / start.sigma, within.radius * limit, within.curvature, limit)
@@ -325,13 +326,13 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def ends(self) -> tuple[float, ...]:
-        """Upper edges of the bins of score norms; norms above `LONGEST_SIZE` x (first edge) share the last bin."""
+        """Upper edges of the bins of score norms; norms above `LONGEST_SIZE` times the first edge are in the last."""
         least = self.start.m**0.5 / 8
         return edges(least, min(self.largest_score / self.start.sigma, LONGEST_SIZE * least))
 
     @property
     def largest_score(self) -> float:
-        """Upper bound on the score norm |w| |residual| over all possible rows w, computed on a lattice of rows."""
+        """Upper bound on the score norm |w| |residual| of any row with whitened predictors w, computed on a lattice."""
         start = self.start
         crude, lattice = (
             start.longest * min(start.largest_residual, self.limit * start.sigma),
@@ -367,8 +368,8 @@ class PerturbedSquares(OneStep):
         """Return the clipping threshold of scores that gives the shortest confidence interval.
 
         If the sum of squared norms in the histogram is much smaller than expected for residuals of variance 1, the
-        histogram is assumed to miss rare outcomes. The residuals of rare outcomes have the same sign, so the scores of
-        all rare outcomes may affect the same coefficient.
+        histogram is assumed to miss rows with a rare value of the response. The residuals of these rows have the same
+        sign. Therefore all their scores are assumed to affect the same coefficient.
         """
         m, n = self.m, self.rows
         seen = float((lengths.counts * lengths.lengths**2).sum())
@@ -378,7 +379,7 @@ class PerturbedSquares(OneStep):
 
     # stage 3: the minimiser of the perturbed loss
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser of a perturbed loss; the noisy score there equals the gradient of the ridge penalty."""
+        """Release the minimiser of a perturbed loss, at which score plus noise is the gradient of the ridge penalty."""
         question = self.coefficients(self.within(clip.radius, clip.curvature))
         return LastRelease.of_minimiser(
             self.ask(question, by=self.mechanism), clip.radius, self.start, self.start.sigma
@@ -390,9 +391,10 @@ class PerturbedSquares(OneStep):
 
     # stage 4: the variance of scores
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
-        """Return the score's variance, computed from released squares of the score's entries.
+        """Return the variance matrix of the score, mapped from whitened coordinates to the coordinates of the Hessian.
 
-        The variance is a diagonal matrix in whitened coordinates; the result is in the coordinates of the Hessian.
+        In whitened coordinates the matrix is diagonal. It is computed from released sums of squared score entries or,
+        if errors are assumed to have equal variances or there are no intervals, from the histogram of score norms.
         """
         at, level = last.at, max(clip.variance, SQUARES_NOISE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
@@ -403,9 +405,9 @@ class PerturbedSquares(OneStep):
     def excess(self, lengths: Lengths, clip: Clip, meat: Meat, hessian: Hessian) -> FloatArray:
         """Return a bound on the clipping bias of each coordinate of the score, shape (m,).
 
-        The parts of norms that clipping removes are divided among coordinates in proportion to squared scores. All
-        scores that the histogram misses may affect the same coordinate. A part of the bound, due to rows whose loss
-        has a curvature above the limit, is the same for all coordinates.
+        The norm that clipping removes is divided among coordinates in proportion to squared scores. But the bound
+        assumes that all scores which the histogram misses affect the same coordinate. The part of the bound that is
+        due to rows whose loss has a curvature above the limit set by privacy is the same for all coordinates.
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -419,7 +421,10 @@ class PerturbedSquares(OneStep):
     # stage 5: the estimating equation
     @property
     def signal_of_row(self) -> float:
-        """Assumed upper limit of the sd of the linear predictor due to unidentified directions, in residual scales."""
+        """Assumed upper limit of the sd of the part of the linear predictor that unidentified directions explain.
+
+        The sd is in units of the residual scale. Noise may hide all information along an unidentified direction.
+        """
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
@@ -467,9 +472,9 @@ class PerturbedSquares(OneStep):
         return (*super().notes(), *self.levels.clamped, *self.far_bounds(), *far)
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
-        """Return a further bound on the clipping bias of the coefficient of each column with wide bounds.
+        """Return, for the coefficient of each column with wide bounds, an addition to the bound on its clipping bias.
 
-        The bound `all_along` is for the worst case that all clipped scores affect this coefficient.
+        With the addition `all_along`, the bound covers the case that all clipped scores affect the same coefficient.
         """
         rows = [at.W[j] / max(float(np.linalg.norm(at.W[j])), 1e-300) for j in self.far_columns]
         return tuple(Allowance(along[:, None], all_along) for along in rows)
@@ -505,7 +510,7 @@ class PerturbedHuber(PerturbedSquares):
 
     @cached_property
     def limit(self) -> float:
-        """Largest clipping threshold of residuals, in residual scales: the threshold of Huber's loss."""
+        """Largest clipping threshold of residuals, in units of the residual scale: the threshold of Huber's loss."""
         return self.start.largest_psi / self.start.sigma
 
     def lengths(self, w: Start) -> Lengths:
@@ -544,7 +549,7 @@ class PerturbedHuber(PerturbedSquares):
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutHessian:
         """Release the Hessian: the sum of the outer products w w' over whitened rows w, clipped to a Euclidean norm.
 
-        Rows with residuals outside the threshold contribute zero.
+        Rows with absolute residuals above the threshold of Huber's loss contribute zero.
         """
         at, m = last.at, self.m
         hessian = Sum("hessian", at.hessian_rows, Products(m), self.keep)

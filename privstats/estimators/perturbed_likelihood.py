@@ -2,11 +2,12 @@
 
 With Newton steps, the noise of the released Hessian adds an error that is proportional to the length of the step. The
 mechanism of this module minimises the perturbed loss with the exact Hessian. A released Hessian is needed only for
-inference and to remove the bias of the ridge. The rough fit is the same as for Newton steps. Comments in the code
-number the later stages: 1 a first step; 2 score norms; 3 coefficients; 4 Hessian and squared scores.
+inference and to remove the bias of the ridge. The starting coefficients (`rough_fit`) are the same as for Newton steps.
+Comments in the code number the later stages: 1 a first step; 2 score norms; 3 coefficients; 4 Hessian and squared
+scores.
 
 Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of (score minus clipped and weighted score).
-To first order, the solution of the unclipped equation is ``theta + A^-1 (E + G + b)``, with the gradient G of the
+To first order, the sum of the unclipped scores is zero at ``theta + A^-1 (E + G + b)``, with the gradient G of the
 ridge penalty at theta, and the coefficient vector b of the random linear term of the perturbed loss.
 """
 
@@ -142,7 +143,7 @@ class TiltedLogLink(LikelihoodStep):
         return self.whitened_at(pilot.start)
 
     def rows_in(self, w: Start) -> FloatArray:
-        """Return the synthetic rows as values of the m whitened predictors of `w`, shape (rows, m)."""
+        """Return the fit's synthetic rows, transformed to the m whitened predictors defined by `w`, shape (rows, m)."""
         return self.synthetic.rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
 
     # stage 1: a first step from the starting coefficients
@@ -189,7 +190,10 @@ class TiltedLogLink(LikelihoodStep):
         return Values("coefficients", rows, within=within, keep=self.keep)
 
     def unit_law(self, w: Start) -> TiltLaw:
-        """Return the law of the random linear term, with the ridge, for scores and loss curvatures of at most 1."""
+        """Return the law of the perturbed loss's random linear term, together with the ridge coefficient.
+
+        Both are those for scores and loss curvatures of at most 1.
+        """
         law: TiltLaw = self.ask.law(self.coefficients(w, 1.0, 1.0), by=self.mechanism)
         return law
 
@@ -260,17 +264,22 @@ class TiltedLogLink(LikelihoodStep):
         return LastRelease.of_minimiser(drawn, clip.radius, w)
 
     def halfway(self, last: LastRelease) -> Start:
-        """Return the midpoint between the minimiser and the coefficients after removal of the ridge's bias."""
+        """Return the midpoint between the minimiser and the minimiser corrected for the bias of the ridge penalty.
+
+        If the correction changes the linear predictor by more than `ETA_SIGNAL` (root mean square), a point nearer to
+        the uncorrected minimiser is returned.
+        """
         at = last.at
         step = self.ridge_step(last, self.rows_in(at), 0.0)
         return at.moved(step / 2 * min(1.0, ETA_SIGNAL / max(self.change(at, step), 1e-9)))
 
     # stage 4: the Hessian, and the variance of scores
     def observed_rows(self, at: Start, dispersion: float) -> FloatArray:
-        """Return synthetic rows, each multiplied by the square root of an observed information at coefficients `at`.
+        """Return synthetic rows, each multiplied by the square root of its observed information at coefficients `at`.
 
-        The observed information about the linear predictor is the expected response of a count. For a gamma response it
-        is the response divided by its mean; `STRATA` quantiles of its distribution represent this ratio.
+        The observed information is minus the second derivative of a row's log-likelihood with respect to the linear
+        predictor. If the response is a count, it is the expected count. If the response has a gamma distribution, it is
+        the response divided by its mean; `STRATA` quantiles of this ratio represent its distribution.
         """
         rows = self.rows_in(at) * np.sqrt(self.information(at))[:, None]
         if not self.dispersed:
@@ -280,7 +289,7 @@ class TiltedLogLink(LikelihoodStep):
         return np.kron(np.sqrt(ratios / ratios.mean())[:, None], rows)
 
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> HessianAt:
-        """Release the Hessian at the midpoint between the minimiser and the coefficients without the ridge's bias."""
+        """Release the Hessian halfway between the minimiser and the minimiser corrected for the bias of the ridge."""
         at = self.halfway(last)
         question = Sum("hessian", HessianRows(self.loss, at.P, at.eta), within=Products(self.m), keep=self.keep)
         matrix = self.clipped_hessian(question, self.observed_rows(at, clip.variance / self.sizes.scores))
@@ -295,18 +304,19 @@ class TiltedLogLink(LikelihoodStep):
         return self.meat_of_squares(of, clip, last, level)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the equation unchanged, with a constant for each factor level, even for levels that noise hides.
+        """Return the estimating equation unchanged, with the constant parameters of all factor levels, and no notes.
 
-        Without the constants that noise hides, coverage was too low with a few hundred rows.
+        The constants that are smaller than their noise also stay in the equation: without them, the coverage of
+        intervals was too low with a few hundred rows.
         """
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the coefficients that are not reported, because too few effective rows determine them.
+        """Return which coefficients are not reported, because the effective number of rows for them is too small.
 
-        All coefficients are returned if one of two steps changes the linear predictor by more than the family's
-        `farthest_step` (root mean square): the last step, or the step from the starting coefficients to the minimiser.
-        After such a step, information and score norms have changed too much for a linear equation.
+        All coefficients are returned if the last step, or the step from the starting coefficients to the minimiser,
+        changes the linear predictor by more than the family's `farthest_step` (root mean square). After such a step,
+        information and score norms have changed too much for a linear approximation of the estimating equation.
         """
         names, at = self.box.design.names, step.hessian.at
         to_original = self.box.design.to_original(response=False)[0]

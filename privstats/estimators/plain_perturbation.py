@@ -1,6 +1,6 @@
 """Objective perturbation for columns scaled by their bounds, with the whole budget spent on the minimiser.
 
-There are no intervals, because neither the sampling error nor the information is released.
+There are no intervals, because neither the score's variance nor the Hessian of the data is released.
 """
 
 from __future__ import annotations

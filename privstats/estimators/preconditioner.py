@@ -1,6 +1,6 @@
-"""Private preconditioning: numbers of rows, a rough matrix of noisy second moments (the coarse matrix), and whitening.
+"""Private preconditioning: predictors are whitened by a rough, noisy release of second moments (the coarse matrix).
 
-Stage numbers are the stage numbers of module `adaptive`. All values in this module are public or released.
+The stages of a fit are numbered as in the module `adaptive`. All values in this module are public or released.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Sizes:
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """Released number of rows used (or sum of weights) and its standard error, with their names in diagnostics."""
+        """Released number of rows used (or sum of weights) and its standard error, by name; empty if not released."""
         name = "weights used" if self.weighted else "rows used"
         return dict(zip((name, f"{name} sd"), self.released, strict=False))
 
@@ -177,7 +177,7 @@ class Start:
         return replace(self, theta=self.theta + self.to_theta @ t)
 
     def remapped(self, T: FloatArray) -> Start:
-        """Return a copy with predictors w'T in place of the whitened predictors w, for a matrix T, shape (m, m)."""
+        """Return a copy of this `Start` with whitened predictors w'T in place of w, for a matrix T, shape (m, m)."""
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
@@ -426,10 +426,11 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
     Let h be a row's standardised predictors. A factor's columns of h'R are uncorrelated and have mean square 1, if the
     ridge is added to the second moments. The ridge raises the second moments of a rare level, so that the squared norm
-    of whitened rows at the level is at most the limit ``levels.most_length``. Released counts of the levels determine
-    the second moments of a factor's columns. The dummies of k equally frequent levels, for example, have second moments
-    whose smallest eigenvalue is 1 / (k - 1), in the direction of the reference level. In the second moments that are
-    released next, noise would hide this direction, and with it the coefficients of all levels.
+    of whitened rows at the level is at most the limit ``levels.most_length``. The second moments of a factor's columns
+    are computed from the released counts of its levels. Factors are whitened first because noise in the second moments
+    that are released next would otherwise hide some directions. For example, the second moments of the dummies of k
+    equally frequent levels have the smallest eigenvalue 1 / (k - 1), in the direction of the reference level; if noise
+    hides this direction, it hides the coefficients of all levels.
     """
     R, ridge, at_levels = np.eye(frame.c), levels.ridge.copy(), dict(frame.parts)
     for factor, counts, kept in zip(box.design.factors, levels.counts, levels.kept, strict=True):
@@ -465,7 +466,7 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     """Return a noisy symmetric matrix with less noise in its eigenvalues.
 
-    Eigenvalues that do not differ from each other by more than noise are replaced by their mean.
+    Eigenvalues that do not differ from their mean by more than noise are replaced by this mean.
 
     Parameters
     ----------

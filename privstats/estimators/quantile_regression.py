@@ -140,10 +140,11 @@ class QuantileSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
+        """Largest noise in the first release of the predictors' second moments at which Newton steps converge.
 
-        The noise is measured by ``sqrt(c) s / n``, for n rows x of c columns with variance 1, and the noise sd s of an
-        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
+        This release is called "coarse matrix". Its noise is measured by ``sqrt(c) s / n``, for n rows x of c columns
+        with variance 1, and the noise sd s of an off-diagonal entry of the sum of x x'. The largest eigenvalue of the
+        noise matrix is about ``2 sqrt(c) s``.
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -175,7 +176,7 @@ class PerturbedQuantile:
         bias: the clipped parts of all rows may add up in one coefficient.
     few : bool
         Whether 2 min(tau, 1 - tau) x rows x eps / (number of coefficients) is below the limit `FEW_ROWS`
-        (`models/quantile_regression.py`). Above this limit, only the median has intervals.
+        (`models/quantile_regression.py`). If it is not, only a fit of the median alone has intervals.
     shares : mapping of str to float
         Default budget shares, by name of the query.
     """
@@ -194,10 +195,11 @@ class PerturbedQuantile:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise of the first released second moments (coarse matrix) at which Newton steps converge.
+        """Largest noise in the first release of the predictors' second moments at which Newton steps converge.
 
-        The noise is measured by ``sqrt(c) s / n``, for n rows x of c columns with variance 1, and the noise sd s of an
-        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise matrix is about ``2 sqrt(c) s``.
+        This release is called "coarse matrix". Its noise is measured by ``sqrt(c) s / n``, for n rows x of c columns
+        with variance 1, and the noise sd s of an off-diagonal entry of the sum of x x'. The largest eigenvalue of the
+        noise matrix is about ``2 sqrt(c) s``.
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -251,9 +253,10 @@ class Shared:
     problem : Problem
         Estimation problem in half-ranges of the response; `start.sigma` is the released scale of the response.
     size : float
-        Assumed largest sd of the linear predictor: the larger of the two released scales of the response.
+        Assumed upper limit of the linear predictor's sd: the larger of the response's released sd and its released
+        scale about the median.
     center : ndarray, shape (c,)
-        Coefficients of a constant fit at the released median of the response; 0 without an intercept.
+        Coefficients of the model that is constant at the released median of the response; 0 without an intercept.
     leverages : Lengths
         Histogram of the norms of whitened rows, each multiplied by the row's weight.
     """
@@ -293,9 +296,9 @@ class Shared:
         return cls(problem, size, constant, leverages)
 
     def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
-        """Send the further queries for each tau; return the estimating equations, one for each tau.
+        """Send the queries that each quantile needs in addition; return the estimating equations, one for each tau.
 
-        Queries of the first steps are sent for all taus together, so that they are answered in one pass over the rows.
+        The first queries are sent for all quantiles together, so that they are answered in one pass over the rows.
         """
         known = {"size": self.size, "center": self.center, "leverages": self.leverages}
         steps = [kind.of(self.problem, tau=tau, item=item_of(taus, tau), **known, **own) for tau in taus]
@@ -338,7 +341,7 @@ def log_size(
     item : str
         Label of the query.
     keep : AtLevels or None
-        Function that selects the rows at kept levels; None for all rows.
+        Function that selects the rows at factor levels that are kept in the fit; None for all rows.
     """
     of, within = LogSizes(theta, center, least), Line(float(np.log(least)) - 0.7, float(np.log(most)))
     question = Values("residual scale", of, within=within, keep=keep, item=item)
@@ -427,10 +430,10 @@ class Tried(Centred):
     last: LastRelease
 
     def wrong(self, last: LastRelease) -> float:
-        """Return the relative error with which the Hessian predicts the score's change in the step; at most 1.
+        """Return the relative error with which the estimated Hessian predicts how the Newton step changes the score.
 
         For a quadratic loss, the scores before and after the step differ by the Hessian times the step, plus noise. The
-        expected square of the noise is subtracted from the squared error.
+        expected square of the noise is subtracted from the squared error. The result is at most 1.
         """
         predicted = self.density.matrix.power(1.0) @ self.step
         missed = self.first.value - last.value - predicted
@@ -467,7 +470,8 @@ class OneOrder(OneStep):
     item : str
         Label of the queries for this quantile.
     size, center, leverages
-        Largest sd of the linear predictor, coefficients of a constant fit, and histogram of row norms (`Shared`).
+        Upper limit of the linear predictor's sd, coefficients of the model that is constant at the released median of
+        the response, and histogram of row norms (see `Shared`).
     tried : Tried, optional
         Coefficients after one Newton step, with the score at these coefficients: the result of `first_steps`.
     """
@@ -481,7 +485,7 @@ class OneOrder(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Assumed upper limit of the sd of the part of the linear predictor that unidentified directions explain."""
+        """Assumed upper limit of the standard deviation that unidentified directions add to the linear predictor."""
         return self.size
 
     def spread(self, at: Start) -> float:
@@ -588,7 +592,10 @@ class OneOrder(OneStep):
         return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold with the shortest interval, in units of the loss's largest derivative."""
+        """Return the clipping threshold of scores that gives the shortest interval.
+
+        The threshold is in units of the loss's largest derivative.
+        """
         if self.most_rows == 1:
             return self.clip_of_rows(lengths, w)
         return best_clip(lengths, self.score_sd(w) / self.largest, self.m, self.tail).times(self.largest)
@@ -648,8 +655,8 @@ class OneOrder(OneStep):
     ) -> Density:
         """Return a kernel estimate of the Hessian, scaled to the density at the fitted quantile.
 
-        The density is computed from released counts of rows near the fitted quantile. The released histogram shows
-        whether responses near the quantile have few distinct values.
+        The density is computed from released counts of rows near the fitted quantile. A released histogram of responses
+        shows whether responses near the quantile have few distinct values.
         """
         residuals, m, width, narrow = centred.residuals, self.m, kernel.width, kernel.narrow
         sigma, f0 = residuals.sigma, residuals.density
@@ -712,10 +719,11 @@ class OneOrder(OneStep):
         return Kernel(float(tried[best]), chosen, narrowest, min(chosen, DENSITY_WIDEST / 2 * sigma))
 
     def doubts(self, step: Step) -> Doubts:
-        """Return noise and bias bounds due to errors of the estimated response density at the quantile.
+        """Return errors of the estimating equation (noise and bias bounds) due to errors of the estimated density.
 
-        No coefficient is reported if the last step was too long, if the fit is too far from a constant fit, or if the
-        responses near the quantile have few distinct values.
+        The density is that of the responses at the quantile. No coefficient is reported if the last step was too long,
+        if the linear predictor differs too much from a constant, or if the responses near the quantile have few
+        distinct values.
         """
         m, density = self.m, step.hessian
         names = tuple(f"{name}[{self.tau:g}]" if self.item else name for name in self.box.design.names)
@@ -883,7 +891,7 @@ class Perturbed(OneOrder):
         return Meat(self.tau * (1 - self.tau) * self.squared_weights(clip.radius) * np.eye(self.m), self.freedom)
 
     def half_width(self, start: Start, residuals: Residuals, radius: float) -> float:
-        """Return the smoothing half-width at which the ridge is `PILOT_RIDGE` times the curvature of the loss."""
+        """Return the smoothing half-width for which the ridge penalty has `PILOT_RIDGE` times the loss's curvature."""
         law = self.ask.law(self.question(start, 1.0, radius), by=self.mechanism)
         wanted = law.ridge / (PILOT_RIDGE * self.rows * residuals.density)
         return float(np.clip(wanted, *np.multiply((NARROWEST, DENSITY_WIDEST), residuals.sigma)))

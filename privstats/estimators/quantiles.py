@@ -211,7 +211,7 @@ class Quantiles(ABC):
         return ()
 
     def _noise(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> Note:
-        """Return the note on the size of the noise, for quantiles without intervals."""
+        """Return the note on the size of the privacy noise, for quantiles without intervals."""
         return noise_note({})
 
 
@@ -274,7 +274,7 @@ class ProposeTestReleaseQuantiles(ChosenQuantiles):
     Parameters
     ----------
     eta : float, optional
-        Largest allowed change of the quantile due to one row; by default ``range / PART_OF_RANGE``.
+        Largest allowed change of the quantile due to one row; by default the column's range over `PART_OF_RANGE`.
     """
 
     eta: float | None = None
@@ -349,7 +349,7 @@ class Stretch:
         return (self.first + self.last) // 2
 
     def halves(self) -> tuple[Stretch, ...]:
-        """Return the ranges of positions below and above the middle that are not empty."""
+        """Return the range of positions below the middle and the range above it, without empty ranges."""
         sides = Stretch(self.first, self.middle), Stretch(self.middle + 1, self.last)
         return tuple(side for side in sides if side.first < side.last)
 
@@ -437,9 +437,9 @@ def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArra
 
 
 def _target_shares(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
-    """Return the ranks at which interval endpoints aim, divided by the number n of values, shape (quantiles, 2).
+    """Return the target ranks of interval endpoints, divided by the number n of values, shape (quantiles, 2).
 
-    Missing intervals have NaN.
+    The entries of missing intervals are NaN.
     """
     shares = np.full((len(orders), 2), np.nan)
     if draw is not None:

@@ -31,8 +31,9 @@ def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
 def of_shortest(clip_at: Callable[[float], Clip], curvature: Callable[[float], float]) -> Clip:
     """Return the clipping threshold of scores and the bound on the loss curvature that give the shortest interval.
 
-    The candidate ridges, divided by the number of rows, are `BOUNDED_RIDGES`. The removal of the ridge's bias with a
-    noisy Hessian lengthens the interval; the factor ``1 + ridge`` on the interval's length allows for this.
+    The candidate ridges, divided by the number of rows, are `BOUNDED_RIDGES`. The bias that a ridge causes is removed
+    from the estimate by means of a noisy Hessian, which lengthens the interval. Expected lengths are therefore
+    multiplied by ``1 + ridge``.
 
     Parameters
     ----------

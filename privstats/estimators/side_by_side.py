@@ -17,14 +17,14 @@ Queries = Generator[Sequence[tuple[Question, Any]], list[Release], T]
 
 
 def side_by_side(ask: Ask, fits: Sequence[Queries[T]]) -> list[T]:
-    """Run several fits stage by stage, and return their results.
+    """Return the results of several fits, whose queries at the same stage are answered in one pass over the rows.
 
     Parameters
     ----------
     ask : Ask
         Function that sends queries to the data and returns noisy releases.
     fits : sequence of Queries
-        The fits. Fits of one kind have the same number of stages.
+        The fits: generators that yield the queries of one stage at a time (see the module's docstring).
 
     Returns
     -------

@@ -98,16 +98,18 @@ class UnclippedSquares(Problem):
     def unexplained(self, sigma: float) -> float:
         """Return the root of the largest sum of squares of the response that unidentified directions may explain.
 
-        In the fit this sum of squares is a part of the residual sum of squares. It is therefore limited by the residual
-        scale `sigma`, and by the size of the response.
+        The directions are those of the coefficients. In the fit this sum of squares is a part of the residual sum of
+        squares. It is therefore assumed to be at most a multiple of ``rows * sigma^2``, with the residual scale
+        `sigma`, and at most the largest sum of squares of the response (`signal`).
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
     def meat(self, start: Start, name: str) -> FloatArray:
         """Release the sum of the outer products s s' over the whitened scores s.
 
-        Scores are clipped to a norm that few scores exceed if errors are normal. Scores of rare outcomes may have
-        larger norms. Therefore the trace of the result is at least the trace under equal error variances.
+        Scores are clipped to a norm that few scores exceed if errors are normal. Because scores of rare outcomes may
+        have larger norms, clipping can make the sum too small. If scores may have been clipped, the trace of the result
+        is therefore raised to at least the trace under equal error variances.
         """
         question = Sum(name, start.scores, within=Products(start.m), folded=self.folded)
         return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
@@ -144,7 +146,10 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def entries(self) -> Entries:
-        """Coding of rows in the released moments; factors have level indicators unless `by.matrix.norm` is "hull"."""
+        """Description of the vectors whose second moments are released.
+
+        A factor with several columns enters by level indicators, or, if `by.matrix.norm` is "hull", by its columns.
+        """
         by_level = getattr(self.by.matrix, "norm", None) != "hull"
         return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
 
@@ -185,8 +190,8 @@ class Moments(UnclippedSquares):
     def reads(self, rows: float) -> bool:
         """Return whether the released moments can identify the coefficient of a factor level with `rows` rows.
 
-        The coefficient is identified if `rows` exceeds `HIDDEN` standard deviations of the moments' noise. The noise is
-        the largest noise along the directions of the coefficients that rows at kept levels do not identify.
+        The coefficient is identified if `rows` exceeds `HIDDEN` noise sds of the moments. This noise sd is the largest
+        among the directions of the coefficients that are not identified by the rows at kept (frequent) levels alone.
         """
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
@@ -272,7 +277,7 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def levelled(self) -> list[tuple[int, FloatArray, FloatArray]]:
-        """Position and two matrices of each factor whose level indicators are linear combinations of columns.
+        """Factors whose level indicators are linear combinations of columns, as triples (index, matrix, matrix).
 
         The rows of the first matrix, shape (levels, c), are the columns' values at the levels. The second matrix, shape
         (c, levels), maps a row of the design to its vector of level indicators.
@@ -292,14 +297,15 @@ class Moments(UnclippedSquares):
     def seen(self, factor: int) -> float:
         """Return the smallest released count of a factor's level, in noise sds, at which coefficients are reported.
 
-        The mean at a level is a quotient of a sum and a count. A threshold of `HIDDEN` sds would select counts with
-        large positive noise, which makes quotients too small by more than their std errors. If the reference level is
-        rare, all coefficients of the factor have this bias.
+        It is `LEVEL_SEEN` if level indicators replace the factor's columns in the released moments, else `HIDDEN`. With
+        indicators, the mean at a level is the quotient of a sum and a noisy count. Under the lower threshold `HIDDEN`,
+        many reported levels would have counts with large positive noise. Their quotients would be too small by more
+        than their std errors, and for a rare reference level all coefficients of the factor would have this bias.
         """
         return LEVEL_SEEN if any(k == factor for k, _, _ in self.entries.coded) else HIDDEN
 
     def of_quotients(self, both: NoisyMatrix, residual: FloatArray) -> Loading:
-        """Return the noise of the score in the design's columns, enlarged for factor levels with noisy counts.
+        """Return the noise of the least-squares score, by design column, enlarged for factor levels with noisy counts.
 
         The mean at a level is a quotient t = S / N of a sum S and a count N. Its std error at the estimate is too small
         if noise made N large and t small. The interval of Fieller (1954) contains all t for which ``|S - t N|`` is at
@@ -326,7 +332,10 @@ class Moments(UnclippedSquares):
         return np.asarray(np.linalg.solve(F.T, longer[:, None] * F.T), dtype=float) @ noise
 
     def unseen(self, columns: NoisyMatrix) -> FloatArray:
-        """Return the l directions, shape (c, l), of coefficients of levels with counts below `LEVEL_SEEN` noise sds."""
+        """Return the indicators of levels with counts below `LEVEL_SEEN` noise sds, as directions of the coefficients.
+
+        Each column of the result, shape (c, l), maps the design's columns to the indicator of one such level.
+        """
         found = [np.zeros((self.box.c, 0))]
         for k, _, one in self.levelled:
             if self.seen(k) == LEVEL_SEEN:
@@ -335,7 +344,7 @@ class Moments(UnclippedSquares):
         return np.column_stack(found)
 
     def counts(self, both: NoisyMatrix) -> Iterator[tuple[int, FloatArray, FloatArray, FloatArray]]:
-        """Yield for each factor: its position, the counts of its levels, the counts' noise sds, and the needed counts.
+        """Yield the index of each factor in `levelled`, the counts of its levels, their noise sds, and needed counts.
 
         The needed count is the smallest count of a level at which coefficients are reported. The argument `both` has
         the released second moments of the columns and the response.
@@ -346,11 +355,12 @@ class Moments(UnclippedSquares):
             yield k, quadratic_forms(columns.value, one), sds, self.seen(k) * sds
 
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
-        """Release the score variance at `start`; return it in coordinates of the starting predictors, shape (m, m).
+        """Release the score variance at the coefficients of `start`; return it as a matrix of shape (m, m).
 
-        If possible, the factor with the most levels (at least three) has one coordinate for each level. Products of the
-        coordinates of two levels are then known to be zero and need no release. The argument `A` has the released
-        second moments of the columns, and `both` has the second moments of the columns and the response.
+        The result refers to the m predictors of the attribute `start`, and so does `A`, their released second moments.
+        The argument `both` has the second moments of the columns and the response. If possible, the scores are released
+        in other coordinates, of which one belongs to each level of the factor with the most levels (at least three).
+        Products of the coordinates of two levels are then known to be zero, and are not released.
         """
         coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
         if not coded:
@@ -375,7 +385,7 @@ class Moments(UnclippedSquares):
         Parameters
         ----------
         meat : ndarray, shape (m, m)
-            Score variance in coordinates of the starting predictors.
+            Score variance, in the coordinates of the m predictors of `start`.
         both : NoisyMatrix
             Moments of columns and response.
         back : ndarray, shape (m, c)
@@ -405,8 +415,8 @@ class Moments(UnclippedSquares):
         The result is None without factors or without unidentified directions. With factors, unidentified directions are
         expected: the indicator of a level is a linear combination of the factor's columns, and the information about a
         rare level may be much smaller than the noise. The public range then bounds the coefficients along these
-        directions. For numeric columns alone no range is used: their values cover a part of their bounds, and the
-        information is about equal in all directions.
+        directions. For numeric columns alone no range is used, because their values cover only a part of their bounds
+        and the information is about equal in all directions.
         """
         if not self.box.design.factors or not A.unidentified()[0].size:
             return None
@@ -541,9 +551,9 @@ def moments_of_box(
     robust: bool,
     ridge: float | str | None = None,
 ) -> Moments:
-    """Return the least-squares problem to be solved with noisy second moments of all rows, at all factor levels.
+    """Return the least-squares problem whose second moments are released for all rows, whatever their factor levels.
 
-    No query is sent here, and no earlier release is needed.
+    This function sends no query and needs no earlier release.
     """
     start = Start(
         box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
@@ -556,8 +566,8 @@ def moments_of_box(
 def least_count(count: FloatArray) -> FloatArray:
     """Return the lower 97.5 % confidence limit of a count, given that its released count exceeds `LEVEL_SEEN`.
 
-    All counts are in noise sds. Released counts are used only above this threshold. Some released counts exceed the
-    threshold only because of positive noise. Given that the count exceeds the threshold, its noise has a truncated
+    All counts are in noise sds. Released counts are used only above this threshold, and some exceed it only because
+    of positive noise. Therefore the noise of a count, given that the count exceeds the threshold, has a truncated
     normal distribution. The limit is the true count k with ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)``,
     but at least `HIDDEN` (3 noise sds), because with smaller true counts the released count rarely exceeds the
     threshold.
@@ -584,9 +594,9 @@ def _first(loading: Loading, c: int) -> Loading:
 
 
 def cross_product_variance(A: NoisyMatrix, j: int) -> float:
-    """Return the largest noise variance of the products of column j with other columns.
+    """Return the largest noise variance among the released sums of products of column j with other columns.
 
-    The result is at least half the noise variance of the column's square.
+    The result is at least half the noise variance of the column's sum of squares.
     """
     column = np.diag(A.times(np.eye(len(A.value))[j]).covariance())
     return float(np.max(np.delete(column, j), initial=column[j] / 2))

@@ -1,4 +1,4 @@
-"""Synthetic rows with the released moments of the whitened predictors, from which expectations are computed."""
+"""Synthetic rows with the released moments of the whitened predictors, for computing expectations over rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SyntheticRows:
     start : Start
         Whitened predictors and starting coefficients.
     constant : ndarray, shape (m,)
-        Coordinates of the intercept; zero without an intercept.
+        Vector whose product with each row of whitened predictors is 1; zero without an intercept.
     about_offset : tuple of two floats
         Released mean and standard deviation of the model's offset.
     """
@@ -90,8 +90,9 @@ def _power(matrix: FloatArray, exponent: float) -> FloatArray:
 def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray:
     """Return synthetic rows (columns, [offset], response), with released factor frequencies and normal numeric columns.
 
-    With an intercept, a numeric column whose released variance shows two values (`rare_ends`) has the two values of its
-    bounds. The offset and the response are zero.
+    If a design with an intercept has a numeric column whose released variance is so large that the column seems to have
+    only two values (`rare_ends`), the synthetic values of this column are its two bounds. The offset and the response
+    are zero.
     """
     design, rows = box.design, np.zeros((SYNTHETIC_ROWS, box.width))
     normal = standard_rows(box.c, SYNTHETIC_ROWS)
@@ -130,8 +131,8 @@ def standard_rows(m: int, k: int) -> FloatArray:
 def whitening(rows: FloatArray, weight: FloatArray, ridge: FloatArray | float = 0.0) -> FloatArray:
     """Return the symmetric matrix T such that the weighted second moments of ``rows @ T`` are the identity.
 
-    First, the ridge times the mean weight is added to the moments. Then eigenvalues that are tiny relative to the
-    largest eigenvalue are raised.
+    First, `ridge` times the mean weight is added to the moments. Then eigenvalues that are tiny relative to the largest
+    eigenvalue are raised.
     """
     values, vectors = np.linalg.eigh((rows * weight[:, None]).T @ rows / len(rows) + weight.mean() * ridge)
     return (vectors / np.sqrt(np.maximum(values, NARROWEST * max(values[-1], 1e-300)))) @ vectors.T

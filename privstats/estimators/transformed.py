@@ -51,7 +51,7 @@ class TransformedAsk:
         return self.ask.choose(name, lengths)
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether the optional query with this label is to be sent, given whether it is `wanted`."""
+        """Return whether to send an optional query: `wanted` in a fit; trial runs cover both decisions."""
         return self.ask.decide(label, wanted)
 
     def through(self, design: Any) -> None:

@@ -92,7 +92,7 @@ class Layout:
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
 
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
-        """Return coefficient tables to compute the product of the model matrix and `matrix`, which has k columns.
+        """Return a dict of tables with which the product of the model matrix and `matrix`, with k columns, is computed.
 
         A key is a pair: the index of a factor or None, and the index of a numeric variable or None. Its table has one
         row of k entries for each level of the factor, or a single row if the key has no factor. To compute the

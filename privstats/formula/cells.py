@@ -161,7 +161,7 @@ def _split(moments: Any) -> tuple[Any, Any]:
 
 
 def by_row(column: Any) -> Any:
-    """Return an object whose slices are rows of a column by position: arrays if it is numeric, otherwise Series."""
+    """Return an object that slices a column by row position: into arrays if the column is numeric, else into Series."""
     return np.asarray(column) if is_numeric(column) else column.iloc
 
 

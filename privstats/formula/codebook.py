@@ -78,7 +78,10 @@ def _is_field(field: Any) -> bool:
 
 
 def _levels(field: Mapping[str, Any]) -> Iterable[Any] | None:
-    """Return the levels of a Table Schema's field: `enum`, or else `categories` without labels; None without either."""
+    """Return the levels of a Table Schema's field: the list `enum` or, without `enum`, the list `categories`.
+
+    Labels of categories are dropped. The result is None if there is no such list.
+    """
     levels = field.get("constraints", {}).get("enum", field.get("categories"))
     if not isinstance(levels, list):
         return None

@@ -245,7 +245,10 @@ class Columns:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Index names of labels of estimates: "term", "group" (for grouped rows), `component` (if any are given)."""
+        """Index names in tables of estimates: "term"; "group" if rows are grouped; and `component`, such as "q".
+
+        The last name is left out if each column and group has one estimate.
+        """
         several = [self.component] if self.components != (None,) else []
         return ("term", *(["group"] if self.group is not None else []), *several)
 
@@ -263,7 +266,7 @@ class Columns:
         return names if len(set(names)) == len(names) else tuple(_name(label, repr) for label in self.labels)
 
     def spelled(self, values: FloatArray) -> Any:
-        """Return the estimates as shown to the user: for a column with levels, a level in place of its position."""
+        """Return the estimates as shown to the user; for a column with levels, positions are replaced by the levels."""
         if not any(isinstance(part, LevelFactor) for part in self.targets):
             return values
         each = len(values) // len(self.targets)
@@ -280,7 +283,7 @@ class Columns:
         Raises
         ------
         FormulaError
-            If there are several columns or components, or a column of the grouping factor is missing from `new_data`.
+            If there are several estimates per group, or a column of the grouping factor is missing from `new_data`.
         """
         if len(self.targets) > 1 or len(self.components) > 1:
             raise FormulaError("predict needs one column and one number of it for each group; fit each by itself")

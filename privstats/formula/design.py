@@ -70,8 +70,8 @@ class Recoded:
     matrix : ndarray, shape (coefficients, coefficients)
         Matrix that maps the coefficients of these columns to the coefficients of `design`, in the order `order`.
     order : tuple of int
-        For each column that the fit uses, the index of the coefficient of `design` that is reported in its place; the
-        coefficient of the column has a nonzero weight in the reported coefficient.
+        For each column that the fit uses, the index of the coefficient of `design` that is reported in place of the
+        column's own coefficient. The reported one is a linear combination in which the latter has a nonzero weight.
     """
 
     design: Design
@@ -81,7 +81,7 @@ class Recoded:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the coefficients of `design`, in the order `order`."""
+        """Names of the coefficients of `design`, in the order of the fit's columns (`order`)."""
         return tuple(self.design.names[k] for k in self.order)
 
 
@@ -690,7 +690,10 @@ def _refuse_shared(outcome: NumericFactor | LevelFactor, parsed: Formula, parts:
 
 
 def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool) -> tuple[FloatArray, FloatArray]:
-    """Return each column's centre and half-range (0 and 1 for an intercept); without one, 0 and the largest |value|."""
+    """Return the centre and the half-range of each column, which are 0 and 1 for the intercept.
+
+    In a model without intercept, the centres are 0, and each half-range is replaced by the largest absolute value.
+    """
     shifted = [interval.middle if intercept else 0.0 for interval in intervals]
     halves = [interval.half if intercept else interval.magnitude for interval in intervals]
     if intercept:

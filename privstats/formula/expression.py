@@ -210,7 +210,8 @@ def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
     """Return whether an expression is known to be finite for all values of its columns within their bounds.
 
     The result is True if the expression, all results of arithmetic in it, and all arguments and values of functions in
-    it have finite bounds: (1/x) * 0 is missing where x is 0.
+    it have finite bounds. Finite bounds of the expression alone do not suffice: those of (1/x) * 0 are 0, but its value
+    is missing where x is 0.
     """
     parts: list[Interval] = []
     inside = [part for part in ast.walk(node) if part is node or isinstance(part, ast.BinOp)]

@@ -108,9 +108,9 @@ def rowwise(
 ) -> F:
     """Register a function of your own, so that formulas can call it by name.
 
-    The function is called for one row at a time, with arrays of length 1 that come from clamped cells. Therefore the
-    function cannot mix rows, and is slower than built-in functions. Values of the function are clamped to `bounds`, and
-    a row for which the function raises an error counts as missing.
+    The function is called for one row at a time, with arrays of length 1, computed from the row's cells after they are
+    clamped to their declared bounds. So the function cannot mix rows, and is slower than built-in functions. Its values
+    are clamped to `bounds`, and a row for which the function raises an error counts as missing.
 
     Parameters
     ----------

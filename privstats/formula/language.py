@@ -163,7 +163,7 @@ def code_columns(
     terms : sequence of tuple of str
         Terms; a term is a tuple of the expressions of its factors, and () is the intercept.
     probes : mapping of str to object
-        One synthetic row of each factor.
+        One synthetic row of each factor, by the expression of the factor.
 
     Raises
     ------

@@ -64,16 +64,16 @@ def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
 
 
 def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> str:
-    """Return the text of an expression for one column of a numeric factor or a basis; `place` counts columns from 0."""
+    """Return, as text, a numeric expression of the formula, or the column of a basis with index `place` (from 0)."""
     if isinstance(part, NumericFactor):
         return written_number(part, domain)
     return _curve(part, np.eye(len(part.intervals))[place], domain)
 
 
 def written_number(part: NumericFactor | LevelFactor, domain: Domain) -> str:
-    """Return a numeric factor as text, with `np.clip` unless its bounds follow from the declared bounds of its columns.
+    """Return a numeric expression as text, with `np.clip` unless its bounds follow from those of its columns.
 
-    A factor of two levels is written as the indicator of its second level.
+    A categorical column of two levels is written as the indicator of its second level.
     """
     if isinstance(part, LevelFactor):
         return condition(part, part.levels.values[1])

@@ -126,7 +126,7 @@ class Terms:
     products : tuple of Product
         Definitions of the columns of the model matrix.
     intervals : tuple of Interval
-        Range of each column of the model matrix times `coding`.
+        Range of each column of the product of the model matrix and `coding`.
     coding : ndarray, shape (columns, columns)
         Matrix by which the model matrix is multiplied from the right before its columns are scaled. It differs from the
         identity only if, in products with factors, numeric predictors are centred at the middle of their ranges.
@@ -200,10 +200,10 @@ class Terms:
         return np.where(there[:, None], out, np.nan)
 
     def multiplied_columns(self) -> tuple[tuple[int, int, int], ...]:
-        """Return index triples (product, factor, factor) for columns that are squares or products of two columns.
+        """Return index triples (product, column, column) for columns that are squares or products of two columns.
 
-        The two factors are columns that are not products of other columns. Products are recognised in any notation,
-        because columns are compared by the exponents of their factors.
+        The two multiplied columns are not products of other columns. Products are recognised in any notation, because
+        columns are compared by the exponents of the expressions that they multiply.
         """
         made_of = {p.columns[0]: powers for p in self.products if (powers := self._powers(p))}
         at = {frozenset(powers.items()): column for column, powers in made_of.items()}
@@ -217,7 +217,7 @@ class Terms:
         return tuple((column, *min(found)) for column, found in sorted(plain.items()) if found)
 
     def has_higher_powers(self) -> bool:
-        """Return whether some product of 3 or more numeric factors, such as x**3, has another column as a factor."""
+        """Return whether a product of 3 or more numeric factors, such as x**3, contains another column, such as x."""
         made_of = [powers for p in self.products if (powers := self._powers(p))]
         return any(part < whole for whole in made_of if whole.total() > 2 for part in made_of)
 
@@ -316,10 +316,11 @@ class Terms:
         """Return the model matrix at n combinations of levels, shape (n, d); columns outside `products` are zero.
 
         In each combination all factors except one are at their first allowed level (a level that kept rows can have).
-        These combinations determine the null space. Proof: let f_1(a_1) + ... + f_m(a_m), where a_j is the level of
-        factor j, be zero at all of them. While a_j varies, the summands other than f_j stay constant, so f_j is
-        constant. This holds for each j, so the sum is constant, and therefore zero at all levels. Factors that occur
-        together in a column, or have combinations of levels that are not allowed, are treated as one factor.
+        A linear combination of the columns that is zero at these n combinations is zero at all allowed combinations.
+        Proof: the linear combination is a sum f_1(a_1) + ... + f_m(a_m), where a_j is the level of factor j. While only
+        a_j varies, the other summands stay constant and the sum stays zero, so f_j is constant. This holds for each j.
+        Therefore the sum is constant, that is, zero at all levels. Factors that occur together in a column, or have
+        combinations of levels that are not allowed, are treated as one factor.
         """
         cells = self._cells([self.keys[product.factor] for product in products if product.factor is not None], allowed)
         if any(not len(codes) for cell in cells for codes in cell.values()):
@@ -451,6 +452,8 @@ class _Builder:
     ) -> dict[Number, dict[int, FloatArray]]:
         """Return the contrasts of a subterm's columns in a nested dict: by product of numeric factors, then by column.
 
+        A subterm is a product of factors.
+
         Parameters
         ----------
         subterm : Subterm
@@ -481,7 +484,10 @@ class _Builder:
         return within
 
     def terms(self, centred: bool) -> Terms:
-        """Return the description of the added columns; `centred` centres predictors in their products with factors."""
+        """Return the description (`Terms`) of the columns that `add` has appended.
+
+        `centred` states whether numeric predictors are centred in their products with factors.
+        """
         scales = tuple((within.middle, within.half) for within in self.numbers.values())
         coding, intervals = np.eye(len(self.intervals)), list(self.intervals)
         alone = {

@@ -75,9 +75,9 @@ class DaskFrame:
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
         """Run a task on each partition of the rows; return the answers, one for each partition, in any order.
 
-        The progress function `told` is not called. The answers of tasks that Dask's scheduler runs are returned one by
-        one, so that the caller can show progress. If all tasks are sent in messages, without the scheduler, the pass is
-        too short for a progress display.
+        The progress function `told` is not called: the caller can count the answers, which are returned one by one if
+        Dask's scheduler runs the tasks. A pass with few tasks returns all answers at once, because its tasks are sent
+        to the workers without the scheduler; such a pass is too short for a progress display.
         """
         client, what = client_of_dask(), (work.reads, work.unit)
         if what not in self._planned:
@@ -116,7 +116,7 @@ class DaskFrame:
 
     @contextmanager
     def _silent(self, client: Any) -> Iterator[None]:
-        """Silence the workers' logs and warnings until a pass fails, or the fit ends and this source is deleted."""
+        """Silence the workers' logs and warnings until reading rows fails, or this source is deleted after the fit."""
         if self._silence is None:
             with ExitStack() as opened:
                 opened.enter_context(silent(client))
@@ -224,7 +224,7 @@ async def _answers_here(work: Work, asked: Mapping[str, list[list[tuple[int, Any
 
 
 def _answers_in_thread(name: str, work: Work, parts: Mapping[int, RowPart]) -> list[Answer]:
-    """Run one task of a message and return its answers; at the end, remove the name of the task from `MESSAGES`."""
+    """Run a task that this worker received in a message; return its answers, and remove its name from `MESSAGES`."""
     try:
         return answers_of(work, [*parts], [*parts.values()])
     finally:
@@ -252,7 +252,7 @@ def answers_to_tasks(
 
 
 def answers_of(work: Work, numbers: Sequence[int], parts: Sequence[RowPart]) -> list[Answer]:
-    """Return the answer of a task for each of the given parts of the rows; `numbers` has the index of each part."""
+    """Return the result of the computation `work` on each of the given parts of the rows, with indices `numbers`."""
     return [work(number, part) for number, part in zip(numbers, parts, strict=True)]
 
 

@@ -186,8 +186,8 @@ class Conversation(ABC):
     def decide(self, label: str, wanted: bool) -> bool:
         """Return whether the optional query with this label is to be asked.
 
-        In a fit the result is `wanted`. In trial runs it does not depend on `wanted`: it is True in some runs and False
-        in others.
+        In a fit the result is `wanted`. In the trial runs of the estimator on synthetic rows, which precede the fit,
+        the result does not depend on `wanted`: it is True in some runs and False in others.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class Conversation(ABC):
         return whole.part(1 - spent) if spent else whole
 
     def _cross_out(self, question: Question) -> None:
-        """Mark a query as asked; raise an error if it was asked before, or if an earlier query has spent its budget."""
+        """Mark a query as asked; raise an error if it was asked before, or its budget was spent by another query."""
         if self._closed or question.label in self._asked:
             again = "twice, or after the last one, so it was not planned here"
             raise PrivacyError(f"the question '{question.label}' is asked {again}")
@@ -351,7 +351,7 @@ class Gate(Conversation):
 
 
 def shortest(lengths: Mapping[str, float]) -> str:
-    """Return the algorithm with the smallest expected interval length, NaN as infinite; of equals, the first."""
+    """Return the first algorithm with the smallest expected interval length, where NaN counts as infinite."""
     return min(lengths, key=lambda name: float(np.nan_to_num(lengths[name], nan=np.inf, posinf=np.inf, neginf=-np.inf)))
 
 

@@ -27,8 +27,8 @@ class Answer:
     digest : bytes
         Keyed digest of the privacy units of the rows, which must be the same in each pass; empty if there are none.
     units : tuple or None
-        Results of the task. For sums: each total, as whole numbers of grid steps. For vectors: the result for each
-        block of rows. None if the task failed; the cause is left out, because it may depend on the rows.
+        Results of the task: for sums, totals in whole steps of the grid of possible contributions; for vectors, the
+        result for each block of rows. None if the task failed; the cause is left out, as it may depend on the rows.
     """
 
     part: int
@@ -61,7 +61,7 @@ class PartRows:
 
     @property
     def most(self) -> int:
-        """Memory limit, in bytes, of the blocks of numbers kept between passes; untransformed columns always fit."""
+        """Memory limit, in bytes, of the blocks kept between passes; enough for one number per cell of the frames."""
         return CELL_BYTES * sum(frame.size for frame in self.frames)
 
     def steady(self) -> bool:

@@ -36,7 +36,7 @@ class Question:
     name : str
         Name of the query's share of the budget.
     of : callable
-        Row function: the vector of each row of a block, shape (n, within.dim).
+        Function that returns the vector of each row of a block, shape (n, within.dim).
     within : Set
         The set into which each vector is projected; the set bounds the contribution of a row.
     keep : callable, optional
@@ -45,9 +45,9 @@ class Question:
         Text that distinguishes queries of the same name, which share one budget, such as the name of a factor or the
         tau of a quantile.
     within_share_of : tuple of str
-        Labels of the queries (at most one per alternative algorithm, or branch) from whose budget the budget of this
-        query is taken. A query with labels in this argument is optional: if it is not asked before the labelled query,
-        the labelled query keeps its whole budget.
+        Labels of other queries (at most one per alternative algorithm, or branch) from whose budget the budget of this
+        query is taken. If there are such labels, this query is optional: if it is not asked before the other query, the
+        other query keeps its whole budget.
     """
 
     name: str
@@ -149,7 +149,7 @@ class Ask(Laws, Protocol):
         """Ask several queries of the data in one pass over the rows; `pairs` are queries with their mechanisms."""
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose, once per fit, the algorithm with the shortest expected intervals; NaN counts as infinite."""
+        """Choose, once per fit, the algorithm with the shortest expected intervals; a length of NaN is infinite."""
 
     def decide(self, label: str, wanted: bool) -> bool:
         """Return whether the optional query with this label is to be asked.

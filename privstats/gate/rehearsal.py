@@ -87,8 +87,8 @@ class Rehearsal(Conversation):
     planned : iterable of Planned
         Queries that were found in earlier rounds of trial runs.
     branch : str, optional
-        Branch (alternative algorithm) that is taken, whatever the expected lengths of intervals are; by default the
-        first branch.
+        Branch (alternative algorithm) that is taken, by default the first; in a real run, the branch with the shortest
+        expected intervals is taken.
     optional : bool
         Whether optional queries are asked.
     few : bool
@@ -167,7 +167,7 @@ class Rehearsal(Conversation):
         return promise
 
     def _look(self, question: Question) -> None:
-        """Check, without warnings, that a row's contribution to a query does not depend on other rows (see `Audit`)."""
+        """Check, with warnings off, that a row's contribution to a query does not depend on other rows (`Audit`)."""
         with quiet():
             self._audit(question)
 
@@ -291,7 +291,7 @@ def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
 
 
 def _seen(rows: BlockRows, question: Question) -> list[Seen]:
-    """Return the mask of the rows used in each block, and the vectors of these rows before and after projection."""
+    """Return, by block, the mask of used rows and their vectors, before and after projection into the public set."""
     seen = []
     for block, _ in rows.blocks():
         vectors, counts = question.rows(block)

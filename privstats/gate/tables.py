@@ -176,7 +176,7 @@ def _pins(files: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 
 def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[Rows]:
-    """Return the columns `wanted` of a file batch by batch; a pyarrow scan would hold a whole row group in memory.
+    """Return the columns `wanted` of a file batch by batch, as a pyarrow scan holds whole row groups in memory.
 
     `keys` has the values of the columns that are given by the names of folders.
     """
@@ -215,7 +215,7 @@ def _common(kinds: set[Any]) -> Any:
 
 
 def parquet_files(path: str) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the Parquet files at a path, which may be a folder or have wildcards, and the keys in its folder names."""
+    """Return the Parquet files at a path (a folder, or with wildcards), and keys in folder names like ``year=2020``."""
     from pyarrow.dataset import ParquetFileFormat
     from pyarrow.fs import LocalFileSystem
 

@@ -29,16 +29,15 @@ class Units:
     """Index of each row's privacy unit (person, household), and the choice of the rows that are used in each unit.
 
     Privacy: for every key, the choice of a unit's rows depends on the rows of this unit alone, and at most
-    `rows_per_unit` rows of a unit are used. The order of the rows of a unit does not change a result. Rows of a unit
-    with identical cells are counted as copies 0, 1, 2, ...; every design of the fit maps identical cells to identical
-    vectors, so it does not matter which of the rows counts as copy 0. (Two rows of a unit with different cells have the
-    same hash with probability 2^-64; their order would then matter.)
+    `rows_per_unit` rows of a unit are used: those with the smallest hashes of unit, cells and copy number. The order of
+    the rows of a unit does not change a result. Rows of a unit with identical cells are counted as copies 0, 1, 2, ...;
+    every design of the fit maps identical cells to identical vectors, so it does not matter which of the rows counts as
+    copy 0. (Two rows of a unit with different cells have the same hash with probability 2^-64; their order would then
+    matter.) Each row of a unit is equally likely to be used, because copies have different hashes. For instance, from
+    nine ones and a zero, with one row per unit, a one is chosen with probability 9/10.
 
     Passes find the chosen rows again by their positions. If a source gives the rows of a unit in another order in a
     later pass, which violates the contract of sources, the number of rows of the unit that are used stays the same.
-
-    Each row of a unit is equally likely to be used, because identical rows also get different random numbers. For
-    instance, from nine ones and a zero, with one row per unit, a one is chosen with probability 9/10.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ NEW = 0.98  # a bias bound above this share of the public bound on a coefficient
 UNIDENTIFIED_SHARE = 0.25  # largest accepted bias bound due to unidentified directions, divided by the 95 % half-length
 # largest bias bound due to unidentified directions, in std errors, of an estimate that is reported
 MOST_UNIDENTIFIED = 50.0
-WIDEST_ETA = 10.0  # an interval is reported only if its half-length moves the linear predictor by fewer std devs
+WIDEST_ETA = 10.0  # an interval is reported only if its half-length moves the linear predictor by less than this (rms)
 FULL_RANK = 1e-6  # a matrix has full rank if all diagonal entries of its QR factor R exceed this share of the largest
 EXACT = 1e-8  # relative size below which a contrast's component in a direction without information is rounding error
 CELLS = 1000  # number of chi-square quantiles over which the computation of a noncentral F distribution averages
@@ -102,7 +102,9 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class NumericColumns:
-    """Positions of numeric predictors; noise may hide their variation if it is far less than their bounds allow.
+    """Positions of the coefficients of numeric predictors, whose variation may be hidden by noise.
+
+    Noise may hide the variation of a predictor if the variation is far less than the predictor's bounds allow.
 
     Parameters
     ----------
@@ -385,9 +387,9 @@ class EstimatingEquation:
         The vector `direction` has the shape (c,), and |r| is at most `most`. Let b be this direction in coordinates t
         of theta, H = A + N the sum of the true Hessian A and its noise N, and T a matrix whose columns span the vectors
         orthogonal to ``H b + s b``, for a number s. With new coordinates w, such that ``t = T w + r b``, the equation
-        is ``T'(score - A T w) - T'H b r + T'N b r``, and only the last two terms depend on r. The number s is chosen
-        such that the information along b, plus ``s b'b``, is at least the information at which b counts as identified.
-        Therefore b does not lie in the span of T, even if ``H b`` is only noise.
+        is ``T'(score - A T w) - T'H b r + T'N b r = 0``, where only the second and third terms depend on r. The number
+        s is chosen such that the information along b, plus ``s b'b``, is at least the information at which the
+        direction b would be identified. Therefore b does not lie in the span of T, even if ``H b`` is only noise.
         """
         b = self.coordinates.back @ direction
         through, squared = self.hessian.value @ b, max(float(b @ b), 1e-300)
@@ -426,7 +428,7 @@ class EstimatingEquation:
 
     @cached_property
     def unseen(self) -> tuple[list[int], FloatArray]:
-        """Positions of numeric columns whose variation noise hides, and of their products, each with a direction.
+        """Positions of numeric columns with variation hidden by noise and of their products, with a direction for each.
 
         The directions, shape (c, l), are vectors in the space of the c coefficients, one for each of these l columns.
         In the direction of a numeric column, its coefficient changes, and the intercept changes such that the linear
@@ -453,16 +455,16 @@ class EstimatingEquation:
 
         The matrix D, with a row for each of the c coefficients theta, bounds a bias of the form ``D z``, for an unknown
         vector z with entries in [-1, 1]. D has a column for each unidentified direction, or, if `within` is given, for
-        each column of `within`. F is the matrix that maps an error of the score to the error of theta.
+        each column of `within`. The argument F maps an error of the score to the error of theta.
 
         Let H = A + N be the sum of the true Hessian A and its noise N, v an unidentified direction, and t the true
-        parameter in the coordinates of the equation. If the noise is evaluated at the estimate, the remaining error of
+        parameter in the coordinates of this equation. If the noise is evaluated at the estimate, the remaining error of
         the estimate of theta is ``(v + H^-1 N v) v't``, with H^-1 the inverse on the identified directions. An entry of
         v may be small although the same entry of ``v + H^-1 N v`` is large. Therefore both terms are bounded: D bounds
         the first term, and the tuple bounds the second term by its standard deviation at the largest possible v't. If
         `within` is given, the bound on v't is computed from `within` alone, because the information along v may be far
         less than the noise could hide, and v't may be larger than this information implies. Otherwise the bounds of
-        `unidentified` are used for the first term, and there is a bound on the second term only if noise hides a
+        `unidentified()` are used for the first term, and there is a bound on the second term only if noise hides a
         numeric column. Then the information v'A v may be close to zero. But A is positive semidefinite, and ``(v't)^2
         v'A v`` is at most the square of `signal`. So by the Cauchy-Schwarz inequality, ``|u'A v v't|`` is at most
         `signal` times the root of ``u'A u`` for every vector u. For a contrast R let ``u = H^-1 R'``: then ``u'N v =
@@ -504,10 +506,11 @@ class NormalEstimate(Estimate):
 
     - R has a component along a direction in `hidden` that is larger than rounding errors;
     - s is zero or not finite;
-    - a change by the half-length of the interval changes the linear predictor by at least `WIDEST_ETA` of its std devs;
-    - the part of a that is due to unidentified directions exceeds a quarter of the 95 % half-length, and also exceeds
-      fifty s or nearly the public bound on ``|R theta|``. Then the std error would not describe the error, or the
-      interval would be hardly narrower than the public range.
+    - a change of ``R theta`` by the half-length of the interval changes the linear predictor by at least `WIDEST_ETA`
+      in root mean square;
+    - the part of a that is due to unidentified directions exceeds a quarter of the 95 % half-length, and it also
+      exceeds fifty times s, so that s would not describe the error, or comes close to the public bound on
+      ``|R theta|``, so that the interval would be hardly narrower than the public range.
 
     Parameters
     ----------
@@ -518,7 +521,7 @@ class NormalEstimate(Estimate):
     sampling, noise : ndarray, shape (k, k)
         Covariance of the sampling error, and of the error that is due to privacy.
     hidden : ndarray, shape (k, l)
-        Directions of theta about which the rows have no information at all.
+        Directions of theta about which the rows have no information, and directions without known bounds (`unseen`).
     hidden_size : ndarray, shape (k,)
         Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row
         with a norm below `EXACT` times the scale is taken as zero.
@@ -549,8 +552,9 @@ class NormalEstimate(Estimate):
         Further bounds on the bias due to unidentified directions: noise in the Hessian changes these directions, and
         the bounds in `unidentified` do not include this change.
     unseen : tuple of str
-        Names of the numeric columns whose variation noise hides (`EstimatingEquation.unseen`). The directions of their
-        coefficients are in `hidden`, because no bound on these coefficients is known.
+        Names of the numeric columns whose variation is hidden by noise, and of their products (from
+        ``EstimatingEquation.unseen``). The directions of their coefficients are in `hidden`, because no bound on these
+        coefficients is known.
     """
 
     names: tuple[str, ...]
@@ -730,7 +734,8 @@ class NormalEstimate(Estimate):
 
         Functions that are not identified are reported as NaN. An identified function has no component in `hidden`, a
         positive std error, and an interval that is not too wide (`WIDEST_ETA`). Its bias bound due to unidentified
-        directions is small for the interval, or below `MOST_UNIDENTIFIED` std errors and the bound on ``|R theta|``.
+        directions is at most `UNIDENTIFIED_SHARE` of the interval's half-length, or else it is below both
+        `MOST_UNIDENTIFIED` std errors and the share `NEW` of the public bound on ``|R theta|``.
         """
         law = law or self.error_law(R)
         rounding, half = np.abs(R) @ self.hidden_size, law.lengths(0.05)
@@ -756,8 +761,8 @@ class NormalEstimate(Estimate):
     def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
         """Return the change of the linear predictor if a linear function of the coefficients changes by `half`.
 
-        Each row of R has the weights of one linear function. The unit is one std dev of the linear predictor. For
-        models without a link function the result is 0.
+        Each row of R has the weights of one linear function. The change of the linear predictor is its root mean
+        square over rows. For models without a link function the result is 0.
         """
         if self.per_eta is None:
             return np.zeros(len(R))
@@ -791,11 +796,11 @@ class NormalEstimate(Estimate):
         )
 
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
-        """Return Satterthwaite degrees of freedom of variances of linear functions ``R theta`` of the coefficients.
+        """Return Satterthwaite degrees of freedom of the error variance of each linear function ``R theta`` of theta.
 
-        There is one number per row of R. Each variance in `normal` is the sum of an estimated part, `sampling`, and a
-        known part. The variance of the estimated part is ``2 sampling^2 / freedom``, with residual degrees of freedom
-        `freedom`, plus the variance of the noise in the released sampling variance.
+        `normal` has the variances of the normal parts of these errors, one per row of R. Each variance is the sum of an
+        estimated part, `sampling`, and a known part. The variance of the estimated part is ``2 sampling^2 / freedom``,
+        with residual degrees of freedom `freedom`, plus the variance of the noise in the released sampling variance.
         """
         uncertain = 2 * sampling**2 / self.freedom
         uncertain = uncertain + sum((one.variance_along(R.T) for one in self.meat_noise), np.zeros(len(R)))

@@ -88,7 +88,7 @@ class MatrixNoise:
 
     @cached_property
     def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Indices and covariance of the diagonal entries of the noise matrix U and of all entries equal to them."""
+        """Indices and covariance of the entries of the noise matrix U whose coordinate occurs on the diagonal of U."""
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
         i, j = np.nonzero(np.isin(self.where, on))
         at = np.searchsorted(on, self.where[i, j])
@@ -97,7 +97,10 @@ class MatrixNoise:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """Variances of entries of the noise matrix U; zero for diagonal entries and for all entries equal to them."""
+        """Variances of entries of the noise matrix U; zero for entries whose coordinate occurs on the diagonal of U.
+
+        The covariance of the latter entries is in `on`.
+        """
         variance: FloatArray = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
         variance[self.on[:2]] = 0.0
         return variance
@@ -112,7 +115,7 @@ class MatrixNoise:
         """Return the expectation of U G U, shape (P, P), with U the random noise matrix and G a symmetric matrix.
 
         The terms of a diagonal entry are summed in a fixed order. Otherwise rounding errors would depend on the
-        processor, and so would the eigenvectors of U G U that are computed for equal eigenvalues.
+        processor, and so would the eigenvectors that `NoisyMatrix.eigen` computes from this expectation.
         """
         i, j, covariance = self.on
         rows = scipy.sparse.csr_array((np.ones(len(i)), (i, np.arange(len(i)))), shape=(len(G), len(i)))
@@ -168,7 +171,7 @@ class NoisyMatrix:
 
     @classmethod
     def noise_of(cls, law: Law | None, within: PackedSet) -> NoisyMatrix:
-        """Return a `NoisyMatrix` of value zero with noise of the distribution `law`, before the matrix is released."""
+        """Return a zero `NoisyMatrix` with noise of the distribution `law`, to compute effects of noise in advance."""
         P = len(within.where)
         return cls(np.zeros((P, P)), None if law is None else MatrixNoise(law, within.where), np.eye(P))
 
@@ -193,9 +196,10 @@ class NoisyMatrix:
     def entry_variances(self, V: FloatArray) -> FloatArray:
         """Return the variances of ``v_i' N v_j`` for the q columns v_i of V, with N the matrix's noise, shape (q, q).
 
-        Either the entries of the noise U of the release are uncorrelated (law `Uncorrelated`), or the distribution of U
-        is assumed to be invariant under rotations. In the second case, with variance s^2 off the diagonal and d^2 on
-        the diagonal, the variance of ``a'U b`` is ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2`` for vectors a and b.
+        N is map' U map, where U is the noise of the release. Either the entries of U are uncorrelated (law
+        `Uncorrelated`), or the distribution of U is assumed to be invariant under rotations. In the second case, with
+        variance s^2 off the diagonal and d^2 on the diagonal, the variance of ``a'U b`` for vectors a and b is
+        ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
         """
         if self.noise is None:
             return np.zeros((V.shape[1],) * 2)
@@ -309,7 +313,7 @@ class NoisyMatrix:
         return (vectors * powers) @ vectors.T
 
     def unidentified(self) -> tuple[FloatArray, FloatArray]:
-        """Return the l unidentified directions, shape (p, l), and the largest information noise may hide along each."""
+        """Return the l unidentified directions, shape (p, l), and the largest eigenvalue noise may hide along each."""
         _, vectors, least = self.eigen
         return vectors[:, self._lost], least[self._lost]
 

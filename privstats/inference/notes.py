@@ -440,7 +440,8 @@ def unidentified_note(names: Sequence[str], ratio: float, unseen: Sequence[str] 
 def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
     """Return the note on the coefficients `names`, whose intervals are too wide; an empty tuple if `names` is empty.
 
-    The half-length of such an interval changes the linear predictor by at least `most` std devs of the predictor.
+    If a coefficient changed by the half-length of its interval, the linear predictor would change by at least `most`
+    (root mean square over the rows).
     """
     return (note("wide interval", names, most=most),) if names else ()
 
@@ -479,7 +480,7 @@ def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
 
 
 def rank_note(sd: float) -> Note:
-    """Return the note on the noise in the ranks of order statistics without intervals; `sd` is its std deviation."""
+    """Return the note for order statistics without intervals; it states the sd of the noise in their ranks."""
     return note(
         "no inference", noise=f"The noise added for privacy moves their ranks by about {sd:.2g} rows (std dev)."
     )

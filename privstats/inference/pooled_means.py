@@ -18,8 +18,8 @@ def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
     """Return weighted means of several estimates of means by group.
 
     A fit that does not estimate a mean has weight 0 for this mean. If the fits use the same rows (`same`), all fits
-    estimate the same sampling variance. Then the weighted average of the estimated variances is used, and the error of
-    this average is the largest error that any dependence between the estimated variances allows.
+    estimate the same sampling variance. Then the weighted average of the estimated variances is used. Since the
+    dependence between these estimates is unknown, the largest possible error of the average is used.
     """
     theta, sampling, uncertain, counts = np.array(
         [(one.theta, one.sampling, one.uncertain, one.counts) for one in estimates]

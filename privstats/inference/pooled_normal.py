@@ -153,14 +153,17 @@ def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[Floa
 
 
 def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
-    """Return an estimate's mean squared error matrix: noise, squared bias bounds and, unless `same`, sampling error."""
+    """Return an estimate's mean squared error matrix, the sum of noise, squared bias bounds and sampling error.
+
+    If all estimates are from the same rows (`same`), the sampling error is left out, since it is common to all of them.
+    """
     moves = (*estimate.allowances, *estimate.leaning)
     bias = sum((a.size**2 * a.loading @ a.loading.T for a in moves), estimate.unidentified @ estimate.unidentified.T)
     return estimate.noise + bias if same else estimate.sampling + estimate.noise + bias
 
 
 def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
-    """Return the estimate with a further bias bound, because the weight of the estimate depends on its noise.
+    """Return the estimate with a further bias bound, because its weight in the mean depends on the estimate's noise.
 
     The bound is the noise sd of the estimate times the Hessian's relative noise sd in the weakest identified direction.
     """

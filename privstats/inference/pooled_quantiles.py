@@ -1,4 +1,4 @@
-"""Pooling of quantiles with intervals between order statistics; the two sides of intervals are pooled separately."""
+"""Pooled quantile estimates of several fits; the lower and the upper sides of their intervals are pooled separately."""
 
 from __future__ import annotations
 

@@ -86,8 +86,8 @@ def reduced(noise: Loading, apart: bool) -> Loading:
 def _by_places(onto: Any, law: Any) -> FloatArray:
     """Return the matrix B with ``(U a)_i = sum_j B_ij W_ij``, for a released noise matrix U and a fixed vector a.
 
-    W is the unscaled noise matrix: each entry of U is an entry of W times a public scale. The array `onto` gives U a as
-    linear combinations of the coordinates of `law`, which are the distinct entries of U.
+    W is the unscaled noise matrix: each entry of U is an entry of W times a public scale. The distinct entries of U are
+    the coordinates of a random vector with the distribution `law`; `onto` maps this vector to U a.
     """
     size = onto.shape[0]
     other = sum(index[onto.col] for index in law.pairs) - onto.row

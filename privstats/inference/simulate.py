@@ -68,7 +68,7 @@ class PublicStream:
 
 
 def _gamma_quantiles(shape: Any, z: FloatArray) -> FloatArray:
-    """Return the gamma quantiles at the probabilities Phi(z), that is, at those at which z are normal quantiles.
+    """Return the quantiles of a gamma distribution at the probabilities Phi(z), for standard normal quantiles z.
 
     For a single shape parameter and at least `KNOTS` values of z, the quantiles are interpolated in a table of their
     cube roots, which are nearly linear in z (Wilson and Hilferty 1931).
@@ -101,10 +101,10 @@ def remembered(noise: Loading) -> bool:
 
 
 def _scaled(law: Any) -> Any:
-    """Return the distribution of the random noise of a release, given the law that describes the release.
+    """Return the distribution of the noise of a release, without any other parameters that are stored in `law`.
 
-    For objective perturbation, whose law also has a ridge, this is the distribution of the random linear term added to
-    the loss. For all other mechanisms, the result is `law` itself.
+    For objective perturbation, `law` contains the distribution of the random linear term in the loss, which is
+    returned, and the coefficient of the ridge penalty. For all other mechanisms, the result is `law` itself.
     """
     return getattr(law, "noise", law)
 

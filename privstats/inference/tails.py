@@ -74,7 +74,7 @@ def _log_concave(noises: tuple[Loading, ...]) -> Quantile:
 
 
 def _matrix_parts(noise: Loading) -> Iterable[Quantile]:
-    """Yield functions that bound quantiles of matrix-t noise: of the noise of a separate row count, and of the rest.
+    """Yield a function that bounds quantiles of matrix-t noise, and one for noise of a separate row count, if any.
 
     The exponents of the polynomial tails are computed from the variances of the noise.
     """
@@ -159,7 +159,7 @@ def _product_tail(nu: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _nuclear(values: FloatArray) -> tuple[FloatArray, NDArray[np.int_]]:
-    """Return for each row of `values` the sum of absolute values, and the number (1 or more) of non-zero values."""
+    """Return for each row of `values` the sum of absolute values, and the number of non-zero values, but at least 1."""
     sizes = np.abs(values)
     many = (sizes > 1e-12 * sizes.max(axis=1, initial=0.0, keepdims=True)).sum(axis=1)
     return sizes.sum(axis=1), np.maximum(many, 1)

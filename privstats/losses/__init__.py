@@ -1,1 +1,1 @@
-"""Losses, and functions that compute a row's contribution to a query. No privacy guarantee depends on this code."""
+"""Losses, and functions of a row for queries. Of this code, only the module `convex` affects privacy guarantees."""

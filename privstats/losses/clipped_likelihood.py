@@ -92,11 +92,10 @@ class ScoreClip:
 class ClippedLikelihoodRows(ScoreClip):
     """Function that maps a row to (weight, predictors x, response y, offset), for the loss `ClippedExponential`.
 
-    With this loss, a row has the clipped score of `ScoreClip`: the vectors are rescaled so that one loss with the
-    threshold 1 gives the clipped scores of all rows. Let eta be a row's linear predictor and c the row's threshold. For
-    counts, ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses,
-    ``1 - y exp(-eta)`` clipped at c equals minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, and x is
-    replaced by -x.
+    The entries of a row are rescaled, so that this loss, with the threshold 1 for all rows, gives the clipped scores of
+    `ScoreClip`. Let eta be a row's linear predictor and c the row's threshold. For counts, ``exp(eta) - y`` clipped at
+    c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses, ``1 - y exp(-eta)`` clipped at c
+    equals minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1; x is replaced by -x because of this minus.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:

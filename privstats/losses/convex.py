@@ -1,6 +1,6 @@
 """Convex losses of a linear predictor with bounded slope and curvature, for use in objective perturbation.
 
-The losses are functions of two numbers, a linear predictor eta and a response y. Their bounds are proved.
+The losses are functions of a linear predictor eta and a response y. The classes' docstrings prove both bounds.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RowLoss(ABC):
 
     @abstractmethod
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
-        """Return the slope, the derivative in eta, in decimals, with an error of a few units in the last place."""
+        """Return the slope, the derivative in eta, as a Decimal, with an error of a few units in the last place."""
 
     def steepest(self, y: FloatArray) -> FloatArray:
         """Return the largest curvature over all eta at each response y: `max_curvature`, unless it grows with y."""
@@ -130,11 +130,11 @@ class Clamped(RowLoss):
 
     Notes
     -----
-    Slope and curvature are linear in y, the slope does not decrease in eta, and the curvature is monotone in eta at y =
-    0 and at y = 1. So on an interval of eta both are largest in absolute value at an end of the interval and at y = 0
-    or y = 1. The slope has kinks at `low` and `high`. But the map between the minimiser and the random linear term of
-    the objective is one-to-one and Lipschitz in both directions, which suffices for the change of variables in the
-    privacy proof.
+    Slope and curvature are linear in y, the slope does not decrease in eta, and the curvature at y = 0 and at y = 1 is
+    monotone in eta below 0 and above 0. So on an interval of eta without 0 in its interior, both are largest in
+    absolute value at an end of the interval and at y = 0 or y = 1. The slope has kinks at `low` and `high`. But the map
+    between the minimiser and the random linear term of the objective is one-to-one and Lipschitz in both directions,
+    which suffices for the change of variables in the privacy proof.
     """
 
     low: float
@@ -170,7 +170,8 @@ class Clamped(RowLoss):
 
     @cached_property
     def _frontier(self) -> tuple[FloatArray, FloatArray]:
-        eta = np.linspace(self.low, self.high, PIECES + 1)
+        middle = min(max(0.0, self.low), self.high)  # between pieces, so that each logistic curvature is monotone
+        eta = np.union1d(np.linspace(self.low, self.high, PIECES + 1), middle)
         ends = [self.inside(eta, np.full_like(eta, y)) for y in (0.0, self.unit)]
         slope = np.maximum(*(np.abs(one[0]) for one in ends)) * (1 + SLACK)
         curvature = np.maximum(*(one[1] for one in ends)) * (1 + SLACK)
@@ -317,10 +318,10 @@ class ClippedExponential(RowLoss):
     """The loss whose derivative with respect to eta is ``limit clip(exp(eta) - y, -1, 1)``, for any y >= 0.
 
     The loss is convex, since this slope does not decrease in eta. If ``|exp(eta) - y| < 1``, the curvature ``limit
-    exp(eta)`` is below ``limit (1 + y)``; otherwise the loss is linear. So the set `WeightedLosses` lowers the weights
-    of rows with large y, and `max_curvature` is the bound of the curvature at y = 0. Up to sign and a factor, Poisson
-    scores ``exp(eta) - y`` clipped at c are slopes of this loss at (eta - log c, y / c), and clipped gamma scores ``1 -
-    y exp(-eta)`` are slopes at (log y - eta - log c, 1 / c).
+    exp(eta)`` is below ``limit (1 + y)``; otherwise the loss is linear. As this bound grows with y, `WeightedLosses`
+    lowers the weights of rows with large y to limit their curvature; `max_curvature` is the bound at y = 0. Up to sign
+    and a factor, Poisson scores ``exp(eta) - y`` clipped at c are slopes of this loss at (eta - log c, y / c), and
+    clipped gamma scores ``1 - y exp(-eta)`` are slopes at (log y - eta - log c, 1 / c).
 
     Parameters
     ----------

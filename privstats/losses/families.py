@@ -75,7 +75,7 @@ class Family(ABC):
     @property
     @abstractmethod
     def largest_psi(self) -> float:
-        """Largest |psi| (absolute derivative of the loss in eta) at eta clamped by `fitted`; infinite if unbounded."""
+        """Largest |psi| (|loss derivative in eta|) over all y and all eta clamped by `fitted`; inf if unbounded."""
 
     def weight(self, eta: FloatArray) -> FloatArray:
         """Return the expected second derivative of the loss in eta, which is (derivative of the mean)^2 / variance."""

@@ -18,7 +18,7 @@ NEARLY = 1e-6  # tolerance for multiples of a step, relative to the step, becaus
 
 
 class ColumnBlock(Protocol):
-    """Interface of a block of rows, for functions of columns: group codes, row weights and column values."""
+    """Interface of a block of rows with the group codes, row weights and column values that `RowFunction` reads."""
 
     @property
     def codes(self) -> tuple[NDArray[np.intp], ...]: ...
@@ -55,7 +55,7 @@ class ColumnValues:
 class Scaled:
     """Function that maps a row to (weight, u), where u has the scaled value (value - middle) / half of each column.
 
-    Values inside a column's range are scaled to [-1, 1]. The public set `Squares` bounds the vectors.
+    Values inside a column's range are scaled to [-1, 1]; other values are clamped by the public set `Squares`.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class OnGrids:
     steps: tuple[float, ...]
 
     def __call__(self, block: ColumnBlock) -> NDArray[np.bool_]:
-        """Return the indicators of n rows, an array of shape (n, 1 + number of steps), stored by columns."""
+        """Return indicators of nonzero values and multiples of each step, shape (n, 1 + steps), stored by columns."""
         values = self.of(block)[:, 0]
         return np.vstack([values != 0, *(_multiples(values / step) for step in self.steps)]).T
 

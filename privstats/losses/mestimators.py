@@ -121,7 +121,7 @@ class Concomitant:
 
     @property
     def weight(self) -> float:
-        """Largest factor, applied to the log scale's score, for which the joint score's norm is at most `radius`."""
+        """Largest weight of the log scale's score in the joint score with the coefficients, for norms <= `radius`."""
         return 2 * self.curvature**0.5 / self.loss.clip
 
     @property

@@ -59,7 +59,7 @@ class Likelihood(Loss):
         return t
 
     def from_transformed(self, mean: float) -> float:
-        """Return the mean of the family's transformed response, given its mean on the scale [-1, 1] of `transform`."""
+        """Return the mean of the transformed response, given its mean after `transform` has rescaled it to [-1, 1]."""
         low, high = self.family.transformed_range
         return low + (mean + 1) / 2 * (high - low)
 
@@ -314,12 +314,12 @@ def _predictor(block: RowBlock, theta: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class MallowsRows:
-    """Scores ``w weight psi`` of rows with predictors w or, if `squared`, vectors ``w sqrt(weight slope)`` (Hessian).
+    """Scores ``w weight psi`` of predictors w or, if `squared`, vectors v whose products vv' add up to the Hessian.
 
-    psi is minus the derivative of the loss with respect to the linear predictor, and slope the second derivative, at
-    released coefficients theta. The weight of a row is lowered for high leverage (Mallows), to ``min(weight, radius /
-    |u|, curvature / |u|^2)`` with predictors ``u = z'Q``; this is the largest weight that the set `WeightedLosses`
-    allows.
+    The vectors are ``v = w sqrt(weight slope)``. psi is minus the derivative of the loss with respect to the linear
+    predictor, and slope the second derivative, at released coefficients theta. A row with a long vector ``u = z'Q`` has
+    a lower weight (Mallows), ``min(weight, radius / |u|, curvature / |u|^2)``. This is the largest weight of the row in
+    the set `WeightedLosses`.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ class SquaredColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Linear functions z'M of a row z, times the row's weight, by which the row's check loss is then multiplied, too.
+    """Linear functions z'M of a row z, times the row's weight, so that the row's check loss has this factor, too.
 
     M is the field `matrix`, with one column for each function.
     """
@@ -315,10 +315,10 @@ class ProductSizes:
     """Norm of a row's score or, for a row of high leverage, the norm that the limit `curvature` removes from the score.
 
     Let x be the predictors of a row, r its residual and ``s = weight |x| min(|r|, farthest)`` the Euclidean norm of its
-    score. Under every clipping threshold, the limit `curvature` multiplies the weight of the row, and so its score, by
-    ``f = min(1, curvature / (weight |x|^2))``. A row with f = 1 gives the number ``min(s, cap)``. A row with f < 1
-    gives the number ``cap + min((1 - f) s, cap)``, where (1 - f) s is the removed norm. So one histogram shows the two
-    kinds of rows separately, below and above `cap`.
+    score, with |r| limited to `farthest`. Under every clipping threshold, the limit `curvature` multiplies the weight
+    of the row, and so its score, by ``f = min(1, curvature / (weight |x|^2))``. A row with f = 1 has the value ``min(s,
+    cap)``, limited to `cap`. A row with f < 1 has the value ``cap + min((1 - f) s, cap)``, where (1 - f) s is the
+    removed norm. So one histogram shows the two kinds of rows separately, below and above `cap`.
     """
 
     P: FloatArray
@@ -448,9 +448,9 @@ class One:
 
 @dataclass(frozen=True, eq=False)
 class OffEnds:
-    """For each linear function z'M of a row z, the row's weight twice: 0 if the function is -1; 0 if the function is 1.
+    """Weight of a row z for each linear function z'M above -1 (otherwise 0), then for each one below 1 (otherwise 0).
 
-    M is the field `matrix`. The functions lie in [-1, 1], so the sums count the rows off the lower and the upper end.
+    M is the field `matrix`. As z'M lies in [-1, 1], the sums count the rows off the lower end, then off the upper end.
     """
 
     matrix: FloatArray

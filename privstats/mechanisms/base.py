@@ -213,9 +213,9 @@ def drawn_on_grid(values: FloatArray, size: float) -> FloatArray:
     """Return draws from a density that depends on the rows, rounded to a grid of step 2^-30 to 2^-29 times `size`.
 
     The public number `size` is, for example, the radius of the parameter set. The draws are 53-bit uniform numbers,
-    scaled to the sides of a box of parameter values. The set of floats that can occur depends on the box, and so on the
-    rows. If no side of the box is longer than four times `size`, at least 2^20 of the possible floats along a side are
-    rounded to each grid point. So the probability of a grid point does not reveal which floats could occur.
+    scaled to the sides of a box of parameter values. The set of floats that can occur depends on the box, which depends
+    on the rows. If no side of the box is longer than four times `size`, at least 2^20 of the possible floats along a
+    side are rounded to each grid point. So the probability of a grid point does not reveal which floats could occur.
     """
     return on_grid(values, size, DRAWN_BITS - 1)
 

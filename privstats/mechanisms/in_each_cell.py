@@ -80,7 +80,7 @@ def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promis
 
 
 def _of_cell(exact: Any, k: int, inner: Any) -> Any:
-    """Return the total of cell `k` if `exact` has the totals of all cells, and else the values of the cell's rows."""
+    """Return the total of cell `k`, or the values of its rows if `exact` does not have the totals of all cells."""
     if isinstance(exact, Total):
         return Total(exact.units[k * inner.size : (k + 1) * inner.size], exact.step)
     return exact.cell(k)

@@ -38,7 +38,7 @@ class NoiseSource:
     Parameters
     ----------
     seed : int, optional
-        The seed; by default every key comes from the operating system.
+        The seed; by default the key of each stream of random numbers comes from the operating system.
     """
 
     seed: int | None = None

@@ -80,7 +80,7 @@ class Location(Model):
 
     @property
     def grid_given(self) -> bool:
-        """Whether the user gave a grid of candidate values, which needs declared bounds."""
+        """Whether the user gave a grid of candidate values; a model with a grid needs declared bounds."""
         return False
 
     def columns(self) -> Columns:
@@ -290,7 +290,7 @@ class Binned(Location):
         return domain.extended(dict.fromkeys(missing, (edges[0], edges[-1])))
 
     def check_columns(self, design: Columns) -> None:
-        """Accept numeric columns and columns with levels, since only rows are counted; estimators check `bins`."""
+        """Accept columns, numeric or with levels, because only rows are counted; estimators check `bins` later."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +361,7 @@ class ColumnHistogram(Binned):
         return self._binned(design.with_bounds(bounds).domain)
 
     def _binned(self, domain: Domain) -> Columns:
-        """Return the map from rows of the data to values of the column; the names of the bins label the estimates."""
+        """Return the map from data rows to values of the column with a histogram, whose bins label the estimates."""
         plain = bind_columns(self.formula, domain, subset=self.subset)
         names = plain.bin_names(plain.edges("dp_hist", self.bins))
         return bind_columns(self.formula, domain, subset=self.subset, components=names, component="bin")
@@ -385,10 +385,10 @@ class ColumnHistogram(Binned):
 def _noisy(
     mech: str, promise: Promise, options: Mapping[str, Any], estimator: type, own: Mapping[str, Any]
 ) -> tuple[dict[str, Candidate], str, dict[str, Any]]:
-    """Return the methods that add noise to sums, the name of the default method, and the options other than `noise`.
+    """Return the methods that add noise to sums, the default method's name, and the user's options except `noise`.
 
-    `own` has the options of the estimator that the model sets. The default method has normal noise if the budget allows
-    normal noise, and Laplace noise otherwise.
+    `own` has the other arguments that the model passes to the estimator. The default method has normal noise if the
+    budget allows normal noise, and Laplace noise otherwise.
     """
     given = dict(options)
     noise = given.pop("noise", None)

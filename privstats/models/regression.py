@@ -283,9 +283,9 @@ class Regression(Model):
         return design
 
     def fitted_design(self, design: Any, mech: str, options: Mapping[str, Any]) -> Any:
-        """Return, if possible, an equivalent design (map from rows to model columns) with an intercept; else `design`.
+        """Return an equivalent design (map from rows to model columns) with an intercept, if possible; else `design`.
 
-        Marginal effects, and options such as a bound on the coefficients, need the columns that the user wrote.
+        Marginal effects, and options such as `theta_bound`, need the columns that the user wrote, and thus `design`.
         """
         own = OF_BOX & set(options) or options.get("margins")
         return design.with_intercept() if mech in WITH_INTERCEPT and not own else design
@@ -313,7 +313,7 @@ class Regression(Model):
         return None if self.linked is None else self.linked.link
 
     def _assumed(self, options: Mapping[str, Any], neighbors: Neighbors) -> dict[str, Any]:
-        """Check that `cov_type` suits the privacy units; return `options`, plus `cov_type` if it is "nonrobust"."""
+        """Check `cov_type` against the privacy units; return `options`, with `cov_type` added if it is "nonrobust"."""
         if self.cov_type == "cluster" and neighbors.unit is None:
             raise OptionError("cov_type='cluster' needs the column that names whose row it is; add unit='person_id'")
         if self.cov_type == "nonrobust" and neighbors.rows_per_unit > 1:

@@ -120,8 +120,8 @@ def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
 
     A cell contains the values between two neighbouring boundaries (drawn quantiles or interval ends). Its error is its
     number of values minus the target number. One row changes the sum of the absolute errors of all cells by at most
-    `sensitivity`, and a privacy unit has up to `rows` rows. So the exponent of the density changes by at most eps / 2,
-    and the log normaliser by at most eps / 2, too.
+    `sensitivity`, and a privacy unit has up to `rows` rows. The rate is ``eps / (2 sensitivity rows)``. So the exponent
+    of the density changes by at most eps / 2, and the log normaliser by at most eps / 2, too.
     """
     return eps / (2 * sensitivity * rows)
 
@@ -280,12 +280,16 @@ class Ends:
 
     @property
     def box(self) -> bool:
-        """Whether the density of a draw depends on the largest rank error (single quantile), not on a sum of errors."""
+        """Whether the draw has one quantile, so that its density depends on the largest rank error, not on a sum."""
         return len(self.levels) == 1
 
     @property
     def rate(self) -> float:
-        """Decrease of a draw's log density per unit of its error (largest; for several quantiles, sum of errors)."""
+        """Decrease of a draw's log density per unit of its error.
+
+        The error is the largest absolute rank error for a single quantile, and the sum of the absolute errors of the
+        numbers of values between neighbouring drawn numbers for several quantiles.
+        """
         if self.box:
             return box_rate(self.eps, self.rows, self.levels[0], self.kind, self.confidence, self.alone)
         return cell_rate(self.eps, self.rows)
@@ -307,30 +311,33 @@ class Ends:
         return h
 
     def most_points(self, n: float) -> float:
-        """Return the largest number of points of a grid on which all drawn numbers usually equal the true quantile.
+        """Return the largest number of grid points with which all numbers of a draw usually equal the true quantile.
 
-        The true quantile is assumed to be a frequent value, which many rows share. If a drawn number lies in the gap
-        beside this value, it has at most as many possible positions as the grid has points. All k numbers of a draw may
-        lie in the gap together, in at most ``points^k`` positions. The equal values between the quantile and the gap
-        lower the log density of such a draw, by an amount that does not depend on k. Their number is assumed to be at
-        least the share `EDGE` of all n values.
+        The numbers are drawn from the points of a public grid. The true quantile is assumed to be a frequent value,
+        which many rows share, beside a gap without values. A drawn number in the gap has at most as many possible
+        positions as the grid has points. All k numbers of a draw may lie in the gap together, in at most ``points^k``
+        positions. The log density of such a draw is lower, because many values that equal the quantile lie between the
+        target ranks and the gap. The decrease does not depend on k. The number of these equal values is assumed to be
+        at least the share `EDGE` of all n values.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
 
     def shortfall(self, n: float) -> FloatArray:
-        """Return the ratio of needed to available ranks for the confidence interval of each quantile, shape (levels,).
+        """Return the largest ratio of a required to an available quantity for each quantile, shape (levels,).
 
         If the ratio exceeds 1, the interval of the quantile does not have the stated coverage. There are two
-        requirements. First, the targets of the ends must not lie beyond all values, or beyond half the distance to the
-        next quantile. Second, the m outermost numbers of a draw must rarely fall into the part of the range, on either
-        side, that contains no values. In this part they have ``points^m / m!`` possible positions, and only the rank
-        error of the innermost of the m numbers matters. The unit of length for the positions is the interval that the
-        outermost ``2 / rate`` values are assumed to fill: one point of the grid, or a share 1 / `WIDEST` of the range
-        if this share is longer. For each m and each side, the negative log density (`fall`) must exceed the logarithm
-        of (number of positions) / `ESCAPES`, where `ESCAPES` is the accepted probability. The drawn numbers
-        are in order. So if one of them lies in the part without values, all numbers further out lie in this part, too.
-        Therefore all m up to the number of drawn numbers are checked.
+        requirements. First, the target ranks of the ends must not lie beyond all values, or beyond half the distance to
+        the next quantile; the ratio is that of two numbers of ranks. Second, the m outermost numbers of a draw must
+        rarely fall into the part of the range, on either side, that contains no values. In this part they have
+        ``u^m / m!`` possible positions, where u is the length of the range, and only the rank error of the innermost of
+        the m numbers matters. The unit of u is the interval that the outermost ``2 / rate`` values are assumed to
+        fill: one step of the public grid, or a share 1 / `WIDEST` of the range if this share is longer. For each m and
+        each side, the negative log density (`fall`) must exceed the logarithm of (number of positions) / `ESCAPES`,
+        where `ESCAPES` is the accepted probability; the ratio is that of the logarithm to the negative log density. The
+        drawn numbers are in order, so if one of them lies in the part without values, all numbers further out lie in
+        this part, too. Therefore all m up to the number of drawn numbers are checked. For a single quantile, m = 1
+        suffices.
         """
         h, middle = self.reaches(n), n * np.array(self.levels)
         inner = [] if self.alone else [middle]
@@ -352,8 +359,9 @@ class Ends:
     def fall(self, m: int, far: float) -> float:
         """Return minus the log density of the m outermost drawn numbers, if they lie beyond all data on the same side.
 
-        All other drawn numbers are integrated out, and the unit of length of the density is ``2 / rate`` ranks. `far`
-        is the number of ranks from the target rank of the innermost of the m numbers to the outermost data value.
+        The numbers are quantiles and ends of their intervals, drawn together. The density is the marginal density of
+        the m numbers, and its unit of length is ``2 / rate`` ranks. `far` is the number of ranks from the target rank
+        of the innermost of the m numbers to the outermost data value.
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m

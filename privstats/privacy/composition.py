@@ -7,8 +7,9 @@ normal noise is equivalent to a single mechanism with normal noise. An (eps, del
 probability delta, at worst (Kairouz, Oh and Viswanath 2015). Therefore the loss distribution of guarantees with few
 distinct eps is computed exactly, without a grid (adaptive composition: Zhu, Dong and Wang 2022, Theorem 10). The losses
 of guarantees with many distinct eps, or with other trade-off functions, are moved to a grid so that no delta decreases;
-for other trade-off functions they are then composed by a Fourier transform. A guarantee in rho determines only Renyi
-divergences. If a guarantee is in rho, the Renyi divergences of all are added, by order, and converted to (eps, delta).
+for other trade-off functions they are then composed by a Fourier transform. A rho-zCDP guarantee determines only Renyi
+divergences. If there is such a guarantee, the Renyi divergences of all guarantees are added, separately for each order,
+and converted to (eps, delta).
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def on_same_rows(promises: Sequence[Promise]) -> Promise:
 
     The joint guarantee is of the kind of the first given guarantee whose kind can express all other guarantees. If this
     kind is (eps, delta), the joint delta is the sum of all delta, increased by the largest delta if one of the
-    guarantees is in mu or rho.
+    guarantees is mu-GDP or rho-zCDP.
 
     Raises
     ------
@@ -225,7 +226,7 @@ def _first_finite(promises: Iterable[Promise]) -> Promise:
 
 
 def losses(promises: tuple[Promise, ...]) -> LossDistribution:
-    """Return the privacy-loss distribution of the composition of several guarantees, none of them in rho."""
+    """Return the privacy-loss distribution of the composition of several guarantees, none of them rho-zCDP."""
     pure = Counter(promise.eps for promise in promises if isinstance(promise, PureDP | ApproxDP))
     mu = math.sqrt(math.fsum(promise.mu**2 for promise in promises if isinstance(promise, GaussianDP)))
     kept = math.prod(1 - promise.delta for promise in promises if isinstance(promise, ApproxDP))
@@ -427,7 +428,7 @@ class _Cumulants:
         return math.exp(scipy.optimize.brentq(excess, least, most, xtol=1e-3))
 
     def within(self, tilt: float) -> tuple[float, float]:
-        """Return a lower and an upper limit of the total loss; the tilted probability beyond each is <= `WRAPPED`."""
+        """Return limits (low, high) of the total privacy loss; the tilted probability beyond each is <= `WRAPPED`."""
         at, ends = self(tilt), []
         for sign in (-1, 1):
             further = [k / self.sd for k in np.geomspace(0.003, 30, 16)]

@@ -84,7 +84,7 @@ class Ledger(Account):
 
     @classmethod
     def over(cls, account: Account) -> Ledger:
-        """Return the account itself if it is a ledger, otherwise a new ledger with the account's budget and entries."""
+        """Return the `Account` itself if it is a ledger, otherwise a new ledger with its budget and stored charges."""
         if isinstance(account, Ledger):
             return account
         ledger = cls(account.budget, analyst=account.analyst)

@@ -84,12 +84,12 @@ class Prepaid(Ledger):
 
 
 def check_together(account: Account, charges: Sequence[Charge]) -> None:
-    """Raise an error for charges that together would overspend the budget, as `Prepaid` does; record nothing."""
+    """Raise an error if charges together would overspend the account's budget; unlike `Prepaid`, record nothing."""
     _admit(account, _entries(account, charges), account.book.entries)
 
 
 def _entries(account: Account, charges: Sequence[Charge]) -> tuple[Entry, ...]:
-    """Return an entry for each charge, with guarantees in the neighbouring relation of the budget."""
+    """Return a ledger entry for each charge, with guarantees translated to the neighbouring relation of the budget."""
     around = account.budget.neighbors
     return tuple(
         Entry(call, method, tuple((name, translated(promise, around)) for name, promise in parts), account.analyst)

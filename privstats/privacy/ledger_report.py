@@ -44,7 +44,7 @@ def frame(account: Account) -> pd.DataFrame:
 
 
 def cost_of(account: Account, entry: Entry) -> Promise:
-    """Return the cost of a single entry, as a guarantee of the same kind as the account's budget."""
+    """Return the cost of a single entry of a ledger, as a guarantee of the same kind as the ledger's budget."""
     return account.budget.spent_on(promises_of((entry,)), account.prove)
 
 

@@ -522,10 +522,10 @@ class ZeroCDP(Promise):
     def kept_by(self, *mechanisms: Any) -> Promise:
         """Return the joint guarantee of mechanisms that share this guarantee as their budget.
 
-        It is a guarantee in mu if all noise is normal: mu^2 adds up as rho = mu^2 / 2 does, even if later queries
-        depend on earlier releases (Smith and Thakurta 2022). It is a guarantee in eps for a single eps-DP mechanism.
-        Otherwise it is this guarantee in rho. For several eps-DP mechanisms rho adds up, and the guarantee in rho is
-        returned because the sum of their eps exceeds the eps that a single mechanism with the whole rho could have.
+        It is a guarantee in mu if all noise is normal, because mu^2 adds up as rho = mu^2 / 2 does, even if later
+        queries depend on earlier releases (Smith and Thakurta 2022). It is a guarantee in eps for a single eps-DP
+        mechanism. Otherwise it is this guarantee in rho. For several eps-DP mechanisms the result is in rho,
+        because rho adds up, whereas the sum of their eps exceeds the eps of a single mechanism with the whole rho.
         """
         if mechanisms and all(by.normal for by in mechanisms):
             return self.as_normal()

@@ -63,7 +63,7 @@ def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
 
 
 def pure_profile(held: float, eps: ArrayLike) -> FloatArray:
-    """Privacy profile (delta at `eps`) of randomised response, the least private mechanism with pure eps = `held`."""
+    """Privacy profile (delta at `eps`) of randomised response, the least private mechanism with (`held`, 0)-DP."""
     eps = np.asarray(eps, dtype=float)
     inside = -np.expm1(np.minimum(eps - held, 0.0)) / (1 + math.exp(-held))
     return np.where(eps <= -held, -np.expm1(np.minimum(eps, 0.0)), inside)

@@ -81,7 +81,8 @@ class FitFacts:
         The guarantee whose budget was divided among the queries, if it differs from `promise`: Gaussian DP with a
         parameter mu if `promise` has eps and delta.
     kept : Promise, optional
-        Guarantee of the mechanisms, if stronger than a `promise` in rho: in mu for normal noise, or else in eps.
+        The guarantee that the mechanisms satisfy, if `promise` is in rho and this guarantee is stronger. It is in mu if
+        all noise is normal, and in eps for a single eps-DP mechanism.
     seeded : int or str, optional
         Seed of the noise, or description of the user's random generator; None for noise from the operating system.
     shared : bool

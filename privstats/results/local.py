@@ -266,7 +266,7 @@ class LocalFit:
 
 
 def in_words_local(promise: Promise) -> str:
-    """Return the privacy guarantee of a protocol in the local model in words."""
+    """Return, in words, the privacy guarantee of a protocol in the local model."""
     return f"local, {promise.budget} for everything that a holder sends"
 
 

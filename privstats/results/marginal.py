@@ -330,7 +330,8 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
     results : FitNumbers
         The fit.
     parts : sequence of _Part
-        Sets of synthetic rows with weights; the weighted fitted means of all sets are added.
+        Copies of the grid of synthetic rows, such as one copy for each level in a comparison, with weights. The
+        weighted fitted means of corresponding rows are added.
     averaged : int
         Number of consecutive rows that are averaged.
     mean : bool
@@ -364,7 +365,7 @@ def _quantity(
     results : FitNumbers
         The fit.
     blocks : sequence of (ndarray, ndarray, ndarray)
-        For each part of the grid: the weights of the fitted means, shape (n,), the rows of the model matrix, shape
+        For each copy of the grid: the weights of the fitted means, shape (n,), the rows of the model matrix, shape
         (n, c), and the offsets, shape (n,).
     averaged : int
         Number of consecutive rows that are averaged.
@@ -422,7 +423,7 @@ def _moved(
     errors : ndarray, shape (c, draws)
         Drawn errors of the coefficients.
     blocks : sequence of (ndarray, ndarray, ndarray)
-        For each part of the grid: the weights of the fitted means, shape (n,), the rows of the model matrix, shape
+        For each copy of the grid: the weights of the fitted means, shape (n,), the rows of the model matrix, shape
         (n, c), and the estimated linear predictors, shape (n,).
     link : str
         Name of the link function.
@@ -450,7 +451,7 @@ def _table(
     over: Sequence[str],
     tested: bool = True,
 ) -> MarginalTable:
-    """Return the table of means, comparisons or slopes, with a row for each row of `shown` and each tau."""
+    """Return the table of means, comparisons or slopes: label columns `shown`, repeated for each tau, and numbers."""
     results, many = call.results, len(each)
     value, fixed = (np.stack([getattr(one, name) for one in each], axis=1).ravel() for name in ("value", "fixed"))
     R = np.stack([one.R for one in each], axis=1).reshape(len(value), -1)

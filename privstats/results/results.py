@@ -402,8 +402,8 @@ class Results(FitNumbers):
             law (name of the distribution of the noise), noise_in (the quantity to which the noise is added: the value,
             the score at the value, or the rank of the value), scale (scale of the noise; NaN if the law depends on the
             rows), sd (standard deviation of the noise) and cost (privacy cost of the whole query). Values are the
-            releases themselves: sums of columns that are scaled into [-1, 1] by their declared bounds, or sums of
-            coordinates that depend on earlier releases of this fit.
+            releases themselves: privately chosen values, sums of columns that are scaled into [-1, 1] by their declared
+            bounds, or sums of numbers whose definition depends on earlier releases of this fit, such as scores.
         """
         return measurements.as_json(self.releases) if json else measurements.as_frame(self.releases)
 

@@ -218,7 +218,10 @@ class SideBySide:
 
 
 def _checked(results: Any, names: Any) -> tuple[FitNumbers, ...]:
-    """Return the fits as a tuple; raise an error unless `results` are fits and `names` is None or a string for each."""
+    """Return the fits as a tuple.
+
+    An error is raised unless `results` are fits, and `names` is None or a sequence of one string for each fit.
+    """
     fits = (results,) if isinstance(results, FitNumbers) else results
     if not isinstance(fits, list | tuple) or not fits or not all(isinstance(fit, FitNumbers) for fit in fits):
         raise OptionError("results are not a list of fits; write ps.summary_table([fit1, fit2])")
@@ -242,8 +245,8 @@ def _entries(
 ) -> dict[Label, Cell]:
     """Return the table cells of a fit by label.
 
-    A label has the name of the term and, for each name in `keys` (such as "tau"), the value of this part of the label;
-    the value is None if the labels of the fit have no such part.
+    A label consists of the name of the term and of one value for each name in `keys`, such as "tau". The value is None
+    for a name that the labels of this fit do not have.
     """
     values = TableValues.of(fit, 0.05)
     plain = without_errors(fit.facts, values)
@@ -304,7 +307,10 @@ def _guarantee(fit: FitNumbers) -> str:
 
 
 def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Return groups of consecutive column indices; a group of two or more is at most `room` characters wide."""
+    """Return the column indices of each block into which a wide table is split.
+
+    A block of two or more columns has a width of at most `room` characters.
+    """
     chosen: list[int] = []
     for k, width in enumerate(widths):
         if chosen and sum(widths[j] for j in chosen) + width > room:

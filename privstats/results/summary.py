@@ -208,9 +208,9 @@ def without_errors(facts: FitFacts, numbers: TableValues) -> bool:
 
 
 def _about(names: set[str], notes: tuple[Note, ...], kinds: tuple[str, ...]) -> int | None:
-    """Return the number of the first note about a coefficient whose name is in `names`.
+    """Return the number of the first note about an estimate, given all `names` of this estimate.
 
-    If there is none, return the number of the first note that is about all estimates and has a key in `kinds`, or None.
+    If there is none, return the number of the first note about all estimates with one of the keys `kinds`, or None.
     """
     own = (k for k, note in enumerate(notes, start=1) if names & set(note.about))
     general = (k for k, note in enumerate(notes, start=1) if not note.about and note.key in kinds)

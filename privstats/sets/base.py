@@ -154,7 +154,7 @@ class Set(ABC):
 
 
 def known(norm: str, lengths: dict[str, float]) -> float:
-    """Return the entry of `lengths` for the given norm, such as the largest length of a contribution in this norm.
+    """Return the bound that `lengths` has for the given norm, for example on the length of a contribution in this norm.
 
     Raises
     ------

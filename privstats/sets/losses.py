@@ -1,8 +1,9 @@
-"""Sets for mechanisms that minimise a sum of losses, or draw theta with a density that depends on this sum.
+"""Sets for mechanisms that minimise a sum of losses over theta, or draw theta with a density that depends on this sum.
 
-A set bounds the loss of a row, the score (the derivative of the loss with respect to theta) and the curvature (the
-second derivative). For the norms named "score l1", "score l2", "score linf" and "score hull", the method `length`
-returns the largest length of a score; for the norm "loss", a bound on the change of the sum of losses by one row.
+A set bounds the loss of a row, the score (the derivative of the loss with respect to the parameters theta) and the
+curvature (the second derivative). For the norms named "score l1", "score l2", "score linf" and "score hull", the method
+`length` returns the largest length of a score; for the norm "loss", a bound on the change of the sum of losses by one
+row.
 The names of these norms differ from the names of norms of contributions, so that mechanisms that add noise to sums
 refuse these sets.
 """
@@ -90,7 +91,7 @@ class SquaredLosses(Packed):
     def normal_equations(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the matrix A and the vector b of the sum of losses, ``theta'A theta / 2 - b'theta`` plus a constant.
 
-        `values` has the total of the contributions, shape (size,).
+        `values`, shape (size,), is the sum of the contributions (products of entries) of all rows.
         """
         matrix, first = self.unpacked(values), int(not self.intercept)
         return matrix[first:-1, first:-1], matrix[first:-1, -1]
@@ -188,8 +189,8 @@ class CheckLosses(Set):
     def tilt(self, exchange: bool) -> float:
         """Return the constant t of the norm "hull" of a score g: ``|g| = max(|g_0|, (|g|_inf + t |g_0|) / (1 + t))``.
 
-        g_0 is the coordinate of the intercept. Under add/remove (not `exchange`), and without an intercept, t is 0, and
-        the norm is the linf norm.
+        g_0 is the coordinate of the intercept. If the relation is add/remove (not `exchange`), or if there is no
+        intercept, t is 0 and the norm is the linf norm.
         """
         return 2 * self._most - 1 if exchange and self.intercept else 0.0
 

@@ -1,4 +1,4 @@
-"""A set of real values of rows that are divided into groups (cells); each cell has its own range of values."""
+"""Set of the possible rows that consist of a group number (cell) and a real value, with a value range for each cell."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from privstats.sets.cells import ByCell
 
 @dataclass(frozen=True)
 class Stretches(ByCell):
-    """Set of values in groups (cells), each with its own range; a row's vector is the pair (group number, value).
+    """Set of the possible rows (group number, value); each group (cell) has its own range of values.
 
     The ranges `ends` are for mechanisms, which clamp the values of a cell to the range of this cell. The ranges do not
-    limit the cells to which a row can contribute, and do not change the bounds on distances and lengths proved in
-    `ByCell`.
+    limit the cells to which a row can contribute, and do not change the bounds, proved in `ByCell`, on the distances
+    and lengths of contributions of rows.
 
     Parameters
     ----------
     inner : Line
-        Set of the values of all cells.
+        Set of the possible values, the same for each cell.
     cells : int
         Number of cells.
     ends : tuple of (float, float)

@@ -50,7 +50,7 @@ class Ball(Set):
 
 @dataclass(frozen=True)
 class Box(Set):
-    """Vectors with m entries in [-half, half]; projection clamps each entry to this interval, on a grid."""
+    """Vectors with m entries in [-half, half]; projection clamps each entry to this interval and rounds to a grid."""
 
     m: int
     half: float = 1.0
@@ -145,14 +145,17 @@ class Packed(Set):
 
     @cached_property
     def where(self) -> NDArray[np.intp]:
-        """Symmetric matrix with the index of each v_i v_j in the vector of released products; -1 if not released."""
+        """Symmetric matrix with the index of each product v_i v_j among the released products; -1 if not released.
+
+        v is the vector of a row.
+        """
         i, j = self.pairs
         place = np.full((j.max() + 1, j.max() + 1), -1, dtype=np.intp)
         place[i, j] = place[j, i] = np.arange(len(i))
         return place
 
     def unpacked(self, values: FloatArray) -> FloatArray:
-        """Return the symmetric matrix of all products v_i v_j from the vector of released products.
+        """Return the symmetric matrix of the products v_i v_j of a row's vector v from the vector of released products.
 
         `values`, shape (size,), has one number for each released product; all other entries of the matrix are zero.
         """
@@ -441,11 +444,12 @@ class BoxProducts(Packed):
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
-        """Return bounds and weights of contributions in a norm, for "replace" (`exchange`) or "add_remove".
+        """Return bounds on contributions, and weights of their entries, for "replace" (`exchange`) or "add_remove".
 
-        The four results are: the largest distance and the largest length of contributions; the weights of the squares,
-        shape (q + 1,), whose first entry is not used; the weight of the count; and the scales of the entries of a row,
-        shape (q + 1,). The weight of the product of two different entries is the product of their scales.
+        The four results are: the largest distance and the largest length of contributions in the given norm; the
+        weights of the squares of the q + 1 entries of a row ``r = (1, z)``, of which the first weight is not used; the
+        weight of the count of rows; and the scales of the entries of a row, shape (q + 1,). The weight of the product
+        of two different entries is the product of their scales.
         """
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
         if norm not in sides:
@@ -601,7 +605,7 @@ class Squares(Set):
         """Return two weights: c, the count's weight without its factor k or sqrt(k), and w, the weight of a square.
 
         Under "replace" in l1 and l2, c is larger if no squares are released, and w is larger if the count is not
-        released (see the class).
+        released (see ``Squares``).
         """
         if not exchange:
             return {"l1": (0.5, 0.25), "l2": (0.7, 0.5)}.get(norm, (1.0, 1.0))

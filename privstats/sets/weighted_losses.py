@@ -19,14 +19,14 @@ LARGEST = 1e150  # absolute values of entries are first clamped to this limit, s
 
 @dataclass(frozen=True)
 class WeightedLosses(Set):
-    """Rows (weight w, predictors x, response y, offset o) with the loss ``w l(x't + o; y)`` at the parameters t.
+    """Set of rows (weight w, predictors x, response y, offset o) with losses ``w l(x't + o; y)`` at the parameters t.
 
-    The function l is convex in the linear predictor. Projection shortens x to the norm `longest` and lowers w until ``w
-    |x| <= radius`` and ``w |x|_2^2 s(y) <= curvature``. Here ``s(y) = steepest(y) / max_curvature``: the largest
-    curvature of l at y, divided by its maximum over y; s(y) = 1 for most losses. Then, at every t, the row's score
-    ``w l' x`` has length at most ``radius max|l'|`` in the norm `geometry`. The row's curvature ``w l'' x x'`` has rank
-    one and an eigenvalue of at most ``curvature max_curvature``. Weights that depend on x alone do not change the
-    population minimiser of a correct model (Mallows 1975).
+    The function l is convex in the linear predictor. Projection onto the set shortens x to the norm `longest` and
+    lowers w until ``w |x| <= radius`` and ``w |x|_2^2 s(y) <= curvature``. Here ``s(y) = steepest(y) / max_curvature``
+    is the largest curvature of l at y, divided by its maximum over y; s(y) = 1 for most losses. Then, at every t, the
+    row's score ``w l' x`` has length at most ``radius max|l'|`` in the norm `geometry`. The row's curvature ``w l'' x
+    x'`` has rank one and an eigenvalue of at most ``curvature max_curvature``. Weights that depend on x alone do not
+    change the population minimiser of a correct model (Mallows 1975).
 
     Parameters
     ----------

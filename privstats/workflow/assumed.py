@@ -194,7 +194,7 @@ def _with_response(
 
 
 def is_binary(design: Any) -> bool:
-    """Return whether the response is binary: its family is binomial, it has two levels, or it is a comparison."""
+    """Return whether the response is binary: it has a binomial family, two levels or the form of a comparison y > 3."""
     if getattr(design, "family", None) is not None:
         return bool(design.family.support == (0.0, 1.0))
     return design.zero_to_one and not isinstance(design.domain.get(design.response), Numbers)

@@ -71,10 +71,10 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
 
 
 def before_reading(reader: Batches, settings: Settings, promise: Promise) -> None:
-    """Raise an error if the ledger has too little budget; otherwise prepare the reader for reading public information.
+    """Raise an error if the ledger has too little budget; otherwise hide the errors of the reader of rows.
 
-    After this call, a failure of the reader raises an error with a fixed text, because the reader's own error text
-    might quote rows.
+    The reader next returns public information (columns, public number of rows). If it fails then, an error with a fixed
+    text is raised, because the reader's own error text might quote rows.
     """
     if not settings.dry_run:
         check_affordable(settings.ledger, promise)

@@ -191,7 +191,7 @@ def _assumed(plan: Any) -> str:
 
 
 def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
-    """Return lines about ranges of expected widths, hints that would narrow them, and intervals that may be missing."""
+    """Return lines on widths forecast as a range, hints that would narrow it, and intervals that may be missing."""
     lines, open_columns = [], plan.unhinted()
     if not expected["width_low"].equals(expected["width_high"]):
         cases = costly_cases(plan.public.design, open_columns)
@@ -242,7 +242,10 @@ def _own(p: Planned, plan: Any) -> float:
 
 
 def _line(p: Planned, planned: Sequence[Planned]) -> str:
-    """Return the name of a query for a printed plan, but the label of an optional query that repeats another query."""
+    """Return the text by which a printed plan identifies a query: its name or, for an optional repeat, its label.
+
+    An optional query is a repeat if a query that is not optional has the same name; the labels of the two differ.
+    """
     repeats = p.within_share_of and any(q.name == p.name for q in planned if not q.within_share_of)
     return p.label if repeats else p.name
 

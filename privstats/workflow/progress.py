@@ -32,7 +32,7 @@ class Course:
     name : str
         Name of the function.
     turns : mapping
-        Largest numbers of passes over the rows, by branch (method); one number for each model matrix.
+        For each branch (method), the largest number of passes over the rows with each model matrix, in order of use.
     rows : int or None
         Number of rows; None if it is private.
     """

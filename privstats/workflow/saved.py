@@ -138,7 +138,7 @@ def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
 
 
 def marked(plan: Any, there: Any, fit: Any) -> Any:
-    """Return a fit with the digest and the accepted widths of `plan`.
+    """Return a fit with the digest of `plan` and the interval widths that the plan declares acceptable (`Plan.accept`).
 
     `there` is the plan that was computed for the data before the fit. If the data have changed since then and the fit
     therefore has another plan, the fit is returned unchanged.

@@ -34,7 +34,7 @@ ENOUGH = 3000.0  # a column needs at least this product of number of rows and ep
 
 
 def stretch(values: FloatArray) -> FloatArray:
-    """Return the arcsinh of scaled values, a logarithm for both signs: each order of magnitude has the same width."""
+    """Return the arcsinh of scaled values: a scale, for both signs, on which orders of magnitude have equal widths."""
     return np.arcsinh(np.clip(values, -1e290, 1e290) / FINEST)
 
 
@@ -69,7 +69,8 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
     Parameters
     ----------
     ask : Ask
-        Function that asks the queries. After the call, `ask` maps rows with the design of the last expression.
+        Function that sends queries to the data. It is left with the design (map from rows to numbers) of the last
+        expression, so the caller has to set another design before further queries.
     codes : sequence of str
         Expressions, as in the formula.
     domain : Domain

@@ -13,7 +13,7 @@ from tests.architecture.reading import BEGIN, PAGE, TITLES, split
 MOST = {
     "lm, eps": 2_000,
     "lm, levels": 2_000,
-    "lm, minimised": 2_450,
+    "lm, minimised": 2_500,  # with the bounds of its loss, which were not counted before
     "lm, mu": 2_000,
     "glm": 2_300,
     "counts": 2_300,

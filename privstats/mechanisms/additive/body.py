@@ -149,11 +149,11 @@ def sample_hull(rng: Rng, size: int, q: int) -> Parts:
 def second_moments_body(q: int) -> tuple[float, float, float]:
     """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body K.
 
-    If q = 1, there are no cross products, and their mean square is 0. Let k be the number of linear coordinates u_j
-    with |u_j| > 1, and let ``d_j = |u_j| - 1``. Given these k numbers d_j, the integrals over all other coordinates are
-    computed exactly. The integrals over the d_j are averages over a Kronecker sequence (coordinate i of point m is ``m
-    2^(i / (k + 1)) mod 1``, i = 1, ..., k), transformed by the quantile function of the envelope, a bound on the
-    density of the d_j (`sample_body`). The relative error is below 3e-4 for q <= 31.
+    The module's docstring defines K. If q = 1, there are no cross products, and their mean square is 0. Let k be the
+    number of linear coordinates u_j with |u_j| > 1, and let ``d_j = |u_j| - 1``. Given these d_j, the integrals over
+    all other coordinates are computed exactly. The integrals over the d_j are averages over a Kronecker sequence
+    (coordinate i of point m is ``m 2^(i / (k + 1)) mod 1``, i = 1, ..., k), transformed by the quantile function of the
+    envelope, a bound on the density of the d_j (`sample_body`). The relative error is below 3e-4 for q <= 31.
     """
     weights, _, sums = _steps(q)
     shares = weights / weights.sum()
@@ -260,7 +260,7 @@ def _h(above: FloatArray, t: FloatArray) -> FloatArray:
 def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
     """Return `count` independent random numbers t in [0, 1] for each row of `above`, shape (n, count).
 
-    They are drawn by rejection; their density is proportional to ``prod_i (1 - (d_i - t)_+ / 2)``, with entries d_i.
+    They are drawn by rejection, with density proportional to ``prod_i (1 - (d_i - t)_+ / 2)`` for a row of entries d_i.
     """
     t = np.empty(len(above) * count)
     left = np.arange(len(t))
@@ -272,7 +272,7 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 
 
 def _moments(above: FloatArray, q: int) -> FloatArray:
-    """Return an importance weight and, times it, three conditional second moments for each row, shape (4, n).
+    """Return an importance weight, and three conditional second moments times the weight, for each row, shape (4, n).
 
     `second_moments_body` averages the results over the rows. Let u be a uniform point of the convex body K of the
     module's docstring. Each row of `above` has the numbers ``d_i = |u_i| - 1`` of the k linear coordinates u_i with

@@ -1,4 +1,4 @@
-"""Hull noise: the K-norm mechanism for a convex body that contains all differences of two rows' moments."""
+"""Hull noise, drawn by the K-norm mechanism for a convex body that contains the difference of any two rows' moments."""
 
 from __future__ import annotations
 

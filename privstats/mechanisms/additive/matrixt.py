@@ -158,12 +158,12 @@ class MatrixT(Additive):
     """Matrix-t noise on a symmetric matrix, scaled to the sensitivity in the nuclear norm.
 
     Privacy: eps-DP. The noise matrix W has density proportional to ``det(I + W^2 / t^2)^-s``, with scale t and exponent
-    s, on a space of symmetric matrices that contains all differences of neighbouring totals. The gradient of the log
-    density, ``-2 s (W / t^2)(I + W^2 / t^2)^-1``, has an operator norm of at most s / t, because 2 w / (1 + w^2) <= 1.
-    So if two totals differ by at most D in the nuclear norm, the log densities differ by at most ``s D / t``; the scale
-    is t = s D / eps. If submatrices have independent noise, the gradient is block diagonal, and its operator norm has
-    the same bound. Releasing only some entries is post-processing. Neighbouring relation: the relation for which the
-    sensitivity is computed. Noise: sampled exactly (`sample`).
+    s, on a space of symmetric matrices that contains all differences of the totals (sums over rows) of neighbouring
+    data sets. The gradient of the log density, ``-2 s (W / t^2)(I + W^2 / t^2)^-1``, has an operator norm of at most s
+    / t, because 2 w / (1 + w^2) <= 1. So if two totals differ by at most D in the nuclear norm, the log densities
+    differ by at most ``s D / t``; the scale is t = s D / eps. If submatrices have independent noise, the gradient is
+    block diagonal, and its operator norm has the same bound. Releasing only some entries is post-processing.
+    Neighbouring relation: the relation for which the sensitivity is computed. Noise: sampled exactly (`sample`).
     """
 
     label: ClassVar[str] = "matrixt"
@@ -178,7 +178,7 @@ class MatrixT(Additive):
 
 
 def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
-    """Return the matrix row and column of each coordinate of a total; raise an error if the total is not a matrix."""
+    """Return the matrix row and column of each entry of a sum over rows; raise an error if the sum is not a matrix."""
     if sensitivity.pairs is None:
         raise OptionError(f"noise='{noise}' is for matrices of products only; choose noise='l2'")
     return sensitivity.pairs
@@ -228,9 +228,8 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
 def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> FloatArray:
     """Return `size` independent random symmetric matrices W, with density proportional to ``det(I + W^2)^-s``.
 
-    The shape of the result is (size, k + b, k + b).
-
-    A noise matrix of order k is drawn first and then extended by b rows and columns (see the module's docstring).
+    A matrix of order k is drawn first and then extended by b rows and columns (see the module's docstring). The shape
+    of the result is (size, k + b, k + b).
     """
     M, T = sample(rng, size, k, s - b / 2, hollow), sample(rng, size, b, s, hollow=False)
     C = np.tril(rng.standard_normal((size, b, b)), -1)

@@ -133,9 +133,9 @@ class Proposal:
 def chain_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float, steps: int) -> Units:
     """Return a draw, shape (d,), from approximately the law of `sample_geometric`, in any dimension d.
 
-    In this law the log probability of a grid point decreases with the norm of the geometric median's score at `rate`.
-    The draw is the last state of an independence Metropolis-Hastings chain with `steps` steps, a public number. The
-    states of the chain are points in cells around the grid points. The stationary law of the chain, rounded to the
+    In this law the log probability of a grid point decreases with the norm of the geometric median's score, at the rate
+    `rate`. The draw is the last state of an independence Metropolis-Hastings chain with `steps` steps, a public number.
+    The states of the chain are points in cells around the grid points. The stationary law of the chain, rounded to the
     grid, is exactly the law of `sample_geometric`. The distance between the law of the draw and the stationary law
     depends on the rows, and no bound on this distance is proved.
     """

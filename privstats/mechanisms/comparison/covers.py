@@ -29,10 +29,10 @@ TINY = float(np.finfo(float).tiny)
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    r"""Set of all theta for which ``M theta - shift`` lies in a product of three simple sets. It contains a level set.
+    r"""Set that contains a level set: all theta for which ``M theta - shift`` lies in a product of three simple sets.
 
-    The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, or a level set of a squared loss. M is a regular
-    matrix, shape (d, d), and `shift` a vector. `curve` and `rise` are positive numbers computed from the level set (see
+    The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, or a level set of a squared loss. M is invertible,
+    with shape (d, d), and `shift` a vector. `curve` and `rise` are positive numbers computed from the level set (see
     `corner`).
 
     1. A corner set in k = `curved` coordinates w and m linear coordinates z_i, defined by ``sum_i x_i + |w|^2 / curve
@@ -40,15 +40,15 @@ class Cover:
       anchor_i gamma + plus_i x_i`` above this point, and ``z_i = anchor_i gamma - minus_i x_i`` below. According to
       Dirichlet's integral, the volume of the corner set is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) *
       prod_i (plus_i + minus_i)``.
-    2. A ball of the norm, with radius gamma, over `balls` coordinates of the residual.
+    2. A ball of radius gamma, in the residual's norm, over `balls` coordinates of the residual.
     3. The l1 ball of radius t over the remaining coordinates, which are entries theta_j of theta. If `slack` is not
       empty, this ball is replaced by a simplex: with ``delta_j = rise |slack_j|`` and sign_j the sign of slack_j, the
       numbers ``sign_j theta_j + delta_j`` are non-negative, and their sum is at most ``t + sum_j delta_j``. So a
       theta_j with the sign opposite to sign_j is at most delta_j in absolute value.
 
-    If `slope` is positive, the last linear coordinate is ``sum_1 c_j theta_j - slope (t - sum_2 |theta_j|)``. Sum 2 is
-    over the entries theta_j of theta that are coordinates of the cover, and sum 1 is over all other entries. The
-    subtracted term is a shear, which does not change the volume.
+    If `slope` is positive, the last linear coordinate is ``sum_1 c_j theta_j - slope (t - sum_2 |theta_j|)``, with the
+    vector c of `corner`. Sum 2 is over the entries theta_j of theta that are coordinates of the cover, and sum 1 over
+    all other entries. The subtracted term is a shear, which does not change the volume.
     """
 
     norm: str
@@ -68,8 +68,8 @@ class Cover:
     def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
         """Return the log volumes, shape (n,), of the covers of n level sets; a cover contains its level set.
 
-        In level set i, the norm of the residual is at most gamma_i, and ``|theta|_1`` is at most t_i. The i-th entries
-        of `curve` and `rise` are the constants in the corner set of its cover (see `Cover`).
+        Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i``, or a level set of a squared loss. The i-th
+        entries of `curve` and `rise` are the constants in the corner set of its cover (see `Cover`).
         """
         m, k, d = len(self.plus), self.curved, len(self.M)
         gamma, curve, rise = (np.maximum(level, TINY) for level in (gamma, curve, rise))
@@ -85,9 +85,9 @@ class Cover:
     def draw(self, rng: Rng, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
         """Return one uniform point of the cover of each of n level sets, shape (n, d).
 
-        In level set i, the norm of the residual is at most gamma_i, and ``|theta|_1`` is at most t_i. The corner set
-        consists of coordinates ``x_i >= 0`` and w, of dimension k, with ``sum_i x_i + |w|^2 / curve <= rise``. A
-        uniform point of it is computed from a Dirichlet vector. Independent variables are drawn: a standard exponential
+        Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i``, or a level set of a squared loss. The corner
+        set has coordinates ``x_i >= 0`` and w, of dimension k, with ``sum_i x_i + |w|^2 / curve <= rise``. A uniform
+        point of this set follows from a Dirichlet vector. Independent variables are drawn: a standard exponential
         variable for each x_i, a Gamma(k/2) variable for ``|w|^2 / curve``, and one more exponential variable for the
         difference between `rise` and the left-hand side of the inequality that defines the corner set. All variables
         are divided by their sum and multiplied by `rise`.

@@ -1,8 +1,8 @@
 """Dataset distance: the number of rows that must change so that a statistic equals a given number.
 
-The module computes dataset distances for quantiles and means, and draws numbers with a small distance. Gillenwater and
-Munoz Medina (2020) call the negative of the dataset distance Duff. Values and answers are whole numbers on a public
-grid, so the distances, and the number of grid points at each distance, are exact.
+The module computes dataset distances for quantiles and means, and draws random points that are likely to have a small
+distance. Gillenwater and Munoz Medina (2020) call the negative of the dataset distance Duff. Values and drawn points
+are whole numbers on a public grid, so the distances, and the number of grid points at each distance, are exact.
 """
 
 from __future__ import annotations
@@ -207,8 +207,8 @@ def lift_adding(gaps: IntArray) -> IntArray:
     additions of the top, the distance is ``W_r / (n + k - 2 r)``, where W_r is the sum of all gaps except the r
     largest. Removing one more value, in place of one addition, reduces the distance if and only if ``2 W_r < w_r (n + k
     - 2 r)``, where w_r is the largest remaining gap. The least k for which this inequality holds increases with r. So
-    the best r for each k is found by binary search in the increasing sequence of these least k. Changes without an
-    addition are left out, because removals alone lead to only finitely many means; so k >= 1 and r <= k - 1. The
+    the best r for each k is found by binary search in the increasing sequence of these least k. Removals alone are left
+    out, because they lead to finitely many means and not to an interval of means; so k >= 1 and r <= k - 1. The
     argument and the result (rounded up) are defined as in `lift_replacing`.
     """
     n, left = len(gaps), _left(gaps)

@@ -36,8 +36,8 @@ class Duff(Mechanism):
 
     The kind of change that k(x) counts is the kind of change between neighbours: additions and removals of values, or
     replacements of values. If rows may be missing, replacing a row may also add or remove a value. But a distance that
-    counts each replacement, addition and removal as one change equals the distance for replacements alone. So keeping n
-    secret costs no accuracy.
+    counts each replacement, addition and removal as one change equals the distance for replacements alone. So keeping
+    the number of values secret costs no accuracy.
 
     Every grid point is a candidate, including the values of the rows, so that a value common to all rows can be chosen.
     If x is one of the values, k(x) differs from the distances of the grid points on both sides of x.

@@ -1,16 +1,16 @@
 """Random points near a quantile of one column, or near the geometric median of several columns.
 
-The probability of a point decreases with the norm of the score at the point. All points lie on a grid and are given in
-grid steps, as whole numbers. The loss is a sum of one convex function for each row. This function is smooth except at
-the row itself, where its subgradients form an interval or a unit ball. The score is the shortest subgradient of the
-whole sum. The score is therefore small at the common value of tied rows, and this value is a likely draw. A continuous
-law that is defined by the gradient "almost everywhere" would not favour this value.
+All points lie on a grid and are given in grid steps, as whole numbers. The probability of a point is proportional to
+exp(-rate |score|), with the score of the loss at the point. The loss is a sum of one convex function for each row. This
+function is smooth except at the row itself, where its subgradients form an interval or a unit ball. The score is the
+shortest subgradient of the whole sum. The score is therefore small at the common value of tied rows, and this value is
+a likely draw. A continuous law defined by the gradient "almost everywhere" would not favour this value.
 
 For each box of grid points, a lower bound on the norm of the score is computed: the norm of the score at the centre of
 the box, minus the sum of the largest changes of the rows' unit vectors within the ball around the box. A box is chosen
 with probability proportional to its number of points times exp(-rate bound), and a uniform point of the box is
-proposed. The point is accepted with probability exp(-rate (|score| - bound)), the ratio of target to proposal density.
-So the accepted point has exactly the target law, whatever the boxes are. The box of a rejected point is split. The
+proposed. It is accepted with probability exp(-rate (|score| - bound)), the ratio of required to proposal density.
+So the accepted point has exactly the required law, whatever the boxes are. The box of a rejected point is split. The
 split depends on rejected points only, so it does not change the law. "Exactly" means up to the rounding of float64.
 """
 
@@ -173,7 +173,7 @@ class LocationBoxes:
         self.log_masses = [_log_mass(self.boxes[0], rate)]
 
     def draw(self, rng: Rng) -> Units:
-        """Return a draw of theta, shape (d,), independent of earlier draws; earlier draws only affect the speed."""
+        """Return a random grid point, shape (d,), independent of earlier draws, which only affect the speed."""
         while True:
             rejected = set()
             for chosen in choose(rng, np.array(self.log_masses), 1 + len(self.boxes) // ROUND).tolist():

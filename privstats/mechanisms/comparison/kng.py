@@ -20,11 +20,11 @@ from privstats.privacy.release import Release
 class KNormGradient(Mechanism):
     """Choose theta with density proportional to ``exp(-eps |score(theta)|_K / (2 D (1 + |theta|_1)))``.
 
-    The score is the gradient of the sum of squared losses. Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). D (1
-    + |theta|_1) bounds the change of the score at theta between neighbours in the norm K (`SquaredLosses`), so the
-    exponent changes by at most eps / 2. The log normaliser also changes by at most eps / 2; because the parameter set
-    is bounded, this change is not zero, and the factor 1/2 in the exponent is needed. The sensitivity may depend on
-    theta. So D does not increase with the bound on the parameters, and the bound hardly affects accuracy.
+    The score is the gradient of half the weighted sum of squared residuals. Privacy: eps-DP (Reimherr and Awan 2019,
+    Theorem 3.1). D (1 + |theta|_1) bounds the change of the score at theta between neighbours in the norm K
+    (`SquaredLosses`), so the exponent changes by at most eps / 2, and so does the log normaliser. On a bounded
+    parameter set the latter change is not zero, so the factor 1/2 in the exponent is needed. The sensitivity may depend
+    on theta, so D does not increase with the bound on theta, and the bound hardly affects accuracy.
 
     The bound on the parameters, `theta_bound=`, replaces the base measure of the paper's Remark 4.2. Without a bound or
     a base measure, the density would tend to a positive constant and have no finite integral.
@@ -59,12 +59,12 @@ class KNormGradient(Mechanism):
 class Exponential(Mechanism):
     """Choose theta with density proportional to ``exp(-eps loss(theta) / (2 D))`` on the parameter set.
 
-    loss(theta) is the sum of squared losses. Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The losses of
-    neighbours differ by at most D, at every theta in the parameter set. So the exponent changes by at most eps / 2, and
-    the log normaliser changes by at most eps / 2, too. theta is drawn exactly, by rejection (`level_sets`). The
-    mechanism is included for comparison; for any number of rows, the error of theta due to privacy is of the order of
-    the sampling error. The returned law is the law of the inverse root of the Hessian times the score at theta:
-    independent normal variables with variance 2 D / eps, if the boundary of the parameter set is neglected.
+    loss(theta) is half the weighted sum of squared residuals. Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6).
+    The losses of neighbours differ by at most D, at every theta in the parameter set. So the exponent and the log
+    normaliser each change by at most eps / 2. theta is drawn exactly, by rejection (`level_sets`). The mechanism is
+    included for comparison; for any number of rows, the error of theta due to privacy is of the order of the sampling
+    error. The returned law is the law of the inverse root of the Hessian times the score at theta: independent normal
+    variables with variance 2 D / eps, if the boundary of the parameter set is neglected.
     """
 
     label = "expmech"

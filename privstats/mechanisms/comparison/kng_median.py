@@ -37,9 +37,9 @@ class KNGMedian(Mechanism):
     The factor 1/2 in the exponent is needed because the log normaliser changes, too, by at most eps / 2. The paper is
     corrected in three points. D for one coordinate is not 2 (1 - t), which is too small for t > 1/2 and larger than
     needed for t < 1/2. theta must lie in a bounded set. Where the gradient does not exist, the shortest subgradient
-    takes its place, so that tied rows count. The paper's Theorem 3.2 assumes a Hessian, which the loss of a quantile
-    does not have. For any number of rows, theta is a random point of a random gap between values, and its law does not
-    approach Laplace noise (`benchmarks/kng_limit.py`).
+    takes its place, so that rows equal to theta count, too. The paper's Theorem 3.2 assumes a Hessian, which the loss
+    of a quantile does not have. For any number of rows, theta is a random point of a random gap between values, and its
+    law does not approach Laplace noise (`benchmarks/kng_limit.py`).
 
     Up to three coordinates (`exact_location_for`) theta is drawn exactly, by rejection. With more coordinates, theta is
     the last state of a Markov chain of a fixed number of steps, and the guarantee holds for the chain's stationary law.

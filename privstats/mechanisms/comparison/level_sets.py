@@ -77,11 +77,11 @@ class Union:
     def draw(self, rng: Rng, size: int = 1) -> FloatArray:
         """Return independent exact draws of theta, shape (size, d).
 
-        The draws are the first `size` accepted members of a sequence of independent proposals; proposals are made in
-        batches only to save time. A proposal is accepted if its potential is at most the lower bound s0 plus the drawn
-        height h; the comparison has a tolerance for the rounding errors of both numbers. So the rejection ends even if
-        the rounding error of the potential exceeds 1 (a factor of e in the density). If the rounding error is small,
-        the effect of the tolerance is negligible.
+        The draws are the first `size` accepted members of a sequence of independent proposals (theta, h); proposals are
+        made in batches only to save time. A proposal in the cell's shell is accepted if the potential at theta is at
+        most s0 + h, with s0 the potential's lower bound on the shell; the comparison has a tolerance for the rounding
+        errors of both numbers. So the rejection ends even if the rounding error of the potential exceeds 1 (a factor of
+        e in the density). If the rounding error is small, the effect of the tolerance is negligible.
         """
         cells, d = self.cells, len(self.covers[0].M)
         radius, room = float(cells.t.max()), 1.0 + 8.0 * d * ULP

@@ -114,7 +114,7 @@ class RowHolder:
         return _triangle_sd(p, self.bound, self.mu)
 
     def score(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy scores of n rows; each score is computed by the person who holds the row.
+        """Return the noisy scores of n rows at coefficients theta; each is computed by the person who holds the row.
 
         Parameters
         ----------

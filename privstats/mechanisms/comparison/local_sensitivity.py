@@ -42,12 +42,12 @@ REACH = 1 << 18  # at the levels l above this number, the interval of a ladder i
 def ladder(
     values: FloatArray, level: float, low: float, high: float, centred: bool = False
 ) -> tuple[float, FloatArray]:
-    """Return the quantile and the widths W(0), W(1), ... of its ladder; W(l) bounds its change if l rows change.
+    """Return the quantile and the widths W(0), W(1), ... of its ladder; if l rows change, it changes by at most W(l).
 
-    A ladder is a sequence of growing intervals, or sets of intervals, around the quantile (module docstring). Above
-    level l = REACH, the interval is the whole range. Above level l = SLIDING, the sliding intervals (of which W(l) is
-    the largest width) are replaced by the interval [y_(m - l), y_(m + l)] of the sorted values y around the quantile
-    y_m, which contains all of them. The result is a ladder in both cases.
+    A ladder is a sequence of growing intervals, or sets of intervals, around the quantile; the module's docstring
+    defines the two kinds, sliding and centred. Above level l = REACH, the interval is the whole range. Above level l =
+    SLIDING, the sliding intervals, with the largest width W(l), are replaced by the interval [y_(m - l), y_(m + l)] of
+    the sorted values y around the quantile y_m, which contains all of them. The result is a ladder in both cases.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ def ladder(
 def at_distances(widths: FloatArray, rows: int, whole: float) -> FloatArray:
     """Return bounds on the change of the quantile if one unit changes, at data sets near the given data.
 
-    Entry q of the result, W(r (q + 1)), holds at every data set that differs from the given data in q units. A unit
-    (row or person) has up to r = `rows` rows, and `widths` has the widths W(0), W(1), ... of a ladder. The last entry
+    A unit (row or person) has up to r = `rows` rows, and `widths` has the widths W(0), W(1), ... of a ladder. Entry q
+    of the result is W(r (q + 1)), a bound at every data set that differs from the given data in q units. The last entry
     is `whole`, the width of the public range.
     """
     return np.append(widths[rows::rows], whole)

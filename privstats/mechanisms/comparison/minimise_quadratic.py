@@ -37,10 +37,10 @@ def minimise_on_l1_ball(
 ) -> FloatArray:
     """Return an approximate minimiser of ``theta' (A + gamma I) theta / 2 - (b - tilt)' theta`` over the l1 ball.
 
-    Let theta* be the exact minimiser, and lambda_min the smallest eigenvalue. For every input, ``|theta - theta*|_2 <=
-    tolerance / lambda_min(A + gamma I)``; this bound includes the rounding errors of A + gamma I and of b - tilt in
-    float64. The bound is proved by the certificate of `residual`, or theta is theta* rounded to float64, with an error
-    of at most ``2^-53 radius``.
+    Let theta be the returned point, theta* the exact minimiser, and lambda_min the smallest eigenvalue. For every
+    input, ``|theta - theta*|_2 <= tolerance / lambda_min(A + gamma I)``; this bound includes the rounding errors of
+    A + gamma I and of b - tilt in float64. Either the certificate of `residual` proves the bound, or theta is theta*
+    rounded to float64, with an error of at most ``2^-53 radius``.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def wolfe(
     solve : callable
         Function that solves a system of linear equations.
     slack : float or int
-        A vertex is added if its absolute derivative exceeds the multiplier of the constraint by more than `slack`.
+        A vertex ``+-radius e_j`` is added if |gradient_j| exceeds the constraint's multiplier by more than `slack`.
     most : int or None
         Largest number of steps; None for no limit.
     start : ndarray, shape (d,), optional

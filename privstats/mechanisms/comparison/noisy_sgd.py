@@ -83,8 +83,8 @@ class NoisySGD(Mechanism):
     fixed size). *T steps* together have the T-fold product of this trade-off function, since each step may depend on
     earlier noisy sums (Theorem 3.2); theta_T is a function of the noisy sums. The drawn numbers and the other iterates
     are not released. sigma is the noise multiplier (`noise_multiplier`) with which the product satisfies (eps, delta).
-    *Rounding*: gradients are rounded toward zero on a public grid and added as whole numbers, with noise as a whole
-    number (`add_noise`): theta is computed from noisy sums on a public grid, and its own rounding is post-processing.
+    *Rounding*: gradients are rounded toward zero on a public grid. Their sum and the noise are added as whole numbers
+    of grid steps (`add_noise`). So theta is computed from noisy sums on a public grid; its rounding is post-processing.
 
     The law of a subsample does not depend on which number a row has. So the rows that are present have the first
     numbers, and missing rows have the last numbers. If there were more than n rows, each row would have a number, and

@@ -1,4 +1,4 @@
-"""Propose-test-release: a quantile with noise of a declared size, or no answer if a test fails."""
+"""Propose-test-release: a quantile with noise in proportion to a declared bound, or NaN if a private test fails."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PART_OF_RANGE = 64  # the default of eta, the declared bound on the change by on
 class ProposeTestRelease(Mechanism):
     """Release the quantile with noise Lap(2 eta / eps), if a noisy distance shows that the quantile is stable.
 
-    The answer is NaN if ``A + Lap(2 / eps)`` is at most the threshold ``log(1 / (2 delta)) / (eps / 2)``; the threshold
-    is 0 if delta > 1/2. Lap(s) denotes Laplace noise of scale s. A is the distance, in rows (or persons), to the
-    nearest data set at which one unit changes the quantile by more than eta (`local_sensitivity`). The bound eta on
-    this change is declared; its default is (high - low) / 64, with the public range [low, high]. The proof of privacy
-    includes the missing answer as one of the outcomes.
+    Lap(s) denotes Laplace noise of scale s. Let A be the distance, in rows (or persons), to the nearest data set at
+    which one unit may change the quantile by more than eta (`local_sensitivity`). The bound eta on this change is
+    declared; its default is (high - low) / 64, with the public range [low, high]. The answer is NaN if ``A + Lap(2 /
+    eps)`` is at most the threshold ``log(1 / (2 delta)) / (eps / 2)``; the threshold is 0 if delta > 1/2. The proof of
+    privacy includes the missing answer as one of the outcomes.
 
     Privacy: (eps, delta) (Dwork and Lei 2009). The distances A of two neighbouring data sets differ by at most 1. If
     one unit changes the quantile at a data set by at most eta, the test is (eps / 2)-DP and the answer is (eps / 2)-DP.

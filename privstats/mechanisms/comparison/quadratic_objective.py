@@ -27,9 +27,9 @@ ACCURACY = 1e-9
 class QuadraticPerturbation(Mechanism):
     """Release the minimiser of ``loss(theta) + gamma |theta|^2 / 2 + b'theta``, with random b, on a bounded set.
 
-    The set is |theta|_1 <= theta_bound, the loss is the sum of squared losses, and gamma is the coefficient of a ridge
-    penalty. Privacy: eps-DP. The share `GUARD` of eps is for the guard below; e denotes the remaining eps, and q the
-    split.
+    The set is |theta|_1 <= theta_bound, the loss is half the weighted sum of squared residuals, and gamma is the
+    coefficient of a ridge penalty. Privacy: eps-DP. The share `GUARD` of eps is for the guard below; e denotes the
+    remaining eps, and q the split.
 
     *Linear term*: b has density proportional to ``exp(-c |b|_K)`` with c = q e / D, where D is the sensitivity of the
     score (the gradient of the loss) on the set |theta|_1 <= theta_bound. The b for which a given theta is the minimiser

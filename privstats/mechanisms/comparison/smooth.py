@@ -42,8 +42,8 @@ def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
     """Return a noisy quantile, clamped to the public range and rounded to the public grid, shape (1,).
 
     `point` is the noisy quantile, and `largest` a public bound on the noise's scale. Only every 2^j-th grid point is
-    used, so that the distance of two points is at least 2^-30 of `largest`. Each point is then the result of rounding
-    at least about 2^20 possible floats.
+    used, with j >= 0 so large that the distance of two points is at least 2^-30 of `largest`. Each point is then the
+    result of rounding at least about 2^20 possible floats.
     """
     low, high, step = within.low, within.high, within.grid
     step = math.ldexp(step, max(0, math.ceil(math.log2(largest) - DRAWN_BITS - math.log2(step))))
@@ -92,7 +92,7 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return public arrays alpha, beta: Z is private for shifts up to alpha and log ratios of scales up to beta."""
+        """Return public arrays alpha, beta: shifts of Z and log ratios of scales up to which the guarantee holds."""
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
@@ -108,7 +108,7 @@ class Smooth(Mechanism):
         return max(TINY, float(np.exp((smooth(moves, betas[usable]) - np.log(alphas[usable])).min())))
 
     def largest(self, promise: Promise, within: Any) -> float:
-        """Return a public upper bound of the scale N, from the public range, which bounds every smooth sensitivity."""
+        """Return a public upper bound of the scale N; no smooth sensitivity exceeds the width of the public range."""
         return float((within.high - within.low) / self.curve(promise)[0].max())
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -121,10 +121,10 @@ class Smooth(Mechanism):
 class SmoothCauchy(Smooth):
     """Cauchy noise scaled to the smooth sensitivity of a quantile, for pure eps-DP.
 
-    Privacy: `Smooth`, with the largest log ratio of two Cauchy densities, computed exactly (`admissible.cauchy`).
-    Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina (2020), Proposition 3,
-    use eps / 6 for the shift alpha and for the log ratio beta of scales. This satisfies the guarantee, but the noise is
-    six times as large at the same beta.
+    Privacy: see `Smooth`; alpha(beta) follows from the exact largest log ratio of two Cauchy densities
+    (`admissible.cauchy`). Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina
+    (2020), Proposition 3, use eps / 6 for the shift alpha and for the log ratio beta of scales. With these values the
+    guarantee holds, too, but the noise is at least about six times as large as here at the same beta.
     """
 
     label = "smooth cauchy"
@@ -143,8 +143,8 @@ class SmoothCauchy(Smooth):
 class SmoothLaplace(Smooth):
     """Laplace noise scaled to the smooth sensitivity of a quantile, for (eps, delta)-DP.
 
-    Privacy: `Smooth`, with the exact delta of the least favourable pair of Laplace laws (`admissible.laplace`). The
-    condition of Bun and Steinke (2019), Theorem 34, is sufficient but not necessary.
+    Privacy: see `Smooth`; alpha(beta) is found from the exact delta of the least favourable pair of Laplace laws
+    (`admissible.laplace`). Bun and Steinke (2019), Theorem 34, give a sufficient but not necessary condition.
     """
 
     label, needs_delta = "smooth laplace", True
@@ -162,8 +162,8 @@ class SmoothLaplace(Smooth):
 class SmoothLaplaceLN(Smooth):
     """Laplace noise times a log-normal number, scaled to the smooth sensitivity of a quantile at a fixed beta.
 
-    beta is a bound on the log ratio of the noise scales of two neighbours. Privacy: `Smooth`, with Bun and Steinke
-    (2019), Proposition 3 (`admissible.laplace_ln`). The log-normal number is e^(sigma Y), where Y is normal with
+    beta is a bound on the log ratio of the noise scales of two neighbours. Privacy: see `Smooth`, and for alpha Bun and
+    Steinke (2019), Proposition 3 (`admissible.laplace_ln`). The log-normal number is e^(sigma Y), with Y normal of
     variance 1. Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, so that sigma would count twice.
     """
 
@@ -182,10 +182,10 @@ class SmoothLaplaceLN(Smooth):
 class SmoothGaussian(Smooth):
     """Normal noise scaled to the smooth sensitivity of a quantile, for (eps, delta)-DP.
 
-    Privacy: `Smooth`, with `admissible.gaussian`. Normal noise of scale 2 S_beta / eps, with the smooth sensitivity
-    S_beta, as in some lecture notes, does not satisfy (eps, delta)-DP: the scale lacks the factor 5 sqrt(2 ln(2 /
-    delta)) of Nissim, Raskhodnikova and Smith (2007). With this factor, delta is far below its target;
-    `admissible.gaussian` needs less noise.
+    Privacy: see `Smooth`; `admissible.gaussian` computes alpha(beta). Normal noise of scale 2 S_beta / eps, with the
+    smooth sensitivity S_beta, as in some lecture notes, does not satisfy (eps, delta)-DP: the scale lacks the factor 5
+    sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith (2007). With this factor, the actual delta is far below the
+    required delta, so the noise is larger than necessary; `admissible.gaussian` needs less noise.
     """
 
     label, needs_delta = "smooth gaussian", True

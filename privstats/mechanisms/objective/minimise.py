@@ -81,8 +81,8 @@ class Derivatives:
     A row consists of the weight w, the predictors x, the response y and the offset o.
 
     All sums are exact. For this purpose, scores are rounded to multiples of `step`, and the two factors of a Hessian
-    entry to multiples of `root`. The two bounds of rounding errors are rounded up to multiples of 2^-10 of the largest
-    score and of the largest Hessian entry, respectively.
+    entry to multiples of `root`. A row's terms a and b of the error (`Tilted.derivatives`) are rounded up to multiples
+    of 2^-10 of the largest score and of the largest Hessian entry, respectively.
 
     Parameters
     ----------
@@ -130,10 +130,10 @@ class Tilted:
     Parameters
     ----------
     scan : callable
-        Function that applies a given function to every part of the rows (weight w, predictors x, response y, offset
-        o). Each row is in the set `within`.
+        Function that applies a given function to the rows, part by part. A row consists of weight w, predictors x,
+        response y and offset o, and is in the set `within`.
     within : BoundedLosses
-        The loss l, and bounds on a row's weight, norm and curvature.
+        The loss l, and bounds on a row's offset, its weighted predictors and its contribution to the Hessian.
     gamma : float
         Coefficient of the ridge penalty, positive.
     tilt : ndarray, shape (d,)
@@ -153,12 +153,12 @@ class Tilted:
 
         The bound: let u = 2^-53, and let a row have the weight w, the predictors x and the offset o, with d
         coefficients. The rounding error of a linear predictor is at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham
-        2002, section 3.1). The error of a slope is at most this number times the largest curvature, plus `slope_error`
-        u. The error of a score is at most the error of the slope times ``w |x|``, plus three rounding errors and, per
-        entry, half a `step` of the grid of scores. So the bound for the score of a row is ``(a + b |theta|) u``, with a
-        and b independent of theta, plus half a `step` per entry. The two numbers in `errors` are the sum of a and the
-        sum of b over the rows. A factor of 1.1 covers terms of order u^2. Half a `step` per entry, added once to the
-        sum over the rows, covers the rounding of numbers near zero.
+        2002, section 3.1). The error of the slope (the loss's derivative there) is at most this number times the
+        largest curvature, plus ``slope_error u``. The error of a score is at most the error of the slope times ``w
+        |x|``, plus three rounding errors and, per entry, half a `step`, the unit of scores. So the bound for the score
+        of a row is ``(a + b |theta|) u``, with a and b independent of theta, plus half a `step` per entry. The two
+        numbers in `errors` are the sum of a and the sum of b over the rows. A factor of 1.1 covers terms of order u^2.
+        Half a `step` per entry, added once to the sum over the rows, covers the rounding of numbers near zero.
         """
         d, within, loss = len(theta), self.within, self.within.loss
         step = step_of(within.radius * loss.max_slope, SCORE_BITS)
@@ -297,7 +297,7 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 
 
 def digits_for(within: BoundedLosses, tolerance: float) -> int:
-    """Return a number of decimal digits for which the rounding error of the gradient is far below the tolerance.
+    """Return how many decimal digits make the rounding error of the objective's gradient far smaller than `tolerance`.
 
     A row's score has a norm of at most ``radius max_slope``, the product of the bounds on the norm of its weighted
     predictors and on the slope of its loss. It is computed with a relative rounding error, and then rounded to a

@@ -5,8 +5,8 @@ The released numbers, the boundaries ``x_1 <= ... <= x_J``, J = 2 or 3, have a d
 mixture: a radius r is drawn first, then a uniform point of a box, with ascending coordinates. Side j of the box
 consists of the numbers whose ranks lie in ``[t_j - r, t_j + r]``. Given r, the boundaries depend on each other only
 through their order. So a boundary in a long gap between values does not make it more probable that another boundary
-lies in the same gap. In the module `joint`, by contrast, the density (with equal rates) is constant as long as the rank
-error of a boundary lies between the rank errors of the two neighbouring boundaries.
+lies in the same gap. In the module `joint`, by contrast, the density (with equal rates) does not change when a boundary
+moves, as long as its rank error stays between the rank errors of the two neighbouring boundaries.
 
 As in `joint`, the public range is divided into cells around the points of the public grid, and each cell into equal
 parts, which are numbered (`joint.Parts`). A value is moved to a random part of the cell of its grid point. The number
@@ -33,10 +33,10 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
     The density of the numbers (boundaries) is proportional to exp(-rate times the largest of the J absolute rank
     errors). The target ranks are multiples of `FINE`, 2^-20, so that rank errors are exact in float64. Only values in a
-    window of ranks around the targets are sorted. The region outside the window is proposed with probability
-    proportional to an upper bound of its mass, and accepted with a probability equal to the ratio of its mass to the
-    bound. If the region is rejected, the boundaries are drawn from the law over all values, which is also the law of a
-    sampler that repeats proposals until a proposal is accepted. So the draw is exact for every window.
+    window of ranks around the targets are sorted. The law is a mixture over a radius, which bounds the rank errors.
+    Radii too large for the window are proposed with probability proportional to an upper bound of their mass, and
+    accepted with a probability equal to the ratio of their mass to the bound. After a rejection, boundaries are drawn
+    from the law over all values, as if proposals were repeated. So the draw is exact for every window.
     """
     parts, n, J = Parts(values.grid), values.n, len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
@@ -61,11 +61,11 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes for the drawn numbers x_1, ..., x_J, one for each of m increasing radii `r`, with J intervals as sides.
+    """Boxes of vectors (x_1, ..., x_J) of boundaries, for each of m increasing radii `r`; J intervals are the sides.
 
     Side j of box i extends from ``a[j, i]`` to ``b[j, i]`` (arrays of shape (J, m)). It consists of the numbers whose
-    rank differs from target rank j by at most the radius. The endpoints of the sides are part numbers (`Parts`), which
-    are whole numbers. So the lengths of the sides are computed exactly, before they are converted to floats.
+    rank among the values differs from the target rank of boundary j by at most ``r[i]``. The endpoints are
+    positions in whole parts of grid cells (`Parts`), so lengths are computed exactly, before conversion to floats.
     """
 
     r: FloatArray

@@ -51,11 +51,11 @@ PART_BITS = 62  # log2 of the largest number of parts of all grid cells together
 class Parts:
     """The cells around the points of a public grid, each divided into equal parts, which are numbered from 0.
 
-    A cell has 2^bits parts. Many values may equal zero or an end of the grid. The cells of these points have `more`
-    times 2^bits additional parts, so that boundaries are drawn less often from a long gap beside these points.
+    A cell has 2^bits parts. Many values may equal zero or an end of the grid, so the cells of these points have `more`
+    times 2^bits further parts: a boundary (noisy quantile) is then drawn less often from a long gap beside them.
 
-    Part k is the interval ``[k, k + 1)`` of a line on which positions are real numbers. The values lie at whole
-    numbers, so a boundary that is uniform in a gap between two values lies in each part of the gap with the same
+    On the line of positions, part k is the interval ``[k, k + 1)``. Values have whole numbers as their positions.
+    Therefore a boundary that is uniform in a gap between two values lies in each part of the gap with the same
     probability. The part of a boundary determines its grid point, so only the part is drawn.
     """
 
@@ -74,50 +74,50 @@ class Parts:
 
     @cached_property
     def cells(self) -> int:
-        """Total width of the cells around all grid points, as a multiple of the width of an ordinary cell."""
+        """Total width of the cells around all grid points, in widths of a cell that is not widened for ties."""
         return int(self.grid.last - self.grid.first) + 1 + self.more * len(self.heaps)
 
     @property
     def bits(self) -> int:
-        """log2 of the number of parts into which an ordinary cell is divided; at least 10 for up to 2^51 points."""
+        """log2 of the number of parts of a cell that is not widened for ties; at least 10 for up to 2^51 points."""
         return PART_BITS - self.cells.bit_length()
 
     @property
     def end(self) -> int:
-        """Number of parts into which all cells together are divided."""
+        """Number of parts into which the cells around all grid points together are divided."""
         return self.cells << self.bits
 
     def spread(self, units: FloatArray, rng: Rng) -> IntArray:
-        """For each grid point in `units` (in grid steps), return the number of a random part of the cell around it."""
+        """For each grid point in `units` (in grid steps), return the index of a random part of the cell around it."""
         points = (units - self.grid.first).astype(np.int64)
         cells = points + self.more * np.searchsorted(self.heaps, points)
         wide = np.isin(points, self.heaps)
         return np.asarray((cells << self.bits) + rng.integers(0, (1 + self.more * wide) << self.bits, len(cells)))
 
     def units(self, parts: IntArray) -> FloatArray:
-        """Return the grid points, in grid steps, whose cells contain the parts with the given numbers."""
+        """Return the grid points, in grid steps, whose cells contain the parts with the indices `parts`."""
         cells = parts >> self.bits
         for heap in self.heaps:
             cells = cells - np.clip(cells - heap, 0, self.more)
         return self.grid.first + cells.astype(float)
 
     def released(self, parts: IntArray) -> FloatArray:
-        """Return the grid points, as values, whose cells contain the parts with the given numbers."""
+        """Return the grid points, as values, whose cells contain the parts with the indices `parts`."""
         return self.grid.points(self.units(parts))
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Target ranks of a joint draw of J boundaries, with the rates of the density and the width of the windows.
+    """Target ranks of J boundaries (noisy quantiles) that are drawn jointly, with parameters of their density.
 
     Parameters
     ----------
     ranks : ndarray, shape (J,)
         Target ranks of the boundaries, ascending.
     rates : ndarray, shape (J + 1,)
-        For each of the J + 1 cells that J boundaries form, the decrease of log density per value above or below target.
+        Decrease of the joint log density per value by which a cell between boundaries is above or below its target.
     width : float
-        Number of ranks in the window on each side of a target.
+        Number of ranks in a window on each side of a target; at first, only values with ranks in a window are read.
     """
 
     ranks: FloatArray
@@ -142,20 +142,20 @@ class Targets:
         return spans
 
     def errors(self, ranks: FloatArray) -> FloatArray:
-        """Return the rank errors (rank minus target) of J boundaries at K ranks, shape (J, K).
-
-        The errors are clamped to [-width, width].
-        """
+        """Return errors (rank minus target) of J boundaries at K ranks, clamped to [-width, width], shape (J, K)."""
         return np.clip(ranks - self.ranks[:, None], -self.width, self.width)
 
     def cost(self, errors: FloatArray) -> float:
-        """Return minus the log density, up to a constant, at rank errors e: ``sum_j rates_j |e_(j+1) - e_j|``."""
+        """Return minus the log density of J boundaries with rank errors e (rank minus target), up to a constant.
+
+        The value is ``sum_j rates_j |e_(j+1) - e_j|``, with e_0 = e_(J+1) = 0.
+        """
         return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
 
     def excess(self, ranks: FloatArray) -> float:
-        """Return the log of the ratio of envelope to density, for J boundaries with the given ranks, shape (J,).
+        """Return the log of the ratio of envelope to joint density of J boundaries with the given ranks, shape (J,).
 
-        The envelope is the density at rank errors that are clamped to [-width, width].
+        The envelope, an upper bound, is the density at rank errors that are clamped to [-width, width].
         """
         errors = ranks - self.ranks
         return self.cost(errors) - self.cost(np.clip(errors, -self.width, self.width))
@@ -207,11 +207,11 @@ def draw_joint(
 def draw_between(
     values: IntArray, ranks: FloatArray, wanted: Targets, parts: Parts, rng: Rng
 ) -> tuple[IntArray, NDArray[np.intp]]:
-    """Return J boundaries drawn from the envelope of their density, and the index of each boundary's gap.
+    """Return J boundaries (noisy quantiles) drawn from the envelope of their density, and the index of each one's gap.
 
-    The envelope is the density at clamped rank errors, an upper bound (`Targets.excess`). The boundaries and the sorted
-    `values` are given as the numbers of the parts in which they lie (`Parts`). `ranks`, shape (len(values) + 1,), are
-    the ranks of the gaps between the values.
+    The envelope is an upper bound: the density at clamped rank errors (`Targets.excess`). The boundaries and the sorted
+    `values` are given as the indices of the parts of grid cells in which they lie (`Parts`). `ranks`, shape
+    (len(values) + 1,), are the ranks of the gaps between the values.
     """
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
@@ -225,14 +225,14 @@ def draw_between(
 class Window:
     """The values with ranks in given intervals of ranks (spans), sorted.
 
-    A value is given as the number of a part of its grid cell; the part is chosen at random. `values` has the values
-    with ranks start + 1, ..., stop of each span. `labels`, shape (len(values) + 1,), has the ranks of the gaps between
-    these values. The mask `holes` marks gaps in which there are values that were not read. The rank of such a gap is
-    the rank at one of its ends; all other ranks are exact.
+    A value is stored as the index of a random part of the grid cell around it (`Parts`). `values` has the values with
+    ranks start + 1, ..., stop of each span. `labels`, shape (len(values) + 1,), has the ranks of the gaps between these
+    values. The mask `holes` marks gaps that contain further values, which were not read. The rank of such a gap is the
+    rank at one of its ends; all other ranks are exact.
 
-    A grid cell is read as a whole, even if only some of its values are in a span. `stretches` has the intervals of grid
-    points whose cells contain values of a span, and `inside` has all values in these cells. All other values are read
-    only when the method `all` is called.
+    A grid cell is read as a whole, even if only some of its values are in a span. `stretches` has, for each span, the
+    smallest and the largest grid point of its values, and `inside` has all values from the first to the second of these
+    points. All other values are read only when the method `all` is called.
     """
 
     values: IntArray
@@ -266,9 +266,9 @@ class Window:
         return cls(np.concatenate(kept), labels, holes, inside, stretches, values, parts, rng)
 
     def all(self) -> IntArray:
-        """Return all values, sorted, as the numbers of random parts of their grid cells (`Parts`).
+        """Return all values, sorted, each as the index of a random part of the grid cell around it (`Parts`).
 
-        The first call reads the values outside the spans.
+        The first call reads the values that are not in `inside`.
         """
         if self.everything is None:
             ends = pairwise([(-math.inf, -math.inf), *self.stretches, (math.inf, math.inf)])
@@ -277,7 +277,7 @@ class Window:
         return self.everything
 
     def ranks(self, x: IntArray) -> FloatArray:
-        """Return the rank of each boundary, the number of values up to its part; `x` has the numbers of the parts."""
+        """Return each boundary's rank: the number of values whose part index is at most that of the boundary in `x`."""
         return np.searchsorted(self.all(), x, side="right").astype(float)
 
 
@@ -287,21 +287,21 @@ Forward = tuple[list[FloatArray], list[FloatArray]]
 def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> Forward:
     """Return log total weights of placements of boundaries in K gaps: lists `arrive` and `leave` of arrays, shape (K,).
 
-    A placement assigns gaps to boundaries in ascending order; a gap may have several boundaries. The weight of a
-    placement is the integral of the unnormalised density over all positions of these boundaries in their gaps.
+    A placement puts boundaries (noisy quantiles), in ascending order, in gaps between sorted values; a gap may have
+    several. Its weight is the integral of the boundaries' unnormalised joint density over all positions in their gaps.
     ``arrive[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j in gaps before gap i, if
-    boundary j + 1 is in gap i; j = 0, ..., J - 1. This weight does not include the volume of boundary j + 1.
-    ``leave[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j for which boundary j is in
-    gap i and boundary j + 1 in a later gap; j = 1, ..., J.
+    boundary j + 1 is in gap i (without the integral over its positions); j = 0, ..., J - 1. ``leave[j][i]`` is the log
+    of the total weight of all placements of boundaries 1, ..., j for which boundary j is in gap i and boundary j + 1 in
+    a later gap; j = 1, ..., J.
 
     Parameters
     ----------
     errors : ndarray, shape (J, K)
-        Rank error of each boundary in each gap.
+        Rank error (rank minus target rank) of each boundary in each gap.
     lengths : ndarray, shape (K,)
         Lengths of the gaps.
     rates : ndarray, shape (J + 1,)
-        For each of the J + 1 cells that J boundaries form, the decrease of log density per value above or below target.
+        Decrease of the joint log density per value by which a cell between boundaries is above or below its target.
     """
     arrive, leave = [-rates[0] * np.abs(errors[0])], [np.empty(0)]
     with np.errstate(divide="ignore"):
@@ -318,11 +318,11 @@ def in_gaps(
 ) -> FloatArray:
     """Return the log of the total weight of all placements of j boundaries with boundary j in gap i, shape (K,).
 
-    This is ``leave[j]`` of `forward_pass`, with j = len(errors), computed from the sums for fewer boundaries. For gap i
-    it is the logarithm of a sum of j terms; term m is for m boundaries in the gap, m = 1, ..., j. Because of ``(s + m -
-    1)! >= s! m!``, with s >= 1 the number of the first j - m + 1 boundaries in the gap, the sum of the terms for m and
-    more boundaries is at most ``exp(leave[j - m + 1][i]) length^(m - 1) / m!``, multiplied by the factor for m - 1
-    empty cells. If this bound is negligible in most gaps, further terms are computed only for the remaining gaps.
+    This is ``leave[j]`` of `forward_pass` (see there for placements), with j = len(errors). For gap i it is the log of
+    a sum of j terms, from sums for fewer boundaries; term m is for m boundaries in the gap. Because of ``(s + m - 1)!
+    >= s! m!``, with s >= 1 the number of the first j - m + 1 boundaries in the gap, the sum of the terms for m and more
+    boundaries is at most ``exp(leave[j - m + 1][i]) length^(m - 1) / m!``, times the density's factor for m - 1 empty
+    cells. If this bound is negligible in most gaps, further terms are computed only for the remaining gaps.
     """
     j, total, cost = len(errors), log_length + arrive[-1], np.zeros(len(log_length))
     every: IntArray = np.arange(len(total))
@@ -343,7 +343,7 @@ def in_gaps(
 def backward_pass(
     forward: Forward, errors: FloatArray, lengths: FloatArray, rates: FloatArray, rng: Rng
 ) -> NDArray[np.intp]:
-    """Return the index of a random gap between values for each boundary, shape (J,), ascending.
+    """Return the index of a random gap between sorted values for each boundary (noisy quantile), shape (J,), ascending.
 
     The gaps are drawn from the last boundary to the first, with the sums of `forward_pass`.
     """
@@ -365,16 +365,16 @@ def backward_pass(
 
 
 def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
-    """Yield the amount by which m - 1 empty cells lower the log density below its maximum, for m = 1, ..., j.
+    """Yield the decrease of the boundaries' log density from its maximum due to m - 1 empty cells, m = 1, ..., j.
 
-    The empty cells are the cells between the boundaries j - m + 1, ..., j, if these m boundaries are in the same gap.
+    They are between the boundaries j - m + 1, ..., j, if these boundaries are in the same gap between sorted values.
 
     Parameters
     ----------
     errors : ndarray, shape (j, ...)
-        Rank errors of boundaries 1, ..., j in this gap.
+        Rank errors (rank minus target rank) of boundaries 1, ..., j in this gap.
     rates : ndarray
-        For each of the J + 1 cells that J boundaries form, the decrease of log density per value above or below target.
+        Decrease of the joint log density per value by which a cell between boundaries is above or below its target.
     """
     cost = np.zeros_like(errors[0])
     yield cost
@@ -384,10 +384,10 @@ def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
 
 
 def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArray) -> FloatArray:
-    """Return the log weight of m boundaries in the same gap, together with the boundaries in earlier gaps.
+    """Return the log weight of m boundaries in one gap between values, together with the boundaries in earlier gaps.
 
-    The weight is the volume ``length^m / m!`` of the m boundaries in the gap, times ``exp(-empty)`` for the m - 1 empty
-    cells between them (`empty_cells`), times ``exp(arrive)`` for the boundaries in earlier gaps (`forward_pass`).
+    The weight (`forward_pass`) is the volume ``length^m / m!`` of the m boundaries in the gap, times ``exp(-empty)``
+    for the m - 1 empty cells between them (`empty_cells`), times ``exp(arrive)`` for the boundaries in earlier gaps.
     """
     return m * log_length + (arrive - (math.lgamma(m + 1) + empty))
 
@@ -395,10 +395,10 @@ def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArr
 def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: float) -> FloatArray:
     """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for k = 0, ..., K - 1.
 
-    The arrays have the length K, the number of gaps: `x` has log weights, and `before` and `after` have the ascending
-    rank errors of two neighbouring boundaries. For each k, the terms with ``before_i <= after_k`` have the first
-    indices, and the remaining terms have a range of indices that ends at k. No sum is computed as a difference of
-    cumulative sums, which would lose digits.
+    The arrays have the length K, the number of gaps between sorted values: `x` has log weights, and `before` and
+    `after` have the ascending rank errors of two neighbouring boundaries (noisy quantiles) in each gap. For each k, the
+    terms with ``before_i <= after_k`` have the first indices, and the remaining terms have a range of indices that ends
+    at k. No sum is computed as a difference of cumulative sums, which would lose digits.
     """
     k = np.arange(len(x))
     cut = np.minimum(np.searchsorted(before, after, side="right"), k)

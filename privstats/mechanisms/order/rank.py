@@ -27,9 +27,9 @@ COUNTED_BITS = 50  # largest log2 of the ratio of the largest absolute value to 
 
 
 class Range(Protocol):
-    """Interface of a public range: its bounds, the step `grid` of a public grid, and an approximate number of values.
+    """Interface of a public range of values: its bounds, its grid step `grid`, and an approximate number of values.
 
-    If `grid` is 0, `grid_of` chooses the step. `about` has the number of data values, or is empty if it is unknown.
+    If `grid` is 0, `grid_of` chooses the step. `about` has this approximate number, or is empty if it is unknown.
     """
 
     @property
@@ -117,7 +117,7 @@ class Rank(Mechanism):
             raise OptionError("the confidence of intervals must lie between 0 and 1, such as 0.95")
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> RankErrors | RankLaw:
-        """Return the law of the rank errors of the drawn numbers; this law does not depend on the rows."""
+        """Return the approximate, public law of the rank errors (rank minus target rank) of the drawn numbers."""
         eps, kind = promise.as_pure().eps, "replace" if relation.exchange else "add_remove"
         if self.confidence is not None:
             grid = grid_of(within)
@@ -188,8 +188,8 @@ def moved_by_one(level: float, relation: Relation) -> float:
 def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
     """Return the sensitivity S for several quantiles: the largest change of their joint error due to one changed row.
 
-    The chosen numbers divide the values into cells. The error is the sum over the cells of the absolute difference
-    between the number of values and the target number.
+    The numbers drawn as quantiles divide the values into cells. The error is the sum over the cells of the absolute
+    difference between the number of values in the cell and its target number.
     """
     shares = np.diff(levels, prepend=0.0, append=1.0)
     return 2.0 if relation.exchange else 2 * (1 - float(shares.min()))

@@ -67,7 +67,7 @@ class RankErrors:
         return float(weights @ squares / weights.sum()) / m * self.J * (self.J + 1) / 4
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance, shape (q, q), of ``onto @ errors``, for a (q, J) matrix and the J rank errors."""
+        """Return the covariance, shape (q, q), of ``onto @ e``, for a (q, J) matrix `onto` and the J rank errors e."""
         if self.largest:
             return np.asarray((self.J + 1) * (self.J + 2) / (3 * self.rate**2) * (onto @ onto.T))
         j = np.arange(1, self.J + 1)
@@ -102,5 +102,5 @@ class RankLaw(Ends):
         return self.errors.variance()
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance, shape (q, q), of ``onto @ errors``, for a matrix with q rows and the rank errors."""
+        """Return the covariance, shape (q, q), of ``onto @ e``, for a matrix `onto` with q rows and rank errors e."""
         return self.errors.covariance(onto)

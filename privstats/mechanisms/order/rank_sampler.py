@@ -169,7 +169,7 @@ def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> R
 
     `start` is the index of the first given knot among all knots 0, ..., n + 1. Further knots that are equal to the
     first or the last given knot may be left out. Such a knot would only extend the rank interval of its grid point away
-    from the target, so it does not affect the distance of this interval from the target.
+    from the target rank (`target`), so it does not affect the distance of this interval from the target rank.
     """
     point, index, ties = np.unique(knots, return_index=True, return_counts=True)
     lower = start + index.astype(float)

@@ -2,13 +2,13 @@
 
 A draw is the last state of the chain. Each step draws theta on a line through the current theta, from the conditional
 law on this line. Along a line the score is a step function and the loss is piecewise linear. So the conditional law is
-known piece by piece, and no step size has to be tuned. Pieces end where residuals are zero; they are computed only in
-an interval of the line, the *window*, in which rows with large residuals add constants. Beyond the window the density
-has an upper bound, since the derivative of the loss increases along the line. If the mass of this bound is at most
-`SELDOM` times the mass inside the window, a point is drawn from the pieces and the bounds together. A point outside the
-window is accepted with a probability equal to the ratio of the density, computed with all rows, to the bound; if the
-point is rejected, the draw is repeated. If the mass of the bound is larger, the window is enlarged, and more rows are
-used. So each step has the conditional law of its line, for every window.
+known piece by piece, and no step size has to be tuned. Pieces end where residuals are zero. Only the pieces in an
+interval of the line, the *window*, are computed; there, rows with large residuals add a constant to the score. Beyond
+the window the density has an upper bound, since the derivative of the loss increases along the line. If the mass of
+this bound is at most `SELDOM` times the mass inside the window, a point is drawn from the pieces and the bounds
+together. A point outside the window is accepted with a probability equal to the ratio of the density, computed with all
+rows, to the bound; if the point is rejected, the draw is repeated. If the mass of the bound is larger, the window is
+enlarged, and more rows are used. So each step has the conditional law of its line, for every window.
 
 The draw is approximate in one respect: the chain ends after a fixed number of sweeps, and the distance between the law
 of its last state and the target law depends on the rows. No bound on this distance is proved. The script
@@ -83,7 +83,7 @@ class Outside:
         return -self.height + math.log(self.length) + float(np.log(_share(np.array(self.slope * self.length))))
 
     def place(self, rng: Rng) -> float:
-        """Return a random distance s from the end of the window; its density is proportional to ``exp(-slope s)``."""
+        """Return a random distance s beyond the end of the interval, with density proportional to ``exp(-slope s)``."""
         return self.length * _fallen(float(rng.uniform(0.0, 1.0, None)), self.slope * self.length)
 
 
@@ -195,7 +195,7 @@ class CheckLines:
         """Return the target density's rate times the norm of the score at the point ``theta + t v`` of a line.
 
         theta is the current state of the chain, and v the direction of the line. If the density depends on the loss,
-        return the rate times the loss at t minus the loss at `start`.
+        return the rate times the increase of the loss from the point ``theta + start v`` to this point.
         """
         target, theta = self.target, self.frame.centre + self.frame.basis @ self.phi
         if target.norm == "loss":
@@ -205,14 +205,14 @@ class CheckLines:
         return target.rate * float(size_of(target.norm, pull, target.tilt))
 
     def first_reach(self, way: FloatArray, v: FloatArray, length: float) -> tuple[float, float]:
-        """Return the centre and the half-length of the first window on a line, as distances along the direction `way`.
+        """Return the centre and half-length of the interval (window) of a line on which the density is computed first.
 
-        The direction is `way` in the coordinates phi and v in the coordinates theta. Both results are computed for a
-        quadratic approximation of the loss; its Hessian is the curvature estimate that also defines the coordinates phi
-        (`RowFrame`). If the density depends on the loss, the half-length is five standard deviations of the density on
-        the line. If it depends on the score, the half-length is so large that, in this approximation, the part of the
-        line outside the window (at most `length` long) has little mass compared with the region around the current
-        state.
+        Both are multiples of the line's direction, `way` in the coordinates phi and v in the coordinates theta; the
+        current state is at 0. They are computed for a quadratic approximation of the loss, with the curvature estimate
+        that also defines phi (`RowFrame`) as its Hessian. If the density depends on the loss, the half-length is five
+        standard deviations of the density on the line. If the density depends on the score, the half-length is so large
+        that, in this approximation, the part of the line outside the window (at most `length` long) has little mass
+        compared with the region around the current state.
         """
         target = self.target
         if target.norm == "loss":

@@ -46,8 +46,8 @@ def exact_for(dim: int) -> bool:
 class ThetaBox:
     """A box in the coordinates phi of theta, with a lower bound on the potential, of which the density is a function.
 
-    The potential is the norm of the score or, if the density depends on the loss, the loss. `rows` has the rows whose
-    residual may change sign in the box, and sums over all other rows, from which score and loss are computed.
+    The potential is the norm of the score or, if the density depends on the loss, the loss. `rows` computes score and
+    loss in the box; it may store only sums over the rows whose residual has the same sign in the whole box.
     """
 
     middle: FloatArray
@@ -104,7 +104,7 @@ class CheckBoxes:
 
         The potential is the norm of the score or, if the density depends on the loss, the loss. `shells` has one pair
         for each cube around the minimiser of the loss, from the outermost to the innermost cube: the half-width of the
-        cube, and the rows for points in the cube. The points with tangents lie in three of the five innermost cubes.
+        cube, and a `Rows` object for points in it. The points with tangents lie in three of the five innermost cubes.
         """
         d = len(self.frame.centre)
         corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
@@ -132,7 +132,7 @@ class CheckBoxes:
                 self.split(chosen)
 
     def potential(self, phi: FloatArray, rows: Rows) -> float:
-        """Return the potential at phi, which is the loss or the norm of the score; `rows` is for a box around phi."""
+        """Return the potential at phi, the loss or the norm of the score, computed by `rows` of a box around phi."""
         pull, value = rows.at(phi)
         return value if self.target.norm == "loss" else float(size_of(self.target.norm, pull, self.target.tilt))
 
@@ -184,8 +184,8 @@ class CheckBoxes:
 
         Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,). If the density
         depends on the score, a row whose residual can have both signs in a box adds one of two vectors to the score. So
-        the inner product of the score with each direction of `ways` lies in an interval. If the density depends on the
-        loss, the bound is computed from the tangent of the convex loss at the centre of the box.
+        the inner product of the score with each direction of `ways` lies in an interval, whose distance from 0 gives a
+        bound on the norm. A bound on the loss is computed from its tangent at the centre of the box, by convexity.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":

@@ -1,9 +1,9 @@
-"""Scores and losses of a quantile regression in boxes of theta, with sums over the rows whose residual keeps its sign.
+"""Scores and losses of a quantile regression in boxes of coefficients theta (products of intervals of coordinates).
 
 A row is *undecided* in a box if its residual y - x'theta changes sign in the box; otherwise, it is decided. In general
-(`Pool`), only the undecided rows of a box are used again in the parts of the box; the scores and losses of the decided
-rows are summed once. If there are only few distinct x (`Ties`), for example with dummies, the rows are stored as one
-sorted list of residuals for each x, and counted by bisection.
+(`Pool`), a box is divided into smaller boxes, for which only its undecided rows are used again; the scores and losses
+of the decided rows are summed once. If there are only few distinct x (`Ties`), for example with dummies, the rows are
+stored as one sorted list of residuals for each x, and counted by bisection.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LONGEST = 2 + 1e-6  # largest half-length of a box, in radii of the parameter se
 
 @dataclass(frozen=True, eq=False)
 class RowFrame:
-    """Linear coordinates phi of theta around the minimiser of the loss: ``theta = centre + basis phi``.
+    """Linear coordinates phi of coefficients theta around the minimiser of the loss: ``theta = centre + basis phi``.
 
     The residuals at phi are ``u - slopes phi``: `u` has the residuals at the centre, shape (n,), and `slopes` the
     change of each fit x'theta per unit of each coordinate, shape (n, d).
@@ -51,7 +51,7 @@ class RowFrame:
 
     @cached_property
     def halves(self) -> FloatArray:
-        """Half-widths, shape (d,), of a box of coordinates phi, centred at zero, that contains the parameter set."""
+        """Half-widths, shape (d,), of a box of coordinates, centred at zero, that contains the parameter set."""
         most = self.target.radius * np.abs(self.inverse).max(axis=1) + np.abs(self.inverse @ self.centre)
         return np.asarray(most * (1 + 1e-9))
 
@@ -61,9 +61,9 @@ class RowFrame:
 
         The box contains the parameter set, whose radius is the bound on |theta|_1. The change is at most 2 radii if the
         coordinates are along principal axes (`of` with ``turned=True``). Proof: let s_j be the eigenvalue, on axis j,
-        of the loss's estimated Hessian (or its square root, if the density depends on the loss). The entries of row j
-        of `inverse` are at most s_j, the entries of column j of `basis` are at most 1 / s_j, and the centre lies in the
-        parameter set.
+        of the loss's estimated Hessian (or its square root, if the density of theta depends on the loss). The entries
+        of row j of `inverse` are at most s_j, the entries of column j of `basis` are at most 1 / s_j, and the centre
+        lies in the parameter set.
         """
         return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
 
@@ -77,12 +77,12 @@ class RowFrame:
 
     @classmethod
     def of(cls, target: Target, turned: bool = False) -> RowFrame:
-        """Return coordinates in which the score (or the loss, if it defines the density) changes similarly on all axes.
+        """Return coordinates of the coefficients theta along whose axes the score (or the loss) changes similarly.
 
-        If the target density depends on the score, the basis is the inverse of the loss's estimated Hessian
-        (`curvature`), so that each coordinate changes one entry of the score. If it depends on the loss, the basis is
-        the root of the inverse Hessian, so that the loss is approximately spherical. If `turned`, the axes are the
-        principal axes of the Hessian: boxes are then long in directions that hardly change the fits.
+        If the density of theta (`Target`) depends on the score, the basis is the inverse of the loss's estimated
+        Hessian (`curvature`), so that each coordinate changes one entry of the score. If it depends on the loss, the
+        basis is the root of the inverse Hessian, so that the loss is approximately spherical. If `turned`, the axes are
+        the principal axes of the Hessian, so that boxes are long in directions that hardly change the fits.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         values, vectors = np.linalg.eigh(curvature(target.x, target.y, centre))
@@ -92,14 +92,14 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates; each is a multiple of the change of the fit x'theta at one of the distinct vectors x.
+        """Return coordinates of theta, each proportional to the change of the fit x'theta at one of the distinct x.
 
         `x` has the distinct vectors, and `groups` the index of each row's vector. A coordinate is the fit at theta
         minus the fit at the minimiser of the loss (the centre), multiplied by the estimated curvature of the loss with
-        respect to this fit. The score then changes at about the same rate along each axis. If the density depends on
-        the loss, the factor is the root of the curvature, so that the loss changes at about the same rate. If the
-        distinct x are linearly independent, each coordinate changes the fit at one x only. If responses are tied as
-        well, the score is a step function of these fits and is constant between tied responses.
+        respect to this fit, so that the score changes at about the same rate along each axis. If the density of theta
+        (`Target`) depends on the loss, the factor is the root of the curvature, so that the loss changes at about the
+        same rate. If the distinct x are linearly independent, each coordinate changes the fit at one x only. If
+        responses are tied as well, the score is a step function of these fits and is constant between tied responses.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
@@ -122,39 +122,39 @@ class RowFrame:
 def _flattest(target: Target) -> float:
     """Return the lower limit of the curvature estimates that define the coordinates of a `RowFrame`.
 
-    At this curvature, theta changes by the radius of the parameter set if the score (or the loss, if the density
-    depends on it) changes by about 1 / (rate of the density). Smaller estimates are replaced by the limit.
+    At this curvature, a change of theta by the radius of the parameter set changes the score (or the loss, if the
+    density of theta depends on it) by about 1 / `rate` (see `Target`). Smaller estimates are replaced by the limit.
     """
     return 1 / (target.rate * (target.radius if target.norm != "loss" else target.radius**2))
 
 
 class Rows(Protocol):
-    """Interface of containers of the rows, which compute scores and losses in a box, and bounds on the scores in it."""
+    """Interface of containers of rows, which compute scores, losses and bounds on scores in a box of coordinates."""
 
     @property
     def frame(self) -> RowFrame: ...
 
     def within(self, middle: FloatArray, halves: FloatArray) -> Rows:
-        """Return the rows in a form for the fast computation of scores and losses at the points of a box.
+        """Return the rows in a form for the fast computation of scores and losses at all coefficients in a box.
 
-        The box has the centre `middle` and the half-widths `halves`, in the coordinates phi of theta.
+        In the linear coordinates phi of `RowFrame`, the box has the centre `middle` and the half-widths `halves`.
         """
 
     def at(self, phi: FloatArray) -> tuple[FloatArray, float]:
-        """Return the score, shape (d,), and the loss at the coordinates phi of theta, summed over all rows."""
+        """Return the score, shape (d,), and the loss, summed over all rows, at the point `phi` (see `RowFrame`)."""
 
     def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper bounds on the inner product of the score with each direction in `ways`, in each box.
+        """Return bounds, in each box, on the inner product of the rows' total score with each direction in `ways`.
 
-        Box i has the centre ``middles[i]`` and the half-widths `halves`, shape (d,). Both arrays of bounds have the
-        shape (boxes, directions).
+        Box i of coordinates phi (`RowFrame`) has the centre ``middles[i]`` and the half-widths `halves`, shape (d,).
+        The lower bounds and the upper bounds have the shape (boxes, directions) each.
         """
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the score and the loss, summed over all rows, at each of k points phi, shapes (k, d) and (k,)."""
+        """Return the rows' total scores, shape (k, d), and losses, shape (k,), at k points phi (see `RowFrame`)."""
 
     def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-        """Return a mask of the boxes in which the score takes only two values, and these two scores for each box.
+        """Return a mask of the boxes of coordinates in which the score has only two values, and these two scores.
 
         A row is undecided if its residual changes sign in the box. The mask, shape (boxes,), is true if the undecided
         rows of a box have equal predictors and equal responses. The two scores, each of shape (boxes, d), are the score
@@ -163,10 +163,10 @@ class Rows(Protocol):
         """
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return the number of rows whose residual changes sign in a box, divided among the d coordinates, shape (d,).
+        """Return the number of rows whose residual changes sign in a box of coordinates, divided among the coordinates.
 
         These rows are called undecided. A coordinate's share of a row is proportional to the coordinate's contribution
-        to the range of the row's residual in the box.
+        to the range of the row's residual in the box. The result has the shape (d,).
         """
 
 
@@ -178,7 +178,7 @@ class Ties:
     ----------
     frame : RowFrame
     x, slopes : ndarray, shape (k, d)
-        The distinct x, and the change of the fit x'theta at each x per unit of the linear coordinates phi of theta.
+        The distinct x, and the change of each fit x'theta per unit of each coordinate of the coefficients theta.
     u : tuple of ndarray
         For each distinct x, the sorted residuals of its rows at the minimiser of the loss (the centre).
     sums : tuple of ndarray
@@ -193,10 +193,10 @@ class Ties:
 
     @classmethod
     def of(cls, target: Target) -> Ties | None:
-        """Return the rows of a target density, grouped by their vectors x of predictors; None if this is not possible.
+        """Return the rows of the regression, grouped by their vectors x of predictors; None if this is impossible.
 
         Grouping is not possible if the rows have more than `DISTINCT` different vectors x, or if these vectors are so
-        close to each other that boxes become too long for the public grid (`LONGEST`).
+        close to each other that boxes of coordinates become too long for the public grid (`LONGEST`).
         """
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
@@ -268,7 +268,7 @@ class Ties:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The undecided rows of a box, whose residuals change sign in the box, and sums over all other (decided) rows.
+    """The undecided rows of a box of coefficients, whose residuals change sign in it, and sums over all decided rows.
 
     Parameters
     ----------
@@ -276,8 +276,8 @@ class Pool:
     rows : ndarray of int, shape (m,)
         Indices of the undecided rows.
     pull : ndarray, shape (d,)
-        Score of the decided rows, plus ``-tau x`` for each undecided row. Adding x for each undecided row below the fit
-        gives the score of all rows.
+        Score of the decided rows, plus ``-tau x`` for each undecided row. Adding x for each undecided row with a
+        response below its fit gives the score of all rows.
     level : float
         Sum over all rows, at the minimiser of the loss (the centre). The summand of a decided row is the value of the
         linear function that equals the row's loss in the box. The summand of an undecided row is tau times the row's
@@ -291,7 +291,7 @@ class Pool:
 
     @classmethod
     def of(cls, frame: RowFrame) -> Pool:
-        """Return the pool of the whole parameter set, in which all rows are undecided (no residual's sign is known)."""
+        """Return a `Pool` for the whole parameter set; all rows are undecided, because no residual's sign is known."""
         tau, x = frame.target.tau, frame.target.x
         return cls(frame, np.arange(len(x)), -tau * x.sum(axis=0), tau * float(frame.u.sum()))
 
