@@ -124,7 +124,7 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
         df_resid = math.inf  # makes marginaleffects use normal quantiles for intervals
 
         def validation(self) -> None:
-            """Check the coefficients and the response's name; column types need no check, as the domain fixes them."""
+            """Run marginaleffects' checks, except the check of column types, which the domain has fixed."""
             self.validate_coef()
             self.validate_response_name()
 

@@ -1,6 +1,6 @@
 """The command line: commands to fit or plan a model, show or run saved plans, and print ledgers and domains.
 
-An error prints one line to stderr and gives exit code 2. No traceback is shown, since its frames hold data.
+An error prints one line to stderr and gives exit code 2. No traceback is shown, since it might contain data.
 """
 
 from __future__ import annotations
@@ -397,7 +397,10 @@ def _complain(text: str) -> None:
 
 
 def _shown(text: str, out: Any) -> str:
-    """Return text with control characters escaped, because names in a file might contain control characters."""
+    """Return text for a stream, with control characters and characters that it cannot encode escaped.
+
+    Names in a file might contain such characters.
+    """
     plain = "".join(char if char.isprintable() or char == "\n" else f"\\x{ord(char):02x}" for char in text)
     code = getattr(out, "encoding", None) or "utf-8"
     return plain.encode(code, "backslashreplace").decode(code)

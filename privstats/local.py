@@ -35,7 +35,7 @@ from privstats.workflow.facts import seed_shown
 __all__ = ["local_gradient_descent", "randomized_response"]
 
 EXAMPLE = "y ~ x"
-AFTER = 2  # number of messages that each person sends after the steps: curvature, and squares of scores
+AFTER = 2  # number of messages that each person sends after the steps: the Hessian, and s s' for the score s
 
 
 @public

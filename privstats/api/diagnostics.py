@@ -28,13 +28,13 @@ def dp_diagnostics(
     ledger: Ledger | None = None,
     rng: Any = None,
 ) -> Diagnostics:
-    """Release residual diagnostics: a histogram of residuals, and mean residuals and residual sizes by fitted value.
+    """Release residual diagnostics: a histogram of residuals, and the mean and size of residuals by fitted value.
 
     Parameters
     ----------
     fit : Results
-        Fit of `dp_lm`, or of `dp_glm` with the logit link, for which only means of residuals by fitted probability are
-        released.
+        Fit of `dp_lm`, or of `dp_glm` with the logit link. For a fit of `dp_glm`, only means of residuals by fitted
+        probability are released.
     data : DataFrame, path, Protected or other data that the functions accept
         The confidential rows of the fit, or other rows with the same columns.
     eps : float, optional
@@ -57,7 +57,8 @@ def dp_diagnostics(
         Typical size of residuals, from public knowledge; by default the residual standard deviation that the fit
         released. Residuals are clamped at 4 times this size.
     shares : dict, optional
-        Relative shares of the budget: "residuals", "binned", "scale_location"; by default 1/4, 1/2 and 1/4.
+        Relative shares of the budget for the tables "residuals", "binned" and "scale_location"; by default 1/4, 1/2
+        and 1/4.
     ledger : Ledger, optional
         Ledger that is charged with all diagnostics in one transaction, before any row is read.
     rng : None, int or numpy.random.Generator

@@ -79,8 +79,8 @@ def dp_glm(
     link : str, optional
         Link function of the mean: "logit" (the default) or "probit" for "binomial", "log" for "poisson" and "gamma".
     mech : {"auto", "objpert", "newton", "ngd", "noisy_newton", "sgd"}
-        Algorithm. "objpert" (objective perturbation) minimises a negative log likelihood plus a random linear term (for
-        counts and gamma responses, under pure `eps`, with clipped scores). "newton" takes Newton steps with clipped,
+        Algorithm. "objpert" (objective perturbation) minimises a negative log likelihood plus a random linear term; for
+        counts and gamma responses it needs pure `eps` and clips the scores. "newton" takes Newton steps with clipped,
         noisy scores. "auto" takes the algorithm with the shorter expected intervals; the summary names this algorithm
         and the reason. "ngd" and "noisy_newton" are the noisy gradient descent and the noisy Newton steps of [3]_, for
         teaching and comparison: logit only, under `mu`, `rho` or `delta`. "sgd" is NoisySGD, under `eps` with `delta`,
@@ -95,11 +95,12 @@ def dp_glm(
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise, by default the distribution with the smallest error; for "objpert" with
-        ``inference="none"`` the norm in which the sensitivity is measured. "gaussian" needs `mu`, `rho` or `delta`.
+        Distribution of the noise, by default the distribution with the smallest error. For "objpert" with
+        ``inference="none"``, `noise` is the norm in which the sensitivity is measured. "gaussian" needs `mu`, `rho` or
+        `delta`.
     neighbors : {"replace", "add_remove"}
-        The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
-        added or removed. Under "add_remove" the number of rows is private.
+        Which pairs of data sets the guarantee makes hard to distinguish: pairs in which one row is replaced by another,
+        or pairs in which one row is added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
         "none" spends the whole budget on the coefficients: every coefficient is reported, but without an interval.
         With "none", "objpert" scales the columns by their declared bounds, and an error is raised for "newton" if the
@@ -122,7 +123,7 @@ def dp_glm(
     bounds_share : float
         Share of the budget that is spent on estimating the bounds of numeric columns without declared bounds.
     shares : dict, optional
-        Relative shares of the budget for the questions (queries of the data), by name; `plan` lists the names.
+        Relative shares of the budget, by the name of the query on which they are spent; `plan` lists the names.
     margins : bool
         Whether average marginal effects are released as well (`Results.get_margeff`).
     theta_bound : float, optional
@@ -131,11 +132,11 @@ def dp_glm(
     split : float, optional
         For "objpert": share of the budget for the random linear term.
     ridge : float, optional
-        For "objpert": weight of the ridge penalty, which is half the sum of the squared coefficients. A fit with this
-        penalty has no intervals.
+        For "objpert": coefficient of the ridge penalty, which is `ridge` times half the sum of the squared
+        coefficients. A fit with this penalty has no intervals.
     tail : {"cautious"}, optional
-        With "cautious", intervals allow for a heavier tail of the score norms than the released histogram shows, and
-        are longer.
+        With "cautious", intervals are longer, because they allow for a heavier tail of the score norms than the
+        released histogram shows.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.
     step_size : float, optional
@@ -161,8 +162,8 @@ def dp_glm(
     Returns
     -------
     Results
-        Estimates, standard errors, intervals and tests; `predict` returns means, or with ``which="linear"`` linear
-        predictors. A `Plan` if `dry_run`.
+        Estimates, standard errors, intervals and tests. Its method `predict` returns means or, with
+        ``which="linear"``, linear predictors. If `dry_run` is True, a `Plan` is returned instead.
 
     Raises
     ------

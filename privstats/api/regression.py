@@ -141,8 +141,8 @@ def dp_lm(
         larger norm has a smaller weight. The scale of a numeric predictor is the smaller of its declared scale, if any,
         and half of its range divided by sqrt(3). For "sgd": largest Euclidean norm of the gradient of a row.
     tuning : float, optional
-        For "ngd" and "noisy_newton": limit to which residuals divided by the fitted residual scale are clipped. For
-        "sgd": limit to which residuals divided by the scale of the response are clipped.
+        For "ngd" and "noisy_newton": limit at which residuals, in units of the fitted residual scale, are clipped.
+        For "sgd": limit at which residuals, in units of the scale of the response, are clipped.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
         this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do
@@ -251,8 +251,8 @@ def dp_rq(
         score. "auto" chooses by the ratio n eps / d, for n rows and d coefficients: "newton" if the ratio is large, and
         always under `mu` or `rho`; "objpert" if the ratio is smaller; "kng" if it is smaller still and there are at
         most three coefficients, because an exact sampler exists only for these. For other quantiles than the median,
-        the ratio is multiplied by 2 min(tau, 1 - tau), and "objpert" gives intervals only in cases in which "auto" may
-        choose "objpert". "expmech" is for comparison, without intervals.
+        the ratio is multiplied by 2 min(tau, 1 - tau), and "objpert" gives no intervals if the ratio is so large that
+        "auto" chooses "newton". "expmech" is for comparison, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional

@@ -19,8 +19,8 @@ def summary_table(
 ) -> TableText:
     """Return a table with a column for each fit, with the guarantee of each fit and of all fits together.
 
-    The total guarantee assumes that all fits use the same rows. A fit that is given twice counts once. There is no
-    total if a fit is seeded, or if the fits have different neighbouring relations.
+    The guarantee of all fits is computed under the assumption that they use the same rows. A fit that is given twice
+    counts once. There is no such guarantee if a fit is seeded, or if the fits have different neighbouring relations.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def summary_table(
     Returns
     -------
     str
-        The table. Lines of text have at most 80 characters: if the table is wider, the remaining columns follow in
-        another block below the first block.
+        The table. In the format "text", lines have at most 80 characters; the columns of a wider table are split into
+        blocks, one below the other.
 
     Raises
     ------

@@ -110,7 +110,7 @@ class Adaptive:
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
     coarse : float, optional
         Budget share of the first released second moments (coarse matrix), if "perturbed" is among the methods; by
-        default the share in `SHARES`.
+        default ``SHARES["perturbed"]["coarse matrix"]``.
     """
 
     noises: Noises = NORMAL
@@ -208,7 +208,7 @@ class Adaptive:
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Any = branches[chosen].estimate()
-        response = {"response_sd": scales.response_sd}  # replaced if the estimate contains a more precise one
+        response = {"response_sd": scales.response_sd}  # replaced if the estimate contains a more precise value
         return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(
@@ -223,7 +223,7 @@ class Adaptive:
         share_of: tuple[str, ...],
         worth: bool,
     ) -> Problem:
-        """Make the releases between that of column scales and the choice of a method; return the estimation problem.
+        """Make all releases after the column scales and before the choice of a method; return the estimation problem.
 
         The function is used if minimising a perturbed loss is one of the candidate methods. The first released second
         moments (coarse matrix) are averaged with the second moments computed from the released column scales.
@@ -293,7 +293,7 @@ class ForecastLaws:
     relation: Relation
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the distribution of the noise that the mechanism `by` would add to the answer to a query."""
+        """Return the law of the noise that the mechanism `by` would add to the exact answer to the query `question`."""
         return by.law(self.promise, question.within, self.relation)
 
 
@@ -330,9 +330,9 @@ def carries_steps(
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
     """Return the relative noise that the rough second moments (coarse matrix) would have with the whole budget.
 
-    The relative noise is ``sqrt(c + 1) s / n`` for n rows v of c standardised columns and the response, where s is the
-    noise sd of an off-diagonal entry of the sum of v v'. The largest eigenvalue of the noise matrix is about twice
-    ``sqrt(c + 1) s``. The value is predicted before any release.
+    Let v be a row: c standardised columns and the response. The relative noise for n rows is ``sqrt(c + 1) s / n``,
+    where s is the noise sd of an off-diagonal entry of the sum of v v'. The largest eigenvalue of the noise matrix is
+    about ``2 sqrt(c + 1) s``. The relative noise is predicted before any release.
     """
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
     return entry * (columns + 1) ** 0.5 / rows

@@ -100,9 +100,9 @@ PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, sh
 
 @dataclass(frozen=True, eq=False)
 class ByBranch(Mapping[str, float]):
-    """Expected interval lengths, one for each branch (method of estimation); a length is computed when it is read.
+    """Expected interval lengths, one for each branch (method of estimation), computed only when they are looked up.
 
-    No length is computed for a plan (the list of all possible queries, made without data), because a plan reads none.
+    A plan (the list of all possible queries, made without data) does not look up the lengths, so none is computed.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class ByBranch(Mapping[str, float]):
 
 
 def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
-    """Return the noise sd of an off-diagonal entry of the sum of outer products x x' over rows x clipped to norm 1.
+    """Return the noise sd of an off-diagonal entry of the sum of x x' over rows x that are clipped to norm 1.
 
     For rows clipped to norm R, the noise sd is R^2 times as large.
     """
@@ -188,8 +188,8 @@ def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) 
 def check_tail(tail: object) -> None:
     """Raise an error unless the option `tail` is "usual" or "cautious".
 
-    The option is an assumption about how many scores have large norms; the noise of the released histogram of the norms
-    may hide such scores.
+    The option is an assumption about the number of scores with large norms. It is needed because the noise of the
+    released histogram of norms may hide such scores.
 
     Raises
     ------

@@ -60,7 +60,7 @@ def begun(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> Problem:
-    """Release counts of factor levels, new scales of some columns, and second moments; return them as a `Problem`.
+    """Return an estimation problem (`Problem`) after the release of level counts, further scales and second moments.
 
     Parameters
     ----------
@@ -106,10 +106,10 @@ def begun_about(
     item: str = "",
     least: float = 0.0,
 ) -> Problem:
-    """Make the first releases for a loss whose starting coefficients are fitted to a transformed response.
+    """Return the estimation problem (`Problem`) of a loss after the first releases, about a transformed response.
 
-    The starting coefficients are least-squares coefficients for the transformed response. The result is the estimation
-    problem (`Problem`) with these releases; its further queries use the response itself. Other parameters: see `begun`.
+    The starting coefficients of the fit are the least-squares coefficients for the transformed response. All queries
+    after these releases use the response itself. For the other parameters see `begun`.
 
     Parameters
     ----------

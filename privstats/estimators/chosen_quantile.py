@@ -260,12 +260,14 @@ def least_score(tau: float, columns: int, intercept: bool) -> float:
     """Return a lower bound on the sup norm of the mean score of the check loss, at coefficients far from the minimiser.
 
     The mean score is the mean of ``(1{y <= x'theta} - tau) x``, for predictors x, responses y, coefficients theta and a
-    probability tau. If all responses lie above the fitted plane, or all below, the norm is at least min(tau, 1 - tau).
+    probability tau. If all responses lie above the plane x'theta, or all below, the norm is at least min(tau, 1 - tau).
     If the fitted slope of a predictor x is steep, the rows with responses below the plane are the rows with the largest
     x. Let s be the share of these rows. For x uniform on [-1, 1] the absolute entries of the mean score are ``(|s -
     tau|, s (1 - s))``. Their maximum is smallest at the s for which both entries are equal. The bound also holds in the
     norm "hull", whose unit ball is the convex hull of the possible changes of the score. Without an intercept, the rows
     with responses below a steep plane are the rows with one sign of x, and the norm is at least 1/4.
+
+    For one predictor and an intercept:
 
     >>> [round(least_score(tau, 1, True), 3) for tau in (0.1, 0.5, 0.9)]
     [0.049, 0.207, 0.049]

@@ -91,9 +91,9 @@ class ClippedMeans:
     def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> float:
         """Return the expected interval length of Newton steps, divided by the interval length without privacy.
 
-        Ratios above `MOST_STEPS` are replaced by inf, so that Newton steps are not chosen. The ratio for method "sums"
-        (means from released sums) is at least 1. A wrong choice of Newton steps therefore makes intervals at most
-        `MOST_STEPS` times as long as with method "sums", in expectation.
+        Ratios above the limit `MOST_STEPS` are replaced by inf, so that Newton steps are not chosen. Because the ratio
+        for method "sums" (means from released sums) is at least 1, a wrong choice of Newton steps makes intervals at
+        most `MOST_STEPS` times as long as with method "sums", in expectation.
         """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
@@ -104,10 +104,10 @@ class ClippedMeans:
 
 
 def spread(scales: Scales) -> tuple[float, float]:
-    """Return the released mean of the response, and its released variance minus the noise sd of this variance.
+    """Return the released mean and variance of the response; one noise sd is subtracted from the variance.
 
     The unit of the mean is the half-range of the response's bounds; the unit of the variance is the square of this
-    half-range. The returned variance is at least `FLOOR` times the noise sd; a variance at this limit is only a guess.
+    half-range. The returned variance is at least `FLOOR` times the noise sd; at this limit it is only a guess.
     """
     mean, noise, variance = _moments(scales)
     return mean, max(variance - noise, FLOOR * noise)
@@ -120,7 +120,7 @@ def below_noise(scales: Scales) -> bool:
 
 
 def _moments(scales: Scales) -> tuple[float, float, float]:
-    """Return the released mean of the response, the noise sd of the released variance, and the released variance.
+    """Return the released mean of the response, the noise sd of its released variance, and this variance.
 
     The unit of the mean is the half-range of the response's bounds; the unit of the variance and of its noise sd is the
     square of this half-range.

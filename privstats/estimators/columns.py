@@ -77,7 +77,10 @@ class ColumnFacts:
         return Line(self.low, self.high, self.step)
 
     def spelled(self, values: FloatArray) -> FloatArray:
-        """Return grid points with as many decimals as the step, or one more if `between`: 207 * 0.1 gives 20.7."""
+        """Return grid points rounded to as many decimals as the step has, such as 20.7 for 207 * 0.1.
+
+        If values may lie between grid points, one more decimal is kept, for endpoints moved by half a step (`around`).
+        """
         digits = max(0, -int(Decimal(repr(self.step)).normalize().as_tuple().exponent))
         return np.round(values, digits + self.between)
 
@@ -102,10 +105,11 @@ class ColumnFacts:
         return np.where((ends == self.low) & (self.low == 0) & (shares * rows < rows - self.filled), ends, moved)
 
     def coarser(self, most: float) -> ColumnFacts:
-        """Return the column with a coarser grid, the finest candidate grid that has at most `most` points.
+        """Return the column with the finest candidate grid of at most `most` points, or else with the coarsest one.
 
-        The candidate steps are 1, 2 or 5 times a power of ten, with at least `LEAST` points in the range. Values are
-        rounded to the new grid. On a grid with too many points, drawn quantiles often lie beside a frequent value.
+        The candidates are the present grid and coarser grids, with steps of 1, 2 or 5 times a power of ten and at least
+        `LEAST` (a constant) points in the range. Values are rounded to the new grid. On a grid with too many points,
+        drawn quantiles often lie beside a frequent value.
         """
         if self.levels or self.high - self.low <= most * self.step:
             return self
@@ -174,14 +178,14 @@ def _finest(low: float, high: float) -> float:
 
 
 def spelled(columns: Sequence[ColumnFacts], values: FloatArray) -> FloatArray:
-    """Return values, shape (columns times groups, ...), rounded to the number of decimals of the columns' grids."""
+    """Return values, shape (columns x groups, ...), each rounded to the number of decimals of its column's grid."""
     parts = np.split(values, len(columns))
     return np.concatenate([column.spelled(part) for column, part in zip(columns, parts, strict=True)])
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Builder of queries about all rows together or, with groups, about each group of rows.
+    """Builder of queries, which are about each group of rows or, if there are no groups, about all rows together.
 
     A group contains the rows with one level of the grouping column. The levels are declared.
 
@@ -195,7 +199,7 @@ class Grouping:
 
     @classmethod
     def of(cls, design: Any) -> Grouping:
-        """Return the builder of queries for a design's columns; with groups, a query is answered for each group."""
+        """Return the builder of queries for the columns of a design, which may declare groups of rows."""
         return cls(len(design.group_levels))
 
     @property
@@ -204,15 +208,15 @@ class Grouping:
         return max(1, self.groups)
 
     def within(self, inner: Set) -> Set:
-        """Return the set of a row's possible values: `inner` or, with groups, the set of pairs (group, values)."""
+        """Return the set `inner` of a row's values; with groups, return the set of pairs (group, values in `inner`)."""
         return ByCell(inner, self.groups) if self.groups else inner
 
     def rows(self, of: RowFunction) -> RowFunction:
-        """Return the function that maps a row to values: `of` or, with groups, a function to pairs (group, values)."""
+        """Return the function `of` from rows to values; with groups, return a function from rows to (group, values)."""
         return InGroup(of) if self.groups else of
 
     def answered(self, by: Mechanism) -> Mechanism:
-        """Return the mechanism for a query: `by` or, with groups, a mechanism that applies `by` to each group."""
+        """Return the mechanism `by` for a query; with groups, return the mechanism that applies `by` to each group."""
         return InEachCell(by) if self.groups else by
 
     def column(self, j: int) -> ColumnValues:
@@ -237,14 +241,14 @@ class Grouping:
 
 @dataclass(frozen=True, eq=False)
 class RowNumbers:
-    """Numbers of rows in the groups: public, or released with little noise.
+    """Numbers of rows in the groups, which are public or were released with little noise.
 
     Parameters
     ----------
     each : ndarray, shape (groups,)
-        Number of rows in each group, at least 1; a single number if there are no groups.
+        Number of rows in each group, at least 1; if there are no groups, only the number of all rows.
     certain : bool
-        Whether the numbers count used rows only; False if some of the counted rows may have missing values.
+        Whether only used rows were counted; False if some of the counted rows may have missing values.
     diagnostics : mapping of str to float
         The number of rows used and its standard error, if the number was released.
     """

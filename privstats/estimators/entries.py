@@ -50,9 +50,9 @@ class Entries:
     def coded(self) -> tuple[tuple[int, tuple[int, ...], FloatArray], ...]:
         """Factors whose level indicators replace columns of the design, as triples (factor, replaced columns, values).
 
-        The factor with most levels is first. The values are the replaced columns' values at each level. A factor is
-        listed if its indicators replace at least two columns. The indicators of an interaction also replace the columns
-        of the interacting factors.
+        The factor with the most levels comes first. The last entry of a triple is a matrix with the values of the
+        replaced columns at each level (row). A factor is listed if its indicators replace at least two columns. The
+        indicators of an interaction also replace the columns of the interacting factors.
         """
         found, left = [], set(self.box.slopes) if self.by_level else set()
         for k, factor in sorted(enumerate(self.box.design.factors), key=lambda one: -len(one[1].levels)):
@@ -71,17 +71,17 @@ class Entries:
 
     @property
     def predictors(self) -> int:
-        """Largest number of nonzero entries of a row's vector (1, predictors), whose second moments are released."""
+        """Largest number of nonzero entries of a vector (1, predictors), with factors coded as in released moments."""
         constant = not self.coded and self.box.intercept is not None
         return len(self.coded) + len(self.others) - 1 + constant
 
     def lighter(self, most: float) -> float:
-        """Return a multiplier, at most 1, of the noise limit above which the method of noisy moments is chosen.
+        """Return a factor, at most 1, of another method's noise limit, above which noisy moments are used instead.
 
-        The limit applies to the noise of another method. A multiplier below 1 favours noisy moments if rows have few
-        nonzero entries: the noise of moments increases with the number of nonzero entries of a row and with the
-        response's bounds, whereas the noise of the other methods, whose columns are whitened, increases with the number
-        of columns.
+        If the noise of the other method exceeds its limit, the method of noisy moments is chosen. A factor below 1
+        therefore favours noisy moments. It is used if rows have few nonzero entries, because the noise of moments
+        increases with the number of nonzero entries of a row and with the response's bounds, whereas the noise of the
+        other methods, whose columns are whitened, increases with the number of columns.
 
         Parameters
         ----------
@@ -95,8 +95,8 @@ class Entries:
         """Set in which every row's vector z of predictors and response lies.
 
         If z has level indicators, the first factor has an entry for every level. These entries add up to 1 in each row,
-        so the number of rows and the sums of the columns are not released separately. Other factors have an entry for
-        every level but the last.
+        so the number of rows and the sums of the entries of z follow from the second moments and are not released
+        separately. Other factors have an entry for every level but the last.
         """
         own = len(self.others)
         if not self.coded:
@@ -108,8 +108,8 @@ class Entries:
     def quietest(self, laws: Mapping[str, Additive]) -> str:
         """Return the name of the noise distribution that adds the least noise to sums of products with the response.
 
-        The criterion is the average noise variance of the sums, over rows, of products of the response with the
-        constant and the predictors.
+        These sums over rows are the second moments of the response with the constant and with each predictor. Their
+        noise variances are averaged.
         """
         with_response = self.within.where[:-1, -1]
 
@@ -153,7 +153,7 @@ class Entries:
 
     @cached_property
     def told(self) -> bool:
-        """Whether rows are coded with level indicators that are linear functions of the design's columns."""
+        """Whether rows are coded with level indicators, and these are linear functions of the design's columns."""
         onto = self.to_columns[1:-1, :-1]
         return bool(self.coded) and len(onto) == onto.shape[1] and bool(np.linalg.cond(onto, 1) < MOST_CONDITION)
 
@@ -170,8 +170,9 @@ class Entries:
 def response_scale(others: float) -> float:
     """Return the scale of the response that minimises the noise of coefficients computed from noisy second moments.
 
-    The noise increases with the largest squared norm of the rows (predictors, scaled response), and in products with
-    the response it is divided by the scale. The coefficient vector is assumed to have the squared norm `SIGNAL`.
+    The noise of moments increases with the largest squared norm of the rows (predictors, scaled response). The noise of
+    products with the response itself is the noise of products with the scaled response, divided by the scale. The
+    coefficient vector is assumed to have the squared norm `SIGNAL`.
 
     Parameters
     ----------

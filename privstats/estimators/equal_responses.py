@@ -15,19 +15,19 @@ from privstats.numerics.law import FloatArray
 
 SPAN = 2.0  # half-range of the histogram, in standard deviations of the linear predictor
 MOST_BINS = 64  # largest number of bins; each bin is split into two half bins
-CHANCE = 3.0  # sd of a sum of squared differences of Laplace noise, divided by (sum of squared variances)^(1/2)
+CHANCE = 3.0  # (sd of a sum of squared differences of Laplace noise) / sqrt(sum of the differences' squared variances)
 
 
 def bins_near(mean: float, sd: float, kernel: float, narrow: float) -> tuple[float, float, int]:
-    """Return the lower end of a histogram of responses, and the width and number of half bins (two for each bin).
+    """Return the lower end of a histogram of responses, and the width and the number of its half bins, two per bin.
 
     Parameters
     ----------
     mean, sd : float
         Mean and standard deviation of the linear predictor, from earlier releases.
     kernel, narrow : float
-        Half-widths of two kernels: the kernel of the Hessian, and the kernel for the density at the quantile. The bins
-        are `EQUAL_BINS` times `narrow` wide.
+        Half-widths of two kernels: one weights the rows in the Hessian, the other is used to estimate the density of
+        the response at the quantile. The width of a bin is a constant, `EQUAL_BINS`, times `narrow`.
     """
     width = EQUAL_BINS * narrow / 2
     halves = 2 * int(np.ceil(min(MOST_BINS, max(SPAN * sd, 2 * kernel) / width)))
@@ -53,12 +53,13 @@ def has_few_values(counts: FloatArray, sd: float) -> bool:
 
 
 def uneven(counts: FloatArray, sd: float) -> bool:
-    """Return whether counts vary from bin to bin by more than the counts of a smooth density.
+    """Return whether the counts of a histogram vary from bin to bin by more than the counts of a smooth density.
 
     The difference between a count and the mean of the two neighbouring counts is squared, and the squares are added up.
     For a smooth density the differences are due only to sampling and to noise of standard deviation `sd`. The sum of
     squares that is expected for a smooth density, and an allowance for its random error, are subtracted. The result is
-    True if the remaining sum exceeds `FEW_VALUES` times the sum of squared counts (also corrected for noise).
+    True if the remaining sum exceeds a constant, `FEW_VALUES`, times the sum of squared counts, from which the expected
+    sum of squares of the noise is subtracted.
     """
     chance = 1.5 * (np.maximum(counts[1:-1], 0.0) + sd**2)  # variance of each difference, if the density is smooth
     differences = counts[1:-1] - (counts[:-2] + counts[2:]) / 2

@@ -40,7 +40,7 @@ from privstats.privacy.release import Release
 from privstats.sets.cells import Line
 from privstats.sets.vectors import Fractions, Squares
 
-NULL = 1e-8  # absolute value below which an entry of a unit vector in a null space is a rounding error
+NULL = 1e-8  # smaller absolute entries of a unit vector in a null space are treated as rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +84,9 @@ class StandardFrame:
         return self.K[: self.c, :-1]
 
     def mapped(self, R: FloatArray) -> StandardFrame:
-        """Return the `StandardFrame` of the predictors h'R, linear combinations of a row's standardised predictors h.
+        """Return the `StandardFrame` for new predictors h'R, where h is a row's vector of standardised predictors.
 
-        The matrix R, shape (c, c), is block-diagonal: it combines only columns of the same group in `parts`.
+        The matrix R, shape (c, c), is block-diagonal, so that only columns of the same group in `parts` are combined.
         """
         K = self.K.copy()
         K[:, :-1] = self.predictors @ R
@@ -98,7 +98,7 @@ class StandardFrame:
         return self.scale * (self.columns @ b - self.K[: self.c, -1])
 
     def longest(self, W: FloatArray) -> float:
-        """Return an upper bound on |h'W| over all rows h of standardised predictors within bounds, for a matrix W."""
+        """Return an upper bound on |h'W|, for a matrix W and any standardised predictors h within their bounds."""
         images = [corners @ W[list(where)] for where, corners in self.parts]
         if np.prod([float(len(image)) for image in images]) <= SYNTHETIC_ROWS:
             sums = np.zeros((1, W.shape[1]))
@@ -110,7 +110,7 @@ class StandardFrame:
         return min(by_parts, float(np.sqrt(squares) * np.linalg.norm(W, 2)))
 
     def reach(self, b: Any) -> float:
-        """Return the largest |h'b| over all rows h of standardised predictors within bounds, for coefficients b."""
+        """Return the largest |h'b|, for coefficients b and any standardised predictors h within their bounds."""
         images = [corners @ b[list(where)] for where, corners in self.parts]
         ends = [sum(float(pick(image)) for image in images) for pick in (np.max, np.min)]
         return max(map(abs, ends))
@@ -146,7 +146,7 @@ class PublicBox:
 
     @cached_property
     def by_level(self) -> list[int]:
-        """Positions of products of a numeric column and a factor dummy, which let slopes differ between levels."""
+        """Positions of columns that are the product of a numeric column and a dummy, so that slopes differ by level."""
         others = {j for factor in self.design.factors for j in factor.columns} | {j for j, *_ in self.products}
         return [j for j, name in enumerate(self.design.columns) if len(product_parts(name)) > 1 and j not in others]
 
@@ -159,7 +159,8 @@ class PublicBox:
     def offset(self) -> tuple[float, ...]:
         """Coefficient of the model's offset in the linear predictor, as a tuple; empty for a model without offset.
 
-        In a model without a link function, the unit of the linear predictor is the half-range of the response.
+        It is 1 for a model with a link function. For other models it is 1 / (half-range of the response), because the
+        response and the linear predictor are expressed in half-ranges.
         """
         if not self.design.offset:
             return ()
@@ -192,15 +193,16 @@ class PublicBox:
     def usual(self) -> FloatArray:
         """Clamping limits for absolute values of predictors and response in the release of scales, shape (slopes + 1,).
 
-        A limit is a share of the column's bounds. It is below 1 for a column with a declared scale, whose bounds are
-        far beyond this scale. Without the limit, the noise of the column's released variance would exceed the variance.
+        Limits are in half-ranges of the columns, and at most 1. A limit is below 1 only for a column with a declared
+        scale and bounds far beyond this scale, because without clamping, the noise of the released variance of such a
+        column would exceed the variance.
         """
         declared: FloatArray = self.design.declared_scales[[*self.slopes, self.c]]
         return np.minimum(WIDE * declared, 1.0)
 
     @cached_property
     def two_ended(self) -> NDArray[np.bool_]:
-        """Mask of columns whose only values are -1 and 1, such as dummies, shape (c + 1,); False for the response."""
+        """Boolean mask, shape (c + 1,), of columns with no values other than -1 and 1; False for the response."""
         two = np.zeros(self.c + 1, dtype=bool)
         for factor in self.design.factors:
             two[list(factor.columns)] = (np.abs(np.asarray(factor.contrasts, dtype=float)) == 1).all(axis=0)
@@ -210,7 +212,7 @@ class PublicBox:
 
     @cached_property
     def products(self) -> tuple[tuple[int, int, int], ...]:
-        """Positions (product, first column, second column) of products of columns; empty without an intercept."""
+        """Positions (product, first column, second column) of each product of columns; empty without an intercept."""
         return tuple(self.design.products) if self.design.intercept else ()
 
     @cached_property
@@ -247,7 +249,7 @@ class PublicBox:
 
     @cached_property
     def from_zero(self) -> list[int]:
-        """Positions of numeric columns of the data with a lower bound of 0 that are part of no other design column."""
+        """Positions of numeric columns with lower bound 0 that enter no other column, such as a product or a power."""
         if self.intercept is None:
             return []
         columns, made = self.design.columns, {j for three in self.products for j in three}
@@ -262,13 +264,14 @@ class PublicBox:
 
     @cached_property
     def zero_to_one(self) -> list[int]:
-        """Positions of numeric columns of the data with the bounds 0 and 1 that are part of no other design column."""
+        """Positions of numeric columns with the bounds 0 and 1 that enter no other column, such as a product."""
         return [j for j in self.from_zero if self.design.halves[j] == 0.5]
 
     def at_ends(self, ends: Sequence[tuple[int, float]]) -> FloatArray:
-        """Return a matrix M such that entry k of z'M is ``v z_j`` for a row z, where (j, v) is pair k in `ends`.
+        """Return a matrix M that shows which entries of a row z are equal to a bound, -1 or 1.
 
-        As v is -1 or 1, the entry is 1 if z_j = v, and otherwise less than 1.
+        If (j, v) is pair k in `ends`, with the bound v of column j, then entry k of z'M is ``v z_j``. This entry is 1
+        if z_j = v, and otherwise less than 1.
         """
         matrix = np.zeros((self.width, len(ends)))
         for k, (j, end) in enumerate(ends):
@@ -276,9 +279,10 @@ class PublicBox:
         return matrix
 
     def null_space(self, kept: tuple[Any, ...] | None = None, ends: Sequence[tuple[int, float]] = ()) -> FloatArray:
-        """Return a basis, shape (c, l), of the directions of the coefficients that the kept rows do not identify.
+        """Return a basis, shape (c, l), of the space of vectors v with x'v = 0 for all kept rows x of the design.
 
-        A row is kept if its levels are in `kept` and its column j has the value v = -1 or 1 for each (j, v) in `ends`.
+        Coefficients are not identified in the direction of such a vector. A row is kept if its levels are in `kept`
+        and, for each pair (j, end) in `ends`, its column j has the value `end`, a bound (-1 or 1).
         """
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         if ends:
@@ -288,7 +292,7 @@ class PublicBox:
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
     def vertices(self, kept: tuple[Any, ...] | None, most: int) -> tuple[FloatArray, list[int]] | None:
-        """Return a lattice of possible rows, and the positions of the axes that belong to numeric columns.
+        """Return a lattice of possible rows, and the positions of the lattice's axes that belong to numeric columns.
 
         The lattice has the shape (k_1, ..., k_p, c), with k_i values along axis i and c columns. Each factor has one
         axis, along which its columns take their values at the kept levels. Each numeric column has one axis, from -1 to
@@ -366,17 +370,17 @@ class Scales:
     center, scale : ndarray, shape (c + 1,)
         Centres and scales of columns (0 and 1 for the intercept) and of the response minus the offset.
     below_noise : ndarray of bool, shape (c + 1,)
-        Whether the released variance of a column is below its noise sd.
+        Whether the released variance of each column, or of the response, is below the sd of its own noise.
     sums : ndarray, shape (c + 1,)
-        Sums of columns; for the intercept, the number of rows.
+        Sums of columns and of the response; for the intercept, the number of rows.
     sd : ndarray, shape (c + 1,)
         Standard deviations of the noise of `sums`.
     rows_sd : float
         Standard deviation of the noise of `rows`; 0 if the number is public.
     rarer : float
-        Number of rows with the rarer response value, if the response may have two values, one rare; otherwise inf.
+        Number of rows with the rarer value of the response, if it may have only two values, one of them rare; else inf.
     wrong : ndarray, shape (c + 1,)
-        Noise sd of a squared scale; inf for a predictor whose scale was released as an order statistic.
+        Noise sd of each squared scale; inf for a predictor whose scale was released as an order statistic.
     """
 
     rows: float
@@ -407,9 +411,9 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
     Parameters
     ----------
     spared : bool
-        Whether to omit some sums of squares, because under pure differential privacy the noise increases with the
-        number of sums. Sums of squares are omitted for columns coded by -1 and 1, where they equal the number of rows,
-        and for the response, whose sum of squares is released by a separate query.
+        Whether this query omits some sums of squares, as under pure differential privacy, where the noise of each sum
+        increases with the number of sums. They are omitted for columns coded by -1 and 1, whose sum of squares is the
+        number of rows, and for the response, whose sum of squares is released by a separate query.
     """
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
@@ -451,7 +455,8 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
 def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None, asked: NDArray[np.intp]) -> Scales:
     """Return centres and scales of columns, computed from released sums and sums of squares.
 
-    For each released sum, the array `asked` contains the position of its column in the list (predictors, response).
+    The array `asked` gives the order of the released sums: its entry k is the position, in the list (predictors,
+    response), of the column to which sum k belongs.
     """
     where, k = [*box.slopes, box.c], within.k
     values, sd = release.value, np.sqrt(release.law.variance())
@@ -479,13 +484,14 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
 
 
 def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float, variance_sd: float) -> float:
-    """Return the share of rows with the rarer response value, if the response may have only two values; else inf.
+    """Return the share of rows with the rarer of two response values; inf unless there may be only two values.
 
     The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``; it equals this maximum if
-    all values are at the bounds. A response with the bounds (0, 1) is assumed to have two values unless its variance is
-    clearly below the share `TWO_ENDED` of the maximum. A response with other bounds, such as a skewed amount, is
-    assumed to have two values only if its variance is clearly above this share. The result is also inf if the rarer
-    value has at least the share `RARE_YES` of the rows.
+    all values are at the bounds. The constant `TWO_ENDED` is a limit on the ratio of the variance to this maximum. A
+    response with the bounds (0, 1) is assumed to have only two values unless the ratio is clearly below the limit. A
+    response with other bounds, such as a skewed amount, is assumed to have only two values if the ratio is clearly
+    above the limit, and not otherwise. The result is also inf if the rarer value is not rare, that is, if its share of
+    the rows is at least the constant `RARE_YES`.
 
     Parameters
     ----------
@@ -512,8 +518,8 @@ def ranked_scales(
     """Release a centre and a scale for each column whose released variance is below its noise (stage 0c of the fit).
 
     Centre and scale are noisy order statistics, whose noise does not depend on the column's bounds. The centre is a
-    median. The scale is a quantile of the distances from the median (on a log axis), divided by the quantile of |N(0,
-    1)| of the same probability. The scale has two limits. It is at most the scale that was released first (stage 0),
+    median. The scale is a quantile of the distances from the median (on a log axis), divided by the quantile of |Z| of
+    the same probability, with Z standard normal. The scale is at most the scale that was released first (stage 0),
     because a larger value would be due to noise. It is at least a multiple of the noise of the column's mean, because
     the quantile is too small if many values of the column are equal.
 
@@ -522,7 +528,7 @@ def ranked_scales(
     offered : int or None
         Number of rows in the data; None if private. The probability of the quantile depends on this number.
     share_of : tuple of str
-        Labels of the main queries. The budgets of these optional releases are parts of the main queries' budgets.
+        Labels of the main queries, from whose budgets these optional releases are paid.
     worth : bool
         Whether the information in the releases is worth their budget; otherwise nothing is released.
     """
@@ -564,7 +570,7 @@ def ranked_scales(
         size = float(np.exp(ask(about, by=Rank((order,))).value[0]))
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
         new = max(size / float(ndtri((1 + order) / 2)), scales.sd[j] / scales.rows / LEAST_SPREAD) * unit
-        if j == box.c:  # the quantile misses rare large responses; the scale of stage 0 gives a further lower limit
+        if j == box.c:  # since the quantile misses rare large responses, stage 0's scale gives a further lower limit
             least = scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD
             new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - VISIBLE * wrong[j], 0.0))))
         else:
@@ -601,10 +607,10 @@ class KnownMoments:
         return value, variance
 
     def mapped(self, R: FloatArray) -> KnownMoments:
-        """Return the second moments of h'R and of the response, for a row h of standardised predictors and a matrix R.
+        """Return the second moments after standardised predictors h are replaced by their linear combinations h'R.
 
-        Each new moment is a weighted sum of the present moments; it is unknown (infinite variance) if an unknown moment
-        has a nonzero weight. Errors of different moments are treated as independent.
+        Each new moment is a weighted sum of the moments of h and of the response. It is unknown (infinite variance) if
+        an unknown moment has a nonzero weight. Errors of different moments are treated as independent.
         """
         both = np.eye(len(self.value))
         both[:-1, :-1] = R
@@ -652,12 +658,12 @@ class KnownMoments:
 
 
 def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
-    """Return scales (enlarged for a response that may have two values) and second moments of the scaled columns.
+    """Return scales, with a larger one for a response with a rare value, and second moments of the scaled columns.
 
     The second moments, shape (c + 1,), are the variances of columns and response, divided by the squared scales. If
-    ``scales.rarer`` is finite, the response may have two values, one of them rare, and its standardised rare value may
-    be large. The scale of the response is then enlarged so that the squares of both standardised values are at most
-    ``HELD_LEAST * (c + 1)``.
+    ``scales.rarer`` is finite, the response may have only two values, one of them rare, and the standardised rare value
+    may be large. The scale of the response is then enlarged so that the squares of both standardised values are at most
+    ``HELD_LEAST * (c + 1)``, the smallest squared norm to which later queries clip rows.
     """
     held = scales.scale.copy()
     if np.isfinite(scales.rarer):

@@ -1,8 +1,8 @@
-"""Denoised histograms of score norms, a bound on counts that noise hides, and the clipping threshold.
+"""Denoised histograms of score norms, with extrapolated counts where noise hides counts, and the clipping threshold.
 
 A bin's upper end is sqrt 2 times its lower end. Let the last visible pair be the last two neighbouring bins whose sum
-of counts exceeds noise. Beyond this pair, counts are extrapolated geometrically. The coverage of intervals depends on
-this assumption about tails. All values are computed from released, noisy counts.
+of counts is clearly larger than its noise. Beyond this pair, counts are extrapolated geometrically. The coverage of
+intervals depends on this assumption about tails. All values are computed from released, noisy counts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Tail:
     fastest : float
         Smallest ratio of a bin's count to the previous bin's count, divided by `slowest`.
     residue : float
-        The fitted first hidden count is raised by ``residue * RESIDUE`` times its noise sd (`with_tail`).
+        Number of noise sds, divided by `RESIDUE`, by which `with_tail` raises the fitted count of the first hidden bin.
     aligned : bool
         Whether all scores longer than the clipping threshold may affect the same coefficient.
     slow : bool
@@ -146,7 +146,7 @@ class Lengths:
         tail: Tail,
         law: str = "normal",
     ) -> Lengths:
-        """Return the denoised histogram: counts above the noise level, shifted to fit the total, and a modelled tail.
+        """Return the denoised histogram: counts above the noise level, shifted to fit the total, and a fitted tail.
 
         Parameters
         ----------
@@ -199,8 +199,9 @@ class Lengths:
         tail : Tail
             Assumption on the tail of the distribution of norms.
         hidden : float, optional
-            Constant h for scores in bins with counts below the noise level. At most the share ``sqrt(h / m)`` of the
-            norm that clipping removes from these scores is assumed to affect one coefficient; default `ALONG_HIDDEN`.
+            Constant h for scores in bins whose counts noise hides; by default the constant `ALONG_HIDDEN`. Of the total
+            norm that clipping removes from these scores, at most the share ``sqrt(h / m)`` is assumed to affect one
+            coefficient.
         size : float
             Mean ratio of the norm of a row's score to the norm on which the histogram is based.
         """
@@ -223,8 +224,8 @@ class Lengths:
     def radius(self, noise: float, least: float) -> float:
         """Return the clipping radius of rows that balances the noise of second moments against removed information.
 
-        The radius R >= `least` minimises the trace that clipping removes from the second moments, the sum over rows of
-        max(norm^2 - R^2, 0), plus the size of the noise, `noise` times R^2.
+        The radius R >= `least` minimises the sum of two terms: the trace that clipping removes from the second moments,
+        which is the sum over rows of max(norm^2 - R^2, 0), and the size of the noise, which is `noise` times R^2.
         """
         tried = self.lengths[self.lengths >= min(least, self.lengths[-1])]
         return float(min(tried, key=lambda R: noise * R**2 + self.square_excess(R)))
@@ -288,7 +289,8 @@ def continued_from(counts: FloatArray, last: int, sd: float, tail: Tail) -> tupl
     A window is a pair of neighbouring bins; its count is the sum of both counts. The first hidden count continues the
     decrease between the last two visible windows. If the counts of the last three visible windows decrease ever faster,
     as in tails that are lighter than a power law, the decrease of later counts accelerates once more by the same
-    factor. The ratios of successive counts are multiplied by `FALLING`, and kept within the limits of `tail`.
+    factor. The extrapolated ratios of successive counts are multiplied by the constant `FALLING` > 1, so that counts
+    decrease more slowly, and are then clipped to the range that `tail` allows.
     """
     window = max(counts[max(last - 1, 0)] + counts[last], sd)
     before = max(counts[last - 3] + counts[last - 2], window) if last >= 3 else window
@@ -351,11 +353,11 @@ class Clip:
     noise : float
         Noise sd of a coordinate of the sum of clipped scores.
     length : float
-        Half-length of the interval for a coordinate of the sum of scores.
+        Half-length of the confidence interval for a coordinate of the sum of scores.
     aligned : float
         Bound on the clipping bias if all clipped scores affect the same coordinate.
     unseen : float
-        Variance of a coordinate that is due to rare scores, which the histogram misses; a part of `variance`.
+        Part of `variance` that is due to rare scores, which the histogram of score norms misses.
     least : float
         Lower bound on a coordinate's variance per row, from released squared residuals; 0 without this release.
     curvature : float
@@ -403,10 +405,10 @@ def best_clip(
     unseen : float
         Sum of squared norms of rare scores, which the histogram misses.
     always : float
-        Bound on another bias, which is added to the bound on the clipping bias at every candidate threshold.
+        Bound on a bias from another source than clipping, which is added to the bound on the clipping bias.
     unseen_along : float, optional
-        Largest clipping bias of one coordinate due to the rare scores, divided by the total norm that clipping removes
-        from these scores. The default is the ratio for scores in bins with counts below the noise level.
+        Largest share of the total norm that clipping removes from the rare scores that is assumed to affect one
+        coordinate. The default is the share for scores in bins whose counts noise hides (`ALONG_HIDDEN`).
 
     Notes
     -----
@@ -423,10 +425,10 @@ def best_clip(
 
 
 def part_along(part: float, m: float, tail: Tail) -> float:
-    """Return the largest share of a sum of score norms that can affect one of m coefficients.
+    """Return the largest share of a sum of score norms that is assumed to affect any one of m coefficients.
 
-    The share is ``sqrt(part / m)``, at most 1, for an assumed constant `part`. If all scores beyond the clipping
-    threshold may affect the same coefficient (``tail.aligned``), the share is 1.
+    The share is ``sqrt(part / m)``, at most 1, where `part` is a constant such as `ALONG_SEEN`. If all scores beyond
+    the clipping threshold may affect the same coefficient (``tail.aligned``), the share is 1.
     """
     return 1.0 if tail.aligned else min(1.0, (part / m) ** 0.5)
 
@@ -485,8 +487,8 @@ def predicted_length(
     cap : float
         Largest score norm that is possible within the declared bounds, in standard deviations of a residual.
     law : {"normal", "pure"}
-        Noise law of the counts, which sets the threshold `AFTER_GAP`. To compute the expected length, histograms are
-        simulated; their noise is normal with sd `count_sd` for both laws.
+        Noise law of the counts, which sets the threshold `AFTER_GAP` for a visible count. To compute the expected
+        length, histograms are simulated; their noise is normal with sd `count_sd` for both laws.
     rarer : float
         Number of rows with the rarer value of a two-valued response; inf for other responses.
 
@@ -526,11 +528,12 @@ def reference_sizes(m: int, rare: float = np.inf) -> FloatArray:
 
 @cache
 def reference_rows(m: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return norms |w| of nearly normal rows w, quasi-random v in (0, 1), and |t| for errors, SYNTHETIC_ROWS of each.
+    """Return assumed norms |w| of rows w, probabilities v, and absolute errors |t|, each of shape (SYNTHETIC_ROWS,).
 
     The first of the m entries of w is 1. Each other entry is a normal variable times a lognormal(.1) variable; the sum
-    of their squares is approximated by a gamma variable with the same mean and variance. The norms are computed from
-    quantiles at quasi-random points, so no random numbers are drawn. The t_10 quantile with the probability v is t.
+    of the squares of these entries is approximated by a gamma variable with the same mean and variance. The norms are
+    quantiles at quasi-random probabilities, so no random numbers are drawn. The probabilities v are quasi-random, too,
+    and t is the quantile of the t distribution (10 df) at the probability v.
     """
     k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0

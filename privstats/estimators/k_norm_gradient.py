@@ -58,7 +58,7 @@ class ChosenLeastSquares(ABC):
     ----------
     noises : Noises
         Noise mechanisms. `matrix` releases the Hessian, the residual scale and the score variance; `counts` releases
-        private numbers of rows.
+        the numbers of rows and privacy units that are not public.
     norm : {"linf", "l1", "l2"}
         Norm in which the change of the score due to one row is bounded.
     theta_bound : float

@@ -66,7 +66,7 @@ def relative_noise(m: int, entry: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Lengthened:
-    """Calculator of the expected length of intervals from Newton steps, divided by the length without privacy.
+    """Calculator of the ratio of the expected lengths of intervals from Newton steps with and without privacy.
 
     The ratio is computed from noise distributions before any release, and so costs no privacy budget.
 
@@ -85,9 +85,9 @@ class Lengthened:
     tail: Tail = TAILS["usual"]
 
     def of_rows(self, m: int, longest: float, psi: float, sizes: Sizes, folded: bool) -> float:
-        """Return the expected length of intervals from Newton steps, given bounds on norms and scores.
+        """Return the expected length of intervals from Newton steps, divided by their length without privacy.
 
-        The length is divided by the length without privacy.
+        The length is computed from bounds on the norms of rows (`longest`) and on the loss's derivative (`psi`).
 
         Parameters
         ----------
@@ -112,8 +112,8 @@ class Lengthened:
         """Return the expected length of intervals from Newton steps, divided by their length without privacy.
 
         The distribution of score norms is assumed to have slightly heavy tails. The ratio includes three effects of
-        noise: the noise of the score, the Hessian's noise times the error of the first step, and the Hessian's noise
-        along the direction with the least information.
+        noise: the noise of the score, the Hessian's noise times the error of the first step, and the largest reduction
+        of an eigenvalue of the Hessian by its noise.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class FirstStep(Pilot):
     score : LastRelease
         The score of the first step.
     plain : Metric
-        Square root, with its inverse, of the variance matrix that standardises the score of the first step.
+        Square root, with its inverse, of a row's assumed score variance, with which the first score is standardised.
     variance : ScoreVariance
         Variance of a row's score after the step.
     """
@@ -238,7 +238,7 @@ def with_loss(problem: Problem, loss: Loss) -> Start:
 def residual_scale(problem: Problem) -> float:
     """Release the residual scale, the median of |residual| divided by the median of |N(0, 1)|.
 
-    The unit is the half-range of the response.
+    It is in units of the half-range of the response.
     """
     ends = edges(SCALE_BINS, problem.start.largest_psi)
     question = Sum("residual scale", RowResiduals(problem.start.eta), Shells(1, ends), problem.keep)
@@ -284,7 +284,7 @@ class Steps(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Released sd of the response, taken as a limit of the linear predictor's sd along unidentified directions."""
+        """Assumed upper limit of the linear predictor's sd along unidentified directions: the released response sd."""
         return self.start.frame.scale
 
     def notes(self) -> tuple[Note, ...]:
@@ -353,8 +353,8 @@ class Steps(OneStep):
     def score_variance(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
         """Return the variance matrix of a row's score (stage 4 of the fit).
 
-        The variance is computed from products of scores if they are released. Otherwise it is computed from the
-        residual scale ``x.sigma``, under equal error variances.
+        The variance is computed from products of scores if they are released. Otherwise equal error variances are
+        assumed, and it is computed from the residual scale after the first step, ``x.sigma``.
         """
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
@@ -379,7 +379,7 @@ class Steps(OneStep):
         wanted = self.robust and MEAT_LEAST * m * many * unit < MATRIX_NOISE * self.scores
         if not self.ask.decide("meat", bool(wanted)):
             return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
-        # a sum of k scores has up to k^2 times the squared norm of one score, and about k times if they are independent
+        # a sum of k scores has up to k^2 times, and for independent scores about k times, the squared norm of one score
         radius = x.sigma * np.sqrt(many * max(MEAT_LEAST * m * many, MATRIX_NOISE * self.scores / unit))
         released = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products)).value
         value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
@@ -441,7 +441,7 @@ class Steps(OneStep):
         return max(squares - VISIBLE * noise, 0.0) / variance, hides
 
     def mean_square(self, x: Start, products: FloatArray) -> float:
-        """Return the mean square of psi, the loss's derivative, computed from products of scores.
+        """Return the mean square of psi, the derivative of a row's loss, computed from the sum of `products` of scores.
 
         In a model with an intercept, the mean square is computed from the entry of `products` that belongs to the
         intercept; otherwise it is computed from the mean of the diagonal entries.
@@ -471,7 +471,7 @@ class Steps(OneStep):
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
 
     def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Return the Hessian of the first Newton step, and a matrix that maps final scores to the same coordinates."""
+        """Return the first Newton step's Hessian, and a matrix that maps the final score to its coordinates."""
         back = pilot.T_inverse @ pilot.variance.metric.root
         return Hessian(pilot.hessian.matrix, pilot.began.to_theta, back, self.rows)
 
@@ -529,12 +529,12 @@ class Steps(OneStep):
     def far_rows(
         self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, last_step: FloatArray, remaining: float
     ) -> tuple[Allowance, ...]:
-        """Return two bounds on clipping bias, in the score and in the Hessian, for columns with wide declared bounds.
+        """Return bounds on the biases from clipping scores and Hessian rows, for columns with wide declared bounds.
 
         These are columns whose declared bounds are far beyond their released std dev. The usual bias bounds
         assume that clipped rows affect different coefficients, whereas the bounds returned here assume that all clipped
         rows affect the coefficient of the column. If the loss has a bounded derivative, the effect of a row's residual
-        is limited, and bounds are returned only if the user chose the assumption "cautious" about large scores.
+        is limited, so bounds are returned only if the user chose the assumption "cautious" about large scores.
         """
         if self.loss.bounded and not self.tail.aligned:
             return ()

@@ -100,19 +100,19 @@ class KeptLevels:
         Numeric columns that seem to have only two values, if the rarer value occurs in too few rows. A pair contains
         the column's position and the number of rows with the rarer value.
     rarer : float
-        Number of rows with the rarer value, if the response may have only two values; otherwise inf (`Scales`).
+        Number of rows with the response's rarer value, if it may have only two values, one of them rare; else inf.
     clamped : tuple of Note
         Notes on a response whose values seem to lie at its bounds.
     unread : ndarray, shape (c, l)
-        Directions of theta that depend on levels with too few rows. Only used in fits without intervals, because these
-        fits keep all levels.
+        Directions of theta that only rows at levels with too few rows identify. Only used in fits without intervals,
+        because these fits keep all levels.
     sums : tuple of (int, ndarray, ndarray)
         For each factor: its position, the counts of its levels, and the noise sds of the counts. The counts are
         computed from sums of columns. Only used in fits without intervals.
     ends : tuple of KeptEnd
         Numeric columns that are constant in the kept rows.
     row_limit : float
-        Squared norm to which the ridge limits rows at rare levels, if it exceeds the usual limit; otherwise 0.
+        Squared norm that rows at rare levels may have, if it exceeds the usual limit (see `most_length`); otherwise 0.
     """
 
     keep: AtLevels | None
@@ -147,7 +147,7 @@ class KeptLevels:
         return max(self.row_limit, HELD_LEAST * (len(self.ridge) + 1))
 
     def told(self, box: PublicBox) -> float:
-        """Return the share of the formula's coefficients that the kept rows identify."""
+        """Return the share of the formula's coefficients that can be estimated from the rows kept in the fit."""
         if self.keep is None:
             return 1.0
         hidden = box.design.to_original(response=False)[0] @ self.hidden
@@ -174,7 +174,7 @@ class KeptLevels:
         return float(np.sqrt(levels * self.sd**2 + sum(one.sd**2 for one in self.ends)))
 
     def of_kept(self, scales: Scales) -> Scales:
-        """Return the columns' scales; columns that are constant in the kept rows are centred at this constant."""
+        """Return the scales, with each column that is constant in the rows kept in the fit centred at its constant."""
         at = [one.column for one in self.ends]
         center, scale, below_noise, wrong = (
             part.copy() for part in (scales.center, scales.scale, scales.below_noise, scales.wrong)
@@ -202,17 +202,19 @@ def readable_levels(
     scales : Scales
         Released scales and sums of the columns.
     needed : float
-        A level is kept if its released count exceeds this number, or three times this number if it has slopes of its
-        own, by `VISIBLE` noise sds.
+        A level is kept if its released count exceeds this number by `VISIBLE` noise sds of the count. For a level with
+        slopes of its own, the number is multiplied by 3.
     share_of : tuple of str
-        Labels of the main queries of all methods that may be used. The counts use a part of their budget share.
+        Labels of the main queries, one for each method that may be used. The counts use a part of the budget share of
+        the main query.
     worth : bool
-        Whether the information in the counts is worth their budget share; otherwise no counts are released.
+        Whether the information in the counts is worth the counts' budget share; otherwise no counts are released.
     intervals : bool
         Whether intervals are requested; otherwise all levels are kept and no counts are released.
     """
     factors = box.design.factors
-    # a slope has a third of the information of its level: a uniform column on [-1, 1] has the mean square 1/3
+    # The information about a level's slope is a third of that about the level's constant, because the mean square of a
+    # uniform column on [-1, 1] is 1/3.
     least = tuple(3 * needed if box.has_slopes(factor) else needed for factor in factors)
     known = [counts_from_sums(box, factor, scales) for factor in factors]
     clear = [bool((count > one + HIDDEN * sd).all()) for (count, sd), one in zip(known, least, strict=True)]
@@ -346,9 +348,9 @@ def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
     """Return numeric columns that may have the same value, one of their bounds, in nearly all rows.
 
     In a column with the bounds 0 and b and the sum s, at least s / b of n rows differ from 0, and at least n - s / b
-    rows from b. The column is returned if the smaller of these numbers may be below the share `RARE_NUMBER` of `needed`
-    (the number of rows that a level needs), and if the released variance of the column is below the noise of this
-    variance or the column has the bounds 0 and 1.
+    rows from b. A column is returned if two conditions hold. First, the smaller of these numbers may be below the share
+    `RARE_NUMBER` of `needed`, the number of rows that a level needs. Second, the column has the bounds 0 and 1, or its
+    released variance is below the noise of this variance.
     """
     narrow = scales.scale**2 < HIDDEN * scales.wrong
     least = scales.rows * (1 - np.abs(scales.center)) - np.where(narrow, VISIBLE, 1.0) * scales.sd
@@ -357,7 +359,7 @@ def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
 
 
 def end_question(box: PublicBox, columns: Sequence[int], share_of: tuple[str, ...]) -> Sum:
-    """Return the optional query for each column's numbers of rows not at its lower bound and not at its upper bound."""
+    """Return the optional query for two counts per column: rows not at its lower bound, and not at its upper bound."""
     of, within = OffEnds(np.eye(box.width)[:, list(columns)]), Fractions(2 * max(len(columns), 1))
     return Sum("rare values", of, within, within_share_of=share_of)
 
@@ -370,7 +372,8 @@ def kept_ends(columns: Sequence[int], counts: Release, needed: float) -> list[Ke
     columns : sequence of int
         Positions of the columns.
     counts : Release
-        Number of rows in which each column differs from its lower bound, then likewise from its upper bound.
+        Numbers of rows in which each column differs from its lower bound, followed by the numbers of rows in which each
+        column differs from its upper bound.
     needed : float
         A column's coefficient can be estimated if at least this many rows have another value.
     """
@@ -395,9 +398,9 @@ def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:
 def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
     """Return each numeric column that seems to have only two values, with the number of rows with the rarer value.
 
-    The response is examined too. For example, a numeric column may contain zeros and ones only. The variance of a
-    column with mean a in [-1, 1] is at most ``1 - a^2``, and equals this maximum if all values are -1 or 1. A column is
-    returned if its variance exceeds the share `TWO_ENDED` of this maximum.
+    The columns include the response, and are scaled to [-1, 1]. The variance of a column with mean a is then at most
+    ``1 - a^2``, and equals this maximum if all values are -1 or 1. A column is therefore returned if its variance
+    exceeds the share `TWO_ENDED` of this maximum.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
     whole = [j for j, part in zip([*box.slopes, box.c], box.usual, strict=True) if part == 1 and j not in coded]
@@ -507,8 +510,8 @@ def of_level(box: PublicBox, factor: Any, level: int) -> list[int]:
 def of_written_level(box: PublicBox, factor: Any, level: int) -> list[int]:
     """Return the indices of the coefficients of a level, for a factor with a coefficient for each of its levels.
 
-    The user's formula may list the factors of an interaction in another order than `factor` does; the level, a tuple
-    with an entry for each of these factors, is then reordered.
+    If `factor` is an interaction, a level is a tuple with an entry for each interacting factor. The entries are
+    reordered if the user's formula has the interacting factors in another order.
     """
     recoded, parts = box.design.recoded, product_parts(factor.name)
     for own in recoded.design.factors:
@@ -521,7 +524,7 @@ def of_written_level(box: PublicBox, factor: Any, level: int) -> list[int]:
 
 
 def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: float) -> Note:
-    """Return the note on a factor level that stays in the fit although its constant is smaller than the noise.
+    """Return the note on a factor level that stays in the fit although noise hides the constant of the level.
 
     The constant of a level is the number added to the linear predictor of all rows at the level (`LevelConstant`).
 

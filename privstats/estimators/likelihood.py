@@ -59,7 +59,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 
-ROUNDS, CONVERGED = 20, 1e-3  # removal of a ridge's bias: most iterations, and relative change that ends them
+ROUNDS, CONVERGED = 20, 1e-3  # largest number of iterations of `ridge_step`, and relative change that ends them
 
 SHARES: Mapping[str, dict[str, float]] = {
     "normal": {
@@ -115,7 +115,7 @@ class LikelihoodSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest relative noise of the first released second moments (coarse matrix) at which Newton steps converge.
+        """Largest relative noise of the first released second moments ("coarse matrix") at which Newton steps converge.
 
         The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of an
         off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about ``2 sqrt(c) s``.
@@ -137,7 +137,10 @@ class LikelihoodSteps:
 
 
 def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...]) -> Problem:
-    """Make the first releases, with a transformed response; return the estimation problem with starting values."""
+    """Return a likelihood model's estimation problem with starting coefficients, fitted to a transformed response.
+
+    The first releases of the fit, which are about the transformed response, are made here.
+    """
     box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))
     about = TransformedAsk(ask, loss.transform)
     scales, sizes = scales_of(about, by, public, box)
@@ -263,17 +266,18 @@ class LikelihoodStep(OneStep):
         """Upper bound on the standard deviation of the part of a row's score that unidentified directions explain.
 
         Unidentified directions are changes of the coefficients about which the released Hessian has no information. The
-        bound is `ETA_SIGNAL` times the root of the mean information of a row, but at least `ETA_SIGNAL`.
+        bound is `ETA_SIGNAL`, the assumed largest change of the linear predictor along these directions (root mean
+        square), multiplied by the square root of the mean Fisher information of a row if this root exceeds 1.
         """
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
     @property
     def per_eta(self) -> FloatArray:
-        """Change of each coefficient that changes the linear predictor eta by 1 (root mean square), shape (c,).
+        """Change of each coefficient that moves the linear predictor eta by 1 in root mean square, shape (c,).
 
-        All other coefficients are refitted to offset as much of the change as possible. The result is therefore 1
-        divided by the residual std dev of the column in a regression on the other columns. Refitting matters for
-        squares and products of columns that are far from zero, because other coefficients can offset most of their
+        All other coefficients are refitted to cancel as much of this change of eta as possible. The result is therefore
+        1 divided by the residual std dev of the column in a regression on the other columns. Refitting matters for
+        squares and products of columns that are far from zero, because other coefficients can cancel most of their
         effect on eta. Eigenvalues of the columns' second moments are raised to at least 1 / n for n rows, the
         information of one row.
         """
@@ -306,8 +310,9 @@ class LikelihoodStep(OneStep):
         """Release the Hessian, a sum of outer products of weighted rows, with a clipping radius for rows.
 
         The radius balances the noise against the expected part of the Hessian that clipping removes, computed with
-        weighted synthetic `rows`, shape (k, m). It is at most a high quantile of their norms (`LONG_ROW`). The removed
-        part is not added back: real rows may be shorter than synthetic ones, and intervals would then be too short.
+        weighted synthetic `rows`, shape (k, m). The largest radius tried is the quantile `LONG_ROW` of the norms of
+        these rows. The removed part is not added back, because real rows may be shorter than synthetic ones, and
+        intervals would then be too short.
         """
         m, squared = self.m, (rows**2).sum(axis=1)
         least = HELD_LEAST * m
@@ -339,8 +344,8 @@ class LikelihoodStep(OneStep):
     def ridge_step(self, last: LastRelease, rows: FloatArray, ridge: float) -> FloatArray:
         """Return the Newton step that removes the bias due to a ridge penalty, shape (m,).
 
-        The step is computed with the information of synthetic rows at the midpoint of the step. It is zero along
-        directions without information, such as the direction of a factor level with a released count of zero.
+        The step is computed with the information of synthetic rows at the coefficients after half of the step. It is
+        zero along directions without information, such as that of a factor level with a released count of zero.
         """
         step: FloatArray = np.zeros(self.m)
         for _ in range(ROUNDS):
@@ -356,7 +361,7 @@ class LikelihoodStep(OneStep):
         return self.score_sizes(w, "score sizes")
 
     def score_sizes(self, w: Start, name: str, item: str = "") -> Lengths:
-        """Release the histogram of score norms; `name` and `item` label the query."""
+        """Release the histogram of score norms; the query has the name `name` and the addition `item` in its label."""
         m = w.m
         longest = self.loss.largest(0.0) * w.longest * self.most_rows
         cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
@@ -365,13 +370,13 @@ class LikelihoodStep(OneStep):
         return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the estimating equation without the constants of factor levels that noise hides, and notes on these.
+        """Return the estimating equation without those constants of factor levels that noise hides, and notes on them.
 
         The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. If the
-        Hessian's noise hides the information about a constant, the coefficients are unidentified along one direction,
-        which is known only approximately, so that the error along it would lengthen the intervals of all coefficients.
-        Therefore such a constant is removed from the equation. Then only the coefficients that depend on the constant
-        are not reported. The rows at the level remain in the fit.
+        Hessian's noise hides the information about a constant, the coefficients are unidentified along one direction.
+        Because this direction is known only approximately, the error along it would lengthen the intervals of all
+        coefficients. Therefore such a constant is removed from the equation. Then only the coefficients that depend on
+        the constant are not reported. The rows at the level remain in the fit.
         """
         if not equation.unidentified()[0].size:
             return equation, ()
@@ -420,13 +425,14 @@ class NewtonSteps(LikelihoodStep):
         return BurnedIn(start, last.noise if last else 0.0)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the whitening matrix of predictors that are weighted by information at the coefficients in `pilot`."""
+        """Return the matrix that whitens predictors for rows weighted by information at the coefficients in `pilot`."""
         return self.whitened_at(pilot.start)
 
     def informed(self, at: Start, metric: FloatArray) -> FloatArray:
-        """Return the mean information matrix of a row after whitening, shape (m, m).
+        """Return the information matrix of the whitened predictors, as a mean over rows, shape (m, m).
 
-        The result is the identity minus the ridge for rare factor levels, because whitening includes the ridge.
+        It is the identity minus the (whitened) ridge for rare factor levels, because the second moments with which
+        predictors are whitened include the ridge.
         """
         weight = float(self.information(at).mean())
         return np.asarray(np.eye(self.m) - weight * metric.T @ self.ridge @ metric, dtype=float)
@@ -515,8 +521,8 @@ class NewtonSteps(LikelihoodStep):
     def clip(self, pilot: BurnedIn, w: Start, lengths: Lengths) -> Clip:
         """Return the clipping threshold of scores that gives the shortest confidence interval.
 
-        The length of an interval includes a bound on the clipping bias. It is the sum of a bound from the released
-        histogram of score norms and the clipping bias expected under the model.
+        The length of an interval includes a bound on the clipping bias. This bound is the sum of a bound from the
+        released histogram of score norms and the clipping bias expected under the model.
         """
         m, hidden = w.m, ALONG_SEEN if self.dispersed else None
         tried = lengths.from_least(m**0.5 / 2)
@@ -543,10 +549,10 @@ class NewtonSteps(LikelihoodStep):
     def meat(self, pilot: BurnedIn, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
         """Return the variance matrix of the sum of scores.
 
-        The matrix is computed from two releases. The histogram of score norms determines the trace, because it is
-        more precise than the products of scores. The products determine how the trace is distributed among directions,
-        to the extent that they exceed noise. With ``cov_type="nonrobust"`` the variance is the information times the
-        dispersion.
+        The matrix is computed from two releases: the histogram of score norms, and the second moments of the scores.
+        The histogram, which is more precise, determines the trace. The second moments determine how the trace is
+        distributed among directions, to the extent that they exceed noise. With ``cov_type="nonrobust"`` the variance
+        is the information times the dispersion.
         """
         m, n, noise, matrix = self.m, self.sizes.scores, None, hessian.matrix
         value = n * np.eye(m)
@@ -561,7 +567,7 @@ class NewtonSteps(LikelihoodStep):
         return Meat(value, self.freedom, noise)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return bounds on the bias due to the scores' curvature along the last step, and coefficients not to report.
+        """Return bounds on the bias due to nonlinear scores along the last step, and the coefficients not to report.
 
         A coefficient is not reported if the last step is so long that an interval might not cover the coefficient, or
         if too few rows determine the coefficient.
@@ -584,7 +590,7 @@ class NewtonSteps(LikelihoodStep):
         )
 
     def last_step(self, step: Step, spread: FloatArray) -> LastStep:
-        """Return the size of the last step relative to the largest accepted step, and bounds on the step's errors.
+        """Return the last step's size relative to the largest at which results are given, and bounds on its errors.
 
         Parameters
         ----------

@@ -32,7 +32,7 @@ FARTHEST = 1e6  # coefficients are clamped to this absolute value, because very 
 
 
 def check_margins(public: PublicFacts) -> None:
-    """Raise an error if marginal effects are requested for a model without predictors, or without intervals.
+    """Raise an error if marginal effects are requested for a model without predictors or a fit without intervals.
 
     Raises
     ------
@@ -57,9 +57,9 @@ def with_marginal_effects(
     by : Noises
         Noise mechanisms; `by.columns` adds noise to the sums from which the effects are computed.
     design : Design
-        Map from rows to the columns of the model, without data.
+        Public map from rows to the columns of the model matrix; it holds no data.
     family : Family
-        Family (distribution) of the response; the unit of a count or gamma response is its upper bound.
+        Family (distribution) of the response; for counts and gamma responses, `family.unit` is the upper bound.
     levels : KeptLevels
         Factor levels kept in the fit; effects are means over the rows at kept levels.
     estimate : NormalEstimate

@@ -121,7 +121,7 @@ def _scale(columns: Sequence[ColumnFacts]) -> tuple[FloatArray, FloatArray]:
 
 
 def _places(within: Squares, cells: int) -> IntArray:
-    """Return the position in the released vector of each group's count, sums and sums of squares; -1 if not released.
+    """Return the positions of each group's count, sums and sums of squares in the released vector; -1 if not released.
 
     The shape is (groups, 1 + 2 columns). Without groups, there is one group with all rows.
     """

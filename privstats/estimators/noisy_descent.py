@@ -74,11 +74,11 @@ class NoisyGradientDescent:
     this covariance. The part of the starting value's error that remains after K steps, ``R^K (I - R^K)^-1 theta_K``, is
     a bias bound. A coefficient is not reported if more than the share `MOST_LEFT` of its starting error may remain.
 
-    Eigenvalues of M below half the noise's largest eigenvalue (`edge`) are raised to this value. This is justified if
+    Eigenvalues of M are raised to at least half the largest eigenvalue of the noise of M (`edge`). This is justified if
     the scales of all predictors are declared (`Scale`) and the predictors are not collinear, because the true
-    eigenvalues are then larger. A note states that intervals rest on the declared scales if noise exceeds the
-    information about a combination of predictors. If a predictor has no declared scale, the remaining starting error is
-    computed from a lower bound on M.
+    eigenvalues are then larger. A note states that the intervals depend on the declared scales if, for some linear
+    combination of predictors, the noise exceeds the information. If a predictor has no declared scale, the remaining
+    starting error is computed from a lower bound on M.
 
     Parameters
     ----------
@@ -177,9 +177,9 @@ class NoisyGradientDescent:
         return self.with_intervals(rows, at, path, hessian, meat, known)
 
     def alone(self, rows: ScaledRows, at: Iterate, path: list[Step], public: PublicFacts) -> PointEstimate:
-        """Return the last iterate without intervals, with the covariance of its noise for assumed data.
+        """Return the last iterate without intervals, and the covariance of its noise, computed from synthetic rows.
 
-        The assumed data are synthetic rows, whose columns are uniform between their bounds.
+        The columns of the synthetic rows are uniform between their bounds.
         """
         weight = np.minimum(1.0, self.clip**2 / ((filling_rows(rows.box) / rows.scales) ** 2).sum(axis=1))
         filled = filling_hessian(rows.box, public, weight * self.loss.largest_slope) / rows.n
@@ -290,8 +290,9 @@ class NoisyNewton(NoisyGradientDescent):
     the Hessian per row, with noise W. Each step releases g + N and H + W. The proof of privacy is the proof for
     `NoisyGradientDescent`. The budget mu^2 of mu-GDP is divided into 2 K + 2 equal parts: one part for each of the K
     scores and K Hessians of the steps, one for the Hessian at the last iterate, and one for the score variance.
-    Eigenvalues of H + W are raised to the largest eigenvalue of W, ``sqrt(2 p)`` noise sds of a diagonal entry for p
-    coefficients. Steps are at most three residual scales long. Both limits are post-processing.
+    Eigenvalues of H + W are raised to at least the largest eigenvalue of W, which is about ``sqrt(2 p)`` times the sd
+    of a diagonal entry of W, for p coefficients. Steps are shortened to at most three residual scales. Both operations
+    are post-processing.
 
     Intervals: let M be the Hessian at the last iterate, H_k the raised matrix H + W of step k, and s the sd of N. With
     ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
@@ -403,11 +404,11 @@ class ScaledRows:
 
     @property
     def largest_psi(self) -> float:
-        """Upper bound on |psi|, where psi is the derivative of a row's loss in the scaled linear predictor."""
+        """Upper bound on |psi|, where psi is a row's loss, differentiated by the scaled linear predictor."""
         return self.loss.clip if isinstance(self.loss, HuberLoss) else self.loss.largest(np.inf)
 
     def eta(self, at: Iterate) -> FloatArray:
-        """Return the weights whose product with a row z of columns and response is the row's linear predictor."""
+        """Return the coefficients of the linear predictor, one for each entry of a row z of columns and response."""
         return np.r_[self.to_theta @ at.beta, self.box.offset, 0.0]
 
     def at(self, at: Iterate) -> tuple[Loss, float]:
@@ -430,7 +431,7 @@ class ScaledRows:
         at : Iterate
             Coefficients and residual scale at which the scores are computed.
         item : str
-            Label of the query: the number of the step.
+            Label of the query, which is the number of the step.
         present : float
             Number of rows used. The query subtracts a constant from each row's score of the log residual scale;
             `present` times this constant is added back.
@@ -438,8 +439,8 @@ class ScaledRows:
         Returns
         -------
         tuple of ndarray, float, float
-            Mean score of the coefficients, shape (c,); mean score of the log residual scale, which is 0 if this scale
-            is not fitted; and noise sd of a coordinate of the coefficients' mean score.
+            Mean score of the coefficients, shape (c,); mean score of the log residual scale, or 0 if this scale is not
+            fitted; and noise sd of each coordinate of the coefficients' mean score.
         """
         loss, scale = self.at(at)
         if self.both is None:
@@ -470,10 +471,10 @@ class ScaledRows:
         return Sum("meat", self.weighed(loss, self.P / scale, at, squared=False), within=within)
 
     def weighed(self, loss: Loss, P: FloatArray, at: Iterate, squared: bool) -> MallowsRows:
-        """Return the function that maps a row to its score or, if `squared`, to its vector v in the Hessian.
+        """Return the function that maps a row to its score or, if `squared`, to its vector v for the Hessian.
 
-        The Hessian is the sum of the outer products v v' over rows. The matrix P maps a row z of columns and response
-        to the predictors z'P in the score.
+        The Hessian is the sum of the outer products v v' over rows. The score and v are multiples of the predictors
+        z'P, to which the matrix P maps a row z of columns and response.
         """
         return MallowsRows(loss, self.P, P, self.eta(at), np.inf, self.clip**2, squared)
 

@@ -2,7 +2,7 @@
 
 Rows are whitened with earlier releases and weighted, so that a row's score has a bounded norm. The release of the
 minimiser of the perturbed loss therefore satisfies eps-differential privacy. The ridge penalty of the perturbed loss is
-centred at an earlier estimate, and the bias that this penalty causes is removed with a released Hessian.
+centred at an earlier estimate. The bias that this penalty causes is removed with a released Hessian.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ class PerturbedLikelihood:
     split : float
         Share of the coefficients' budget for the random linear term of the loss; the rest is for the ridge penalty.
     tail : {"usual", "cautious"}
-        Assumption about the number of rows with large norms. If this number is small, it is hidden by the noise of the
-        released histogram of row norms. "cautious" assumes a larger number than "usual", and also a larger clipping
-        bias: the clipped parts of all rows may add up in one coefficient.
+        Assumption about the number of rows with large norms, needed because the noise of the released histogram of row
+        norms hides a small number. "cautious" assumes a larger number than "usual", and also a larger clipping bias,
+        because it allows the clipped parts of all rows to add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
         "HC" (any variance of the response) or "nonrobust" (the response's variance is the family's variance function).
     hessian : float, optional
-        Budget share of the Hessian (see `hessian_share`). The coefficients' share is reduced or enlarged accordingly.
+        Budget share of the Hessian (see `hessian_share`). The coefficients get the rest of the sum of both shares.
     """
 
     noises: Noises = PURE
@@ -107,13 +107,13 @@ class PerturbedLikelihood:
 def hessian_share(noise: float) -> float:
     """Return the Hessian's share of the budget.
 
-    If the smallest eigenvalue of the released Hessian is below its noise, coefficients are not reported, even if the
-    minimiser is precise. The share therefore increases with the noise, within the limits `HESSIAN_WITHIN`.
+    If noise exceeds the smallest eigenvalue of the released Hessian, some coefficients are not reported, even if the
+    minimiser is precise. The share therefore increases with the noise, within the constant limits `HESSIAN_WITHIN`.
 
     Parameters
     ----------
     noise : float
-        Relative noise: noise of a Hessian released with the whole budget, divided by the number of rows.
+        Noise that a Hessian released with the whole budget would have, divided by the number of rows.
     """
     return float(np.clip(noise / HESSIAN_NOISE, *HESSIAN_WITHIN))
 
@@ -133,8 +133,8 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
     variance : float
         Sampling variance of a coordinate of the score.
     size : float
-        Mean of |psi|, where psi is minus the derivative of a row's loss. If the norm of a row exceeds the radius, the
-        weight of the row reduces the norm of its score by `size` times this excess, on average.
+        Mean of |psi|, where psi is minus the derivative of a row's loss in the linear predictor. If the norm of a row
+        exceeds the radius, its weight reduces the norm of its score by `size` times the excess, on average.
     m : int
         Number of coordinates of a row or score.
     tail : Tail
@@ -152,9 +152,9 @@ class WeightedHessian(Hessian):
     Parameters
     ----------
     ridge_free : Start
-        Coefficients at which the Hessian is released: the minimiser, with the ridge's bias approximately removed.
+        Coefficients at which the Hessian is released: the minimiser minus its approximate bias due to the ridge.
     within : WeightedLosses
-        Set of row losses, which defines the weights of the rows.
+        Set of the possible losses of a row; its bounds determine the weights of the rows.
     """
 
     ridge_free: Start
@@ -163,7 +163,7 @@ class WeightedHessian(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLikelihood(LikelihoodStep):
-    """Fit of a logistic likelihood by the minimiser of a perturbed loss. Comments in the code number the stages.
+    """Fit of a logistic regression by the minimiser of a perturbed loss, in stages numbered by comments in the code.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class TiltedLikelihood(LikelihoodStep):
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
     def spread(self, at: Start) -> float:
-        """Return the Fisher information about the linear predictor at coefficients `at`, a mean over synthetic rows."""
+        """Return the mean over synthetic rows of the Fisher information about the linear predictor, at `at`."""
         return float(self.information(at).mean())
 
     def pilot(self) -> Pilot:
@@ -211,22 +211,22 @@ class TiltedLikelihood(LikelihoodStep):
         return Values("coefficients", rows, within=within, keep=self.keep)
 
     def ridge_free(self, last: LastRelease) -> Start:
-        """Return the coefficients after one step from the minimiser that approximately removes the bias of the ridge.
+        """Return the coefficients after one Newton step that approximately removes the ridge's bias from the minimiser.
 
-        The bias is computed from the Fisher information of synthetic rows.
+        The step is computed with the Fisher information of synthetic rows.
         """
         step = self.ridge_step(last, self.synthetic.rows, last.ridge)
         return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
 
     # stage 3: the minimiser, at which the sum of scores equals the gradient of the ridge plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser of a perturbed loss, at which score plus noise is the gradient of the ridge penalty."""
+        """Release the minimiser of a perturbed loss, where the score is the ridge penalty's gradient plus noise."""
         drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, self.start)
 
     # stage 4: Hessian and score variance, whitened with the information of synthetic rows at coefficients `ridge_free`
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian of weighted rows at the minimiser, after a step that removes most bias of the ridge."""
+        """Release the Hessian of weighted rows at the minimiser after most of its ridge bias has been removed."""
         within, at = self.within(clip.radius), self.ridge_free(last)
         metric = self.whitened_at(at)
         rows = self.weighted(metric, within, 0.5) * np.sqrt(self.information(at))[:, None]
@@ -244,12 +244,12 @@ class TiltedLikelihood(LikelihoodStep):
         return Meat(meat.shrunk(expected), self.freedom)
 
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
-        """Release the sum of the outer products s s' over weighted scores s; correct the sum for clipping.
+        """Release the sum of the outer products s s' over weighted scores s, corrected for clipping.
 
-        The score of a row with a rare outcome has a larger norm than the row's vector in the Hessian; the ratio of the
-        two norms is the square root of the odds against the outcome. Scores are clipped at the radius that balances
-        noise against the removed part of the sum. The expectation of the removed part under the model is computed with
-        synthetic rows and added to the released sum.
+        The score of a row with a rare outcome is longer than the vector whose outer product is the row's summand of the
+        Hessian: the ratio of their norms is the square root of the odds against the outcome. Scores are clipped at the
+        radius that balances noise against the part of the sum that clipping removes. The expectation of this part under
+        the model is computed with synthetic rows and added to the released sum.
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)
@@ -267,19 +267,22 @@ class TiltedLikelihood(LikelihoodStep):
         return released.plus(n / len(rows) * (rows * off[:, None]).T @ rows)
 
     def weighted(self, metric: FloatArray, within: WeightedLosses, power: float = 1.0) -> FloatArray:
-        """Return whitened synthetic rows, each multiplied by the weight of the row's loss to the given power."""
+        """Return whitened synthetic rows, each multiplied by ``w ** power``, with w the weight of the row's loss."""
         length = np.maximum(np.linalg.norm(self.synthetic.rows, axis=1), 1e-300)
         weight = np.minimum(1.0, np.minimum(within.radius / length, within.curvature / length**2))
         return np.asarray(self.synthetic.rows @ metric * weight[:, None] ** power, dtype=float)
 
     def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> Sum:
-        """Return the query for the Hessian of weighted rows or, if not `squared`, outer products of their scores."""
+        """Return the query for the Hessian of weighted rows or, if not `squared`, for the sum of s s' over scores s."""
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
         return Sum(name, rows, within=Products(self.m), keep=self.keep, folded=not squared)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the score variance plus the variance from the Hessian's noise, and coefficients with too few rows."""
+        """Return the variance of the score, with the variance due to the Hessian's noise added, in a `Doubts` object.
+
+        The object also names the coefficients that are not reported because too few rows determine them.
+        """
         hessian, names = step.hessian.matrix, self.box.design.names
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / self.m
         share = effective_share(

@@ -1,7 +1,8 @@
-"""One-step estimation for all losses: from first releases to a noisy estimating equation that gives the estimate.
+"""One-step estimation for all losses: the estimate is the solution of a noisy estimating equation.
 
-`OneStep.equation` contains the stages of METHODS.md, section 2, that follow the first releases; subclasses for losses
-override single stages. The last release is a clipped score or, in other methods, the minimiser of a perturbed loss.
+`OneStep.equation` contains the stages of METHODS.md, section 2, that follow the first releases (scales of columns,
+counts of factor levels, rough second moments). Each stage is a method, which subclasses for the different losses may
+override. The last release is a clipped score or, in other methods, the minimiser of a perturbed loss.
 With clipped scores the method is ``mech="newton"``. It replaces the noisy Newton method of Avella-Medina, Bradshaw and
 Loh (2023), ``mech="noisy_newton"``.
 """
@@ -66,7 +67,7 @@ class Problem:
     robust : bool
         Whether the variance of errors may differ between rows.
     tail : Tail
-        Assumption on the counts of large norms in the released histogram of score norms, which noise hides.
+        Assumption on the numbers of scores with large norms, which are hidden by the noise of the released histogram.
     scales : Scales, optional
         Released scales of columns; None if they were not released.
     offset : tuple of two floats
@@ -118,7 +119,7 @@ class Problem:
         return max(self.sizes.rows / self.sizes.scores, 1.0) if self.most_rows > 1 else 1.0
 
     def total(self, number: float) -> Whole | None:
-        """Return `number` as the total count of a histogram of norms, with standard error; None if rows have weights.
+        """Return the total count of a histogram of norms, `number`, with its standard error; None if rows have weights.
 
         With privacy units (persons), `number` is only an upper bound of the total, because a unit may have no used row;
         the standard error is then infinite.
@@ -128,7 +129,7 @@ class Problem:
         return None if self.box.design.weighted else Whole(number, np.inf if self.folded else sd)
 
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:
-        """Return the problem, with predictors whitened again if their second moments may be nearly singular."""
+        """Return the problem, with predictors whitened again if noise exceeds an eigenvalue of their second moments."""
         start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, share_of)
         return replace(self, start=start)
 
@@ -141,8 +142,9 @@ class Problem:
             Option set by the user. "cautious" selects the assumption ``TAILS["cautious"]``, and "usual" selects
             ``TAILS[scores]``. If `scores` is "usual", too, there are two cases. If the bounds of a predictor are far
             beyond its values, large scores are possible, and the assumption is ``TAILS["far"]``. Otherwise, the
-            assumption is ``TAILS["usual"]`` with `residue`, which raises the fitted counts of hidden large scores,
-            multiplied by ``sqrt(ALONG_HIDDEN / m)`` (at most 1) for m coordinates.
+            assumption is ``TAILS["usual"]``, but its field `residue`, which raises the fitted numbers of large scores
+            hidden by noise, is multiplied by ``sqrt(ALONG_HIDDEN / m)`` (at most 1). This factor is the largest share
+            of the norms of these scores that is assumed to affect one of the m coefficients.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
@@ -215,7 +217,7 @@ class Problem:
 
     @cached_property
     def far_columns(self) -> dict[int, float]:
-        """Index and largest bound, in released std devs, of each numeric column with a bound beyond `FAR_BOUNDS`."""
+        """Largest absolute standardised bound, by index, of numeric columns for which it exceeds `FAR_BOUNDS`."""
         coded = {j for factor in self.box.design.factors for j in factor.columns}
         coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
         made = {j for j, *_ in self.box.products}
@@ -275,9 +277,10 @@ class LastRelease:
 
     @classmethod
     def of_minimiser(cls, drawn: Release, radius: float, start: Start, unit: float = 1.0) -> LastRelease:
-        """Return the score at the minimiser of a perturbed loss, which is `start` moved by ``unit * drawn.value``.
+        """Return the score at the released minimiser of a perturbed loss.
 
-        At the minimiser the gradient of the perturbed loss is zero. The sum of scores there is therefore equal to the
+        The minimiser is the sum of the coefficients of `start` and the vector ``unit * drawn.value``. The gradient of
+        the perturbed loss is zero at the minimiser. The sum of scores at the minimiser is therefore equal to the
         gradient of the ridge penalty plus noise of a known law.
         """
         law: Any = drawn.law
@@ -286,18 +289,19 @@ class LastRelease:
 
     @property
     def products_sd(self) -> float:
-        """Noise sd of an off-diagonal entry of the second moments of scores, if released together with the score."""
+        """Noise sd of an off-diagonal entry of the second moments of scores, if these are released with the score."""
         return self.sd * self.radius
 
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """Coefficients before the last release, of a score or a minimiser (`LastRelease`); subclasses add earlier releases.
+    """The coefficients that are known before the last release (`LastRelease`); subclasses add earlier releases.
 
     Parameters
     ----------
     start : Start
-        Whitened predictors, and these coefficients. A score is evaluated at them; a released minimiser replaces them.
+        Whitened predictors, with these coefficients. If the last release is a score, it is evaluated at these
+        coefficients; if the last release is the minimiser of a perturbed loss, it replaces them.
     """
 
     start: Start
@@ -369,19 +373,20 @@ class Step:
 
     @cached_property
     def spread(self) -> FloatArray:
-        """Variance matrix of the score of the last Newton step, sampling error plus noise, shape (m, m)."""
+        """Variance matrix of the score of the last Newton step: sampling variance plus noise variance, shape (m, m)."""
         return self.meat.value + (self.hessian.back @ self.last.noise).covariance()
 
 
 @dataclass(frozen=True, eq=False)
 class Doubts:
-    """Errors of the estimating equation, other than the sampling error, noise and clipping bias of the last score.
+    """Errors of the estimating equation, other than sampling error, noise and clipping bias of the last released score.
 
     Parameters
     ----------
     remaining : float
-        Norm of the last step or, in least squares, an estimate of this norm without noise. The noise of the Hessian
-        times a vector of this norm is an error of the equation. The norm is 0 if `noises` includes this error.
+        Norm of the last Newton step; in least squares, an estimate of the norm that the step would have without
+        noise. The product of the Hessian's noise and a vector of this norm is an error of the equation. If `noises`
+        includes this error, `remaining` is 0.
     known : ndarray, shape (m,), optional
         Approximate coordinates of the coefficients theta along unidentified directions; by default the coordinates
         before the last step.
@@ -397,7 +402,7 @@ class Doubts:
         Directions of theta for which no interval with the stated coverage is known. Coefficients with a component along
         such a direction are not reported.
     notes : tuple of Note
-        The reasons for directions without intervals.
+        Notes that give the reasons why there are no intervals in these directions.
     facts : mapping of str to float
         Diagnostics of the fit.
     """
@@ -443,16 +448,16 @@ class OneStep(Problem, ABC):
     Attributes
     ----------
     unit_of_slopes : str
-        Unit of the assumed difference between slopes at left-out and at kept factor levels (`LEFT_OUT`): "residuals"
-        (residual scales) or "eta" (the linear predictor).
+        Unit of `LEFT_OUT`, the assumed difference between the slopes at factor levels that are left out of the fit and
+        at levels that are kept: "residuals" (residual scales) or "eta" (the linear predictor).
     """
 
     unit_of_slopes: ClassVar[str] = "residuals"
 
     def equation(self, more: bool = False) -> Fitted:
-        """Send all queries of the method and return the estimating equation.
+        """Return the estimating equation, computed from the answers to all queries of the method.
 
-        Further queries, such as those for marginal effects, are accepted afterwards only if `more` is True.
+        If `more` is True, the caller may send further queries afterwards, such as those for marginal effects.
         """
         pilot = self.pilot()
         w = pilot.start.remapped(self.metric(pilot))
@@ -497,7 +502,7 @@ class OneStep(Problem, ABC):
         """Solve the estimating equation; return the estimate, without intervals if the user requested none."""
         return self.given(self.equation().solve(self.box.design.names))
 
-    # methods that the subclasses for losses override
+    # methods that subclasses for the different losses override
     @abstractmethod
     def pilot(self) -> Pilot:
         """Return the coefficients before the last release (of a score, or of the minimiser of a perturbed loss)."""
@@ -530,10 +535,10 @@ class OneStep(Problem, ABC):
         return clip.excess
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the estimating equation without constants of factor levels that noise hides, and notes on the levels.
+        """Return the estimating equation without level constants that are hidden by noise, and notes on these levels.
 
-        The constant of a level is a parameter, added to the linear predictor of all rows at the level. By default all
-        constants stay in the equation.
+        The constant of a factor level is a parameter, added to the linear predictor of all rows at the level. By
+        default all constants stay in the equation.
         """
         return equation, ()
 
@@ -554,7 +559,10 @@ class OneStep(Problem, ABC):
     @property
     @abstractmethod
     def signal_of_row(self) -> float:
-        """Assumed upper limit of the sd of the part of the linear predictor that unidentified directions explain."""
+        """Assumed upper limit of the sd of the part of the linear predictor that unidentified directions explain.
+
+        Unidentified directions are changes of the coefficients about which the released Hessian has no information.
+        """
 
     @property
     def per_eta(self) -> FloatArray | None:
@@ -578,7 +586,7 @@ class OneStep(Problem, ABC):
         Parameters
         ----------
         of : callable
-            Function that maps rows to their scores, clipped as in the loss whose perturbed minimiser was released.
+            Function that maps rows to scores. The scores are clipped as in the loss whose minimiser was released.
         clip : Clip
             Clipping threshold of the scores, with its bias bound.
         last : LastRelease
@@ -598,14 +606,14 @@ class OneStep(Problem, ABC):
     # the last release, which by default is a sum of clipped scores
     @property
     def asks_meat(self) -> bool:
-        """Whether the second moments (products) of the clipped scores are released by a separate query.
+        """Whether a separate query releases the second moments (sum of outer products) of the clipped scores.
 
-        The separate query is sent only if the release of the score itself contains no products.
+        It is sent only if the release of the score itself does not contain the second moments.
         """
         return False
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the query for the sum of clipped scores, with products of scores if products cost no more budget."""
+        """Return the query for the sum of clipped scores, and for their second moments if these cost no more budget."""
         within = SumAndProducts(w.m, radius) if self.by.free_products else Ball(w.m, radius)
         return Sum(name, w.scores, within=within, keep=self.keep, item=item, folded=self.folded)
 
@@ -614,10 +622,10 @@ class OneStep(Problem, ABC):
         return score_sd(self.ask, self.score(name, w, 1.0), self.by)
 
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the sum of clipped scores from which the last step is computed, and products of scores if required.
+        """Release the sum of clipped scores for the last Newton step, and the scores' second moments if required.
 
-        Products of scores are included in the same release if they cost no more budget. Otherwise they are released by
-        a separate query if `asks_meat` is true.
+        The second moments (sum of outer products) are included in the same release if they cost no more budget.
+        Otherwise they are released by a separate query if `asks_meat` is true.
         """
         question = self.score("score", w, clip.radius)
         released = (self.ask(one, by=by) for one, by in ((question, self.by.vector), *self.products_of(question)))
@@ -625,7 +633,7 @@ class OneStep(Problem, ABC):
         return LastRelease.of(score, w, *products)
 
     def products_of(self, question: Sum) -> list[tuple[Sum, Any]]:
-        """Return a list of the query for products of scores and its mechanism; empty if no separate query is needed."""
+        """Return a list of one query, for the scores' second moments, and its mechanism; empty if none is needed."""
         if isinstance(question.within, SumAndProducts) or not self.asks_meat:
             return []
         within = Products(self.m, question.within.radius)  # type: ignore[attr-defined]

@@ -79,11 +79,11 @@ class TwoStrips(Lengths):
     Parameters
     ----------
     lost : float
-        Bound on the bias of one coordinate of the score due to lowered weights. Privacy requires a limit on the
-        curvature of a row's loss, which is weight times squared row norm. The weight of a row above the limit is
-        lowered, which reduces its score norm; the bound is computed from a released histogram of these reductions. If
-        no count of this histogram exceeds the noise, one noise sd is used as the count of the first bin, and 0 as the
-        counts of all other bins.
+        Bound on the bias that lowered weights cause in one coordinate of the score. Privacy requires a limit on the
+        curvature of a row's loss, which is weight times squared row norm. Therefore the weight of a row above the limit
+        is lowered, which also reduces the norm of the row's score. The bound is computed from a released histogram of
+        these reductions. If no count of this histogram exceeds the noise, one noise sd is used as the count of the
+        first bin, and 0 as the counts of all other bins.
     """
 
     lost: float = 0.0
@@ -142,8 +142,8 @@ class PerturbedSquares(OneStep):
         """Release the second moments A of the predictors, whiten predictors by A, and return the estimating equation.
 
         All further queries use the predictors whitened by A. The covariance of the minimiser's noise is then
-        proportional to the covariance of the sampling error, and the ridge shrinks all directions equally. The
-        coordinates in which A was released determine which directions are identified.
+        proportional to the covariance of the sampling error, and the ridge shrinks all directions equally. Which
+        directions are identified is decided in the coordinates in which A was released.
         """
         A, start, n = self.both_matrices(), self.start, self.rows
         values, V = np.linalg.eigh(A.value / n)
@@ -230,7 +230,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def weakest_sd(self) -> float:
-        """Largest noise sd of a diagonal entry of the coarse (first released) second moments of whitened predictors."""
+        """Largest noise sd of a diagonal entry of the coarse matrix (first second moments) of whitened predictors."""
         moments = self.start.moments
         assert moments is not None
         return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
@@ -244,7 +244,7 @@ class PerturbedSquares(OneStep):
         The second matrix is released if the coarse matrix is noisy. The two matrices are averaged entry by entry, in
         axes in which the noise of different entries of the coarse matrix is uncorrelated. The second matrix must
         determine the direction of the coarse matrix's smallest eigenvalue. Its rows are therefore clipped to a norm at
-        which the noise is about `SECOND_HELD` times a lower bound on this eigenvalue.
+        which the noise is about the share `SECOND_HELD` of a lower bound on this eigenvalue.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments
@@ -261,7 +261,7 @@ class PerturbedSquares(OneStep):
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
         """Return the query for sums of products (or squares) of entries of rows that are clipped to a suitable norm.
 
-        The norm (clipping radius) is chosen such that the noise of the sums is the share `noise` of the number of rows.
+        The norm (clipping radius) is chosen such that, within limits, the relative noise of the sums is `noise`.
 
         Parameters
         ----------
@@ -272,7 +272,8 @@ class PerturbedSquares(OneStep):
         start : Start
             Whitened predictors; a row of the query contains the values of these predictors.
         noise : float
-            Relative noise for m predictors: sqrt(m) noise sds of a sum, divided by the number of rows.
+            Intended relative noise, for m predictors: sqrt(m) times the noise sd of a sum, divided by the number of
+            rows.
         """
         m = self.m
         squared = float(np.clip(noise * self.rows / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
@@ -281,7 +282,7 @@ class PerturbedSquares(OneStep):
     # stage 2: the clipping threshold of scores
     @cached_property
     def limit(self) -> float:
-        """Largest clipping threshold of residuals, in units of their scale: twice the largest possible residual."""
+        """Largest clipping threshold of residuals, in residual scales: twice the largest possible residual."""
         return 2 * self.start.largest_residual / self.start.sigma
 
     def within(self, radius: float, curvature: float) -> WeightedLosses:
@@ -311,7 +312,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def unit_law(self) -> TiltLaw:
-        """Law of the random linear term, with the ridge, if scores and curvatures of row losses are at most 1."""
+        """Law of the random linear term, and ridge coefficient, if rows have scores and curvatures of at most 1."""
         law: TiltLaw = self.ask.law(self.coefficients(self.within(1.0, 1.0)), by=self.mechanism)
         return law
 
@@ -326,7 +327,10 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def ends(self) -> tuple[float, ...]:
-        """Upper edges of the bins of score norms; norms above `LONGEST_SIZE` times the first edge are in the last."""
+        """Upper edges of the bins of score norms.
+
+        The last bin also contains all norms above `LONGEST_SIZE` (largest ratio of two edges) times the first edge.
+        """
         least = self.start.m**0.5 / 8
         return edges(least, min(self.largest_score / self.start.sigma, LONGEST_SIZE * least))
 
@@ -353,8 +357,9 @@ class PerturbedSquares(OneStep):
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of score norms at the starting coefficients.
 
-        If a row's squared norm exceeds `curvature`, the limit on the curvature of a row's loss, its weight is lowered
-        at every clipping threshold. Further bins count the amounts by which the norms of these rows' scores decrease.
+        If weight times squared norm of a row exceeds `curvature`, the limit on the curvature of a row's loss, the
+        weight is lowered, whatever the clipping threshold of scores is. Such rows are counted in further bins, by the
+        amount by which the norm of their score decreases.
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
@@ -379,7 +384,10 @@ class PerturbedSquares(OneStep):
 
     # stage 3: the minimiser of the perturbed loss
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser of a perturbed loss, at which score plus noise is the gradient of the ridge penalty."""
+        """Release the minimiser of the perturbed loss, and return it with the noisy sum of clipped scores at it.
+
+        The sum of clipped scores plus noise of a known law is the gradient of the ridge penalty at the minimiser.
+        """
         question = self.coefficients(self.within(clip.radius, clip.curvature))
         return LastRelease.of_minimiser(
             self.ask(question, by=self.mechanism), clip.radius, self.start, self.start.sigma
@@ -405,9 +413,10 @@ class PerturbedSquares(OneStep):
     def excess(self, lengths: Lengths, clip: Clip, meat: Meat, hessian: Hessian) -> FloatArray:
         """Return a bound on the clipping bias of each coordinate of the score, shape (m,).
 
-        The norm that clipping removes is divided among coordinates in proportion to squared scores. But the bound
-        assumes that all scores which the histogram misses affect the same coordinate. The part of the bound that is
-        due to rows whose loss has a curvature above the limit set by privacy is the same for all coordinates.
+        Let s be a coordinate's share of the sum of squared scores. Of the norm that clipping removes from the scores in
+        the histogram, at most a share proportional to sqrt(s) is assumed to affect this coordinate. Two parts of the
+        bound are the same for all coordinates: the part for scores that the histogram misses, which may all affect one
+        coordinate, and the part for rows whose loss has a curvature above the limit set by privacy.
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -430,8 +439,9 @@ class PerturbedSquares(OneStep):
     def doubts(self, step: Step) -> Doubts:
         """Return further errors of the estimating equation: an error due to the Hessian's noise, and bias bounds.
 
-        The first error is the noise matrix of the released Hessian A, multiplied by the last Newton step. The bounds on
-        the clipping bias are for columns with bounds beyond `FAR_BOUNDS` released standard deviations.
+        The first error is the noise matrix of the released Hessian A, multiplied by the last Newton step. The bias
+        bounds, for clipping, are for coefficients of columns with a declared bound more than `FAR_BOUNDS` released
+        standard deviations from the mean.
         """
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
         # W: whitening matrix in coordinates of the Hessian A; V: axes in which the noise of A's entries is uncorrelated
@@ -472,9 +482,11 @@ class PerturbedSquares(OneStep):
         return (*super().notes(), *self.levels.clamped, *self.far_bounds(), *far)
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
-        """Return, for the coefficient of each column with wide bounds, an addition to the bound on its clipping bias.
+        """Return an addition to the bound on the clipping bias, for the coefficient of each column with wide bounds.
 
-        With the addition `all_along`, the bound covers the case that all clipped scores affect the same coefficient.
+        Bounds are wide if one is more than `FAR_BOUNDS` released standard deviations from the mean of the column. With
+        an addition of the size `all_along`, the bias bound covers the case that all clipped scores affect the same
+        coefficient.
         """
         rows = [at.W[j] / max(float(np.linalg.norm(at.W[j])), 1e-300) for j in self.far_columns]
         return tuple(Allowance(along[:, None], all_along) for along in rows)
@@ -535,11 +547,11 @@ class PerturbedHuber(PerturbedSquares):
         return of_shortest(clip_at, self.curved)
 
     def clipped_size(self, lengths: Lengths, clip: Clip, m: float) -> float:
-        """Return a bound on the bias of one of m score coordinates due to clipping and the limit on loss curvatures."""
+        """Return a bound on the bias of one of m score coordinates that clipping and the limit on curvatures cause."""
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
-        """Return each score's norm after clipping at k radii and limiting loss curvatures, shape (norms, k)."""
+        """Return the norm to which each score is clipped by k radii and the limit on curvatures, shape (norms, k)."""
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:

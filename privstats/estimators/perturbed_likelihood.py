@@ -2,13 +2,14 @@
 
 With Newton steps, the noise of the released Hessian adds an error that is proportional to the length of the step. The
 mechanism of this module minimises the perturbed loss with the exact Hessian. A released Hessian is needed only for
-inference and to remove the bias of the ridge. The starting coefficients (`rough_fit`) are the same as for Newton steps.
-Comments in the code number the later stages: 1 a first step; 2 score norms; 3 coefficients; 4 Hessian and squared
-scores.
+inference and to remove the bias that the ridge penalty causes. The starting coefficients (`rough_fit`) are the same as
+for Newton steps. The later stages have numbers in the comments of the code: stage 1 is a first step, stage 2 releases
+score norms, stage 3 the coefficients, and stage 4 the Hessian and squared scores.
 
-Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of (score minus clipped and weighted score).
-To first order, the sum of the unclipped scores is zero at ``theta + A^-1 (E + G + b)``, with the gradient G of the
-ridge penalty at theta, and the coefficient vector b of the random linear term of the perturbed loss.
+Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of the difference between a row's score and
+its score in the perturbed loss, which is clipped and weighted. To first order, the sum of the unclipped scores is zero
+at ``theta + A^-1 (E + G + b)``, with the gradient G of the ridge penalty at theta, and the coefficient vector b of the
+random linear term of the perturbed loss.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ FARTHEST_PSI = 2.0**10  # largest threshold at which psi is clipped for gamma re
 FARTHEST_ETA = 300.0  # limit of |eta - log(threshold of psi)|; for gamma responses y, log(y) - eta replaces eta
 DISPERSIONS = 1e-6, 100.0  # limits of the dispersion of a gamma response in the expected clipping of its Hessian
 STRATA = 8  # number of quantiles that represent the distribution of a gamma response
-LARGEST_RESPONSE = 2.0**40  # (response) / (clipping threshold of psi) is limited to this
+LARGEST_RESPONSE = 2.0**40  # upper limit of (response) / (clipping threshold of psi)
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class HessianAt(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLogLink(LikelihoodStep):
-    """Fit of a likelihood with a log link by the minimiser of a perturbed loss. Code comments number the stages."""
+    """Fit of a likelihood model with a log link by objective perturbation; comments in the code number its stages."""
 
     @property
     def mechanism(self) -> ObjectivePerturbation:
@@ -154,9 +155,9 @@ class TiltedLogLink(LikelihoodStep):
         are biased, the intercept most of all. Without this step the ridge would preserve a part of the bias. Scores are
         clipped at the largest threshold that the noise allows, because a large bias enlarges the norms of most scores.
         The step is multiplied by the share of the squared score that is not due to noise. A step that changes the
-        linear predictor by more than 1 is shortened, because the link function is the logarithm: a step that changes
-        the linear predictor by c corresponds to means that are too small by a factor 1 + c, and the exact change would
-        be log(1 + c).
+        linear predictor by more than 1 is shortened, because the link function is the logarithm: if the fitted means
+        are too small by a factor 1 + c, the computed step changes the linear predictor by c, but the correct change is
+        log(1 + c).
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)
@@ -183,16 +184,16 @@ class TiltedLogLink(LikelihoodStep):
         return FARTHEST_PSI if self.dispersed else 2 * self.loss.largest(0.0)
 
     def coefficients(self, w: Start, radius: float, curvature: float) -> Values:
-        """Return the query for the step from the coefficients of `w` to the minimiser of the perturbed loss."""
+        """Return the query whose answer is the perturbed loss's minimiser minus the coefficients of `w`."""
         k, eta, y = self.farthest, (-FARTHEST_ETA, FARTHEST_ETA), (0.0, LARGEST_RESPONSE)
         within = WeightedLosses(w.m, ClippedExponential(k), radius / k, curvature / k, w.longest, y, eta)
         rows = ClippedLikelihoodRows(self.loss, w.P, w.eta, radius, curvature, k)
         return Values("coefficients", rows, within=within, keep=self.keep)
 
     def unit_law(self, w: Start) -> TiltLaw:
-        """Return the law of the perturbed loss's random linear term, together with the ridge coefficient.
+        """Return the law of the perturbed loss's random linear term, and the coefficient of its ridge penalty.
 
-        Both are those for scores and loss curvatures of at most 1.
+        The law and the coefficient are computed for scores of norm at most 1 and loss curvatures of at most 1.
         """
         law: TiltLaw = self.ask.law(self.coefficients(w, 1.0, 1.0), by=self.mechanism)
         return law
@@ -219,11 +220,12 @@ class TiltedLogLink(LikelihoodStep):
         return of_shortest(clip_at, partial(self.curved, w))
 
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return each score's norm after clipping at k radii and limiting loss curvatures, shape (sizes, k).
+        """Return the norms of scores after clipping at k radii, with bounded loss curvatures, shape (sizes, k).
 
-        A score of a given norm may belong to any row. The returned norm is therefore a mean over synthetic rows, with
-        weights proportional to the squared norms of the rows. If responses have heavy tails with a finite variance,
-        these weights are approximately the frequencies of the rows among scores with large norms.
+        `sizes` has the norms before clipping, and `curvature` is the bound. A score of a given norm may belong to any
+        row. The returned norm is therefore a mean over synthetic rows, with weights proportional to the squared norms
+        of the rows. If responses have heavy tails with a finite variance, these weights are approximately the
+        frequencies of the rows among scores with large norms.
         """
         rows, mean = self.rows_in(w), self.loss.family.mean(self.eta(w))
         squared = (rows**2).sum(axis=1)
@@ -257,9 +259,9 @@ class TiltedLogLink(LikelihoodStep):
         off = [float(np.linalg.norm((whole - part) @ rows)) / len(rows) for part in kept]
         return self.sizes.scores * np.interp(radii, tried, off)
 
-    # stage 3: the minimiser, at which the sum of scores equals the gradient of the ridge plus the random linear term
+    # stage 3: the minimiser; there the sum of clipped scores is the gradient of the ridge plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser of a perturbed loss; the noisy score there equals the gradient of the ridge penalty."""
+        """Release the minimiser of a perturbed loss, at which score plus noise is the gradient of the ridge penalty."""
         drawn = self.ask(self.coefficients(w, clip.radius, clip.curvature), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, w)
 
@@ -278,8 +280,8 @@ class TiltedLogLink(LikelihoodStep):
         """Return synthetic rows, each multiplied by the square root of its observed information at coefficients `at`.
 
         The observed information is minus the second derivative of a row's log-likelihood with respect to the linear
-        predictor. If the response is a count, it is the expected count. If the response has a gamma distribution, it is
-        the response divided by its mean; `STRATA` quantiles of this ratio represent its distribution.
+        predictor. For counts, the expected count is used as the information. For gamma responses, the information is
+        the ratio of the response to its mean. The distribution of this ratio is represented by `STRATA` quantiles.
         """
         rows = self.rows_in(at) * np.sqrt(self.information(at))[:, None]
         if not self.dispersed:
@@ -314,7 +316,7 @@ class TiltedLogLink(LikelihoodStep):
     def doubts(self, step: Step) -> Doubts:
         """Return which coefficients are not reported, because the effective number of rows for them is too small.
 
-        All coefficients are returned if the last step, or the step from the starting coefficients to the minimiser,
+        All coefficients are returned if the last step, or the step from the coefficients of `pilot` to the minimiser,
         changes the linear predictor by more than the family's `farthest_step` (root mean square). After such a step,
         information and score norms have changed too much for a linear approximation of the estimating equation.
         """

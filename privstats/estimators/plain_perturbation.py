@@ -31,7 +31,7 @@ from privstats.privacy.promise import is_number
 from privstats.privacy.release import Release
 from privstats.sets.weighted_losses import WeightedLosses
 
-SMOOTHED_RIDGE = 0.03  # a check loss is smoothed such that (required ridge) / (curvature of the loss) is this
+SMOOTHED_RIDGE = 0.03  # check losses are smoothed so that (required ridge) / (curvature of the loss) has this value
 SMOOTHED = (1e-3, 0.3)  # limits of the smoothing half-width of check losses, in half-ranges of the response
 # SPLIT: budget share of the random linear term. In `benchmarks.knorm_figure2`, with eps from 1/16 to 2, this value has
 # the smallest mean error.
@@ -46,9 +46,9 @@ class PlainPerturbedLikelihood:
     row x of m columns is therefore at most 1 in the norm linf, sqrt(m) in the norm l2 and m in the norm l1. If dummies
     exclude one another, the bounds are smaller. `WeightedLosses`, the set of row losses, enforces the bounds. Let p be
     the fitted probability of the response y = 1. A row's score (y - p) x is no longer than x, and the curvature p (1 -
-    p) x x' of a row's loss has rank one. With `theta_bound` B, the loss has a constant slope beyond linear predictors
-    of size B (plus the offset). Then |p - y| is at most expit(B) = 1 / (1 + exp(-B)), and noise and penalty are
-    smaller. The released minimiser is projected on the coefficients theta with l1 norm at most B, which is
+    p) x x' of a row's loss has rank one. With `theta_bound` B, the loss has a constant slope if the linear predictor
+    exceeds B (plus the largest offset) in absolute value. Then |p - y| is at most expit(B) = 1 / (1 + exp(-B)), so that
+    noise and penalty are smaller. The released minimiser is projected on the l1 ball of radius B, which is
     post-processing. The projection leaves a minimiser inside the ball unchanged.
 
     Parameters
@@ -61,12 +61,12 @@ class PlainPerturbedLikelihood:
         Share of the budget for the random linear term; the remaining share is used by the penalty that privacy
         requires.
     ridge : float, optional
-        The penalty is `ridge` times half the sum of squared coefficients of predictors scaled to [-1, 1]. If privacy
-        requires a larger multiple of this sum, the larger multiple is used.
+        Coefficient of the penalty, which is `ridge` times half the sum of squared coefficients of predictors scaled to
+        [-1, 1]. If privacy requires a larger coefficient, the larger one is used.
     theta_bound : float, optional
         Bound on the l1 norm of the coefficients of predictors scaled to [-1, 1].
     margins : bool
-        Must be False: marginal effects need intervals, and True is an error.
+        Must be False, because marginal effects need intervals; True raises an error.
     """
 
     loss: Likelihood = field(default_factory=lambda: Likelihood(Logit()))
@@ -113,17 +113,17 @@ class PlainPerturbedLikelihood:
         """Return a matrix S such that ``theta + S theta`` approximately undoes the penalty that privacy requires.
 
         Here theta is the minimiser of the perturbed loss. The penalty that the user requested (the option `ridge`) is
-        not removed. Let gamma be the penalty to remove. A step ``G^-1 gamma theta`` with the Hessian G of the data
-        would remove this penalty, but the Hessian of the data is not released. It is replaced by the Hessian H of
-        synthetic rows, which are uniform between their bounds. H is larger than the Hessian of most data, so that a
-        part of the penalty remains. For each eigenvalue h of H let ``x = gamma / (h + user's penalty)``. The
-        corresponding eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x exceeds 1: then theta is mostly noise,
-        and the penalty limits this noise.
+        not removed. Let gamma be the coefficient of the penalty to remove. A step ``G^-1 gamma theta`` with the Hessian
+        G of the data would remove this penalty, but G is not released. It is replaced by the Hessian H of synthetic
+        rows, which are uniform between their bounds. H is larger than the Hessian of most data, so that a part of the
+        penalty remains. For each eigenvalue h of H let ``x = gamma / (h + ridge)``, with the option `ridge` of the
+        user. The corresponding eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x exceeds 1, because theta is
+        then mostly noise, which the penalty limits.
 
         Parameters
         ----------
         ridge : float
-            Coefficient of the perturbed loss's ridge penalty: the larger of the requested and the required penalty.
+            Coefficient of the perturbed loss's ridge penalty: the larger of the requested and the required coefficient.
         hessian : ndarray, shape (m, m)
             The matrix H.
         """
@@ -133,7 +133,7 @@ class PlainPerturbedLikelihood:
         return (vectors * (x * (1 - x))) @ vectors.T
 
     def row_loss(self, box: PublicBox) -> RowLoss:
-        """Return the loss of a row, which is linear beyond the largest linear predictor if coefficients are bounded."""
+        """Return the loss of a row; with `theta_bound`, it is linear beyond the largest possible linear predictor."""
         if self.theta_bound is None:
             return Logistic()
         reach = float(self.theta_bound) + box.offset_reach
@@ -142,12 +142,13 @@ class PlainPerturbedLikelihood:
 
 @dataclass(frozen=True)
 class PlainPerturbedQuantile:
-    """Quantile regression by minimisers of perturbed, smoothed check losses, one for each tau; columns are scaled.
+    """Quantile regression by minimising perturbed, smoothed check losses, one for each tau, on scaled columns.
 
     The mechanism `ObjectivePerturbation` contains the proof of privacy, as for `PlainPerturbedLikelihood`. Slopes of a
-    smoothed check loss are at most max(tau, 1 - tau). Privacy requires a smaller ridge if the loss is smoothed over a
-    wider interval. The half-width of the smoothing is computed from public values. It is chosen such that the ridge is
-    the share `SMOOTHED_RIDGE` of the loss's curvature for responses of the assumed density `DENSITY`.
+    smoothed check loss are at most max(tau, 1 - tau). The wider the interval over which the loss is smoothed, the
+    smaller is the ridge that privacy requires. The half-width of this interval is computed from public values, so that
+    the ridge is a fixed share (`SMOOTHED_RIDGE`) of the loss's curvature. The curvature is computed for responses with
+    an assumed density (`DENSITY`).
 
     Parameters
     ----------
@@ -195,7 +196,7 @@ class PlainPerturbedQuantile:
 
 
 def within_box(box: PublicBox, loss: RowLoss, norm: str, response: tuple[float, float]) -> WeightedLosses:
-    """Return the set of possible row losses, for rows and responses within the declared bounds."""
+    """Return the set of the possible losses of a row, if predictors and response are within their declared bounds."""
     frame = box.identity()
     longest = frame.longest(np.eye(box.c))
     lengths = {
@@ -208,7 +209,7 @@ def within_box(box: PublicBox, loss: RowLoss, norm: str, response: tuple[float, 
 
 
 def offset_alone(box: PublicBox) -> FloatArray:
-    """Return weights whose product with a row (columns, offset, response) is the offset in the linear predictor."""
+    """Return weights w such that w'z, for a row z = (columns, [offset], response), is the linear predictor's offset."""
     return np.r_[np.zeros(box.c), box.offset, 0.0]
 
 

@@ -92,7 +92,7 @@ class Start:
     center : float
         Released mean of the difference (response - offset).
     near_singular : bool
-        Whether the smallest eigenvalue of the second moments is below the noise, so that they may be nearly singular.
+        True only if the smallest eigenvalue of the second moments is below the noise: they may be nearly singular.
     most_sigma : float
         Upper limit of the residual standard deviation; noise in the second moments may make `sigma` too small.
     moments : NoisyMatrix, optional
@@ -127,12 +127,12 @@ class Start:
 
     @cached_property
     def eta(self) -> FloatArray:
-        """Weights whose product with a row z = (columns, [offset], response) is the row's linear predictor."""
+        """Vector whose inner product with a row z = (columns, [offset], response) is the row's linear predictor."""
         return np.r_[self.theta, self.offset, 0.0]
 
     @cached_property
     def residual(self) -> FloatArray:
-        """Weights whose product with a row z = (columns, [offset], response) is response minus linear predictor."""
+        """Vector whose inner product with a row z = (columns, [offset], response) is the row's residual."""
         return np.r_[-self.eta[:-1], 1.0]
 
     @cached_property
@@ -166,7 +166,7 @@ class Start:
     def coordinates(self, theta: FloatArray, hidden: FloatArray) -> FloatArray:
         """Return the coordinates t of theta, shape (m,): the coefficients of the whitened predictors.
 
-        ``to_theta @ t`` equals theta plus a linear combination of the columns of `hidden` (unidentified directions).
+        ``to_theta @ t`` equals theta up to a linear combination of unidentified directions, the columns of `hidden`.
         """
         known = np.column_stack([self.to_theta, hidden[:, : len(theta) - self.m]])
         t = np.linalg.lstsq(known, theta, rcond=None)[0][: self.m]
@@ -253,7 +253,7 @@ def coarse(
         Number of rows at the kept levels.
     known : KnownMoments, optional
         Second moments that are computed from sums of columns. If `known` is given, the coarse matrix is averaged with
-        these moments, and intervals also use the coarse matrix.
+        these moments, and the average is used for intervals, too.
     """
     Q = complement(frame, levels.hidden)
     m = Q.shape[1]
@@ -325,13 +325,13 @@ class Coarse:
     Parameters
     ----------
     matrix : ndarray, shape (m, m)
-        Second moments of the predictors per row, with eigenvalues raised to at least sqrt(m) noise sds of an entry.
+        Second moments of the predictors per row; small eigenvalues are raised to sqrt(m) noise sds of an entry or more.
     slopes : ndarray, shape (m,)
         Coefficients of the predictors.
     sigma, most_sigma : float
         Residual scale, and an upper limit of it that allows for noise, both in units of the response's scale.
     near_singular : bool
-        Whether the smallest eigenvalue was raised, so that a second release of second moments is needed.
+        Whether a second release of second moments is needed; only `released` returns True, for a raised eigenvalue.
     moments : NoisyMatrix, optional
         Released sum of the outer products v v' over rows v of predictors and response, if intervals use this sum.
     """
@@ -357,8 +357,9 @@ class Coarse:
     ) -> Coarse:
         """Release second moments, and average each entry with its value in `known`, weighted by precision.
 
-        Slopes are shrunk by the share of noise in the explained variance. If a response has rare large values, its
-        variance over clipped rows is too small. The variance is therefore at least its value in `known`.
+        The slopes are multiplied by one minus the share of noise in the explained variance. If a response has rare
+        large values, its variance over clipped rows is too small. The response's variance is therefore at least its
+        value in `known`.
 
         Parameters
         ----------
@@ -446,10 +447,10 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
 
 def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
-    """Return the share of rows to add at each factor level, so that each share is at least ``1 / most_length``.
+    """Return the share that the ridge adds to a rare level's share of the rows, so that the sum is ``1 / most_length``.
 
-    The result has the shape (levels,). Whitened rows at a level with the share s of the rows have a squared norm of
-    about 1 / s. The result is 0 for levels whose share is large enough.
+    The result has the shape (levels,), and is 0 for levels whose share is larger. Whitened rows at a level with the
+    share s of the rows have a squared norm of about 1 / s.
     """
     return np.maximum(1 / most_length - shares, 0.0)
 
@@ -475,7 +476,7 @@ def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     sd : float
         Standard deviation of the noise of an entry off the diagonal.
     usual : float
-        Expected eigenvalue. The mean is raised to at least `SUM_SEEN` times the expected eigenvalue.
+        Expected eigenvalue. The mean is raised to at least the fraction `SUM_SEEN` of the expected eigenvalue.
     """
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     m = len(values)

@@ -142,9 +142,9 @@ class QuantileSteps:
     def most_first_noise(self) -> float:
         """Largest noise in the first release of the predictors' second moments at which Newton steps converge.
 
-        This release is called "coarse matrix". Its noise is measured by ``sqrt(c) s / n``, for n rows x of c columns
-        with variance 1, and the noise sd s of an off-diagonal entry of the sum of x x'. The largest eigenvalue of the
-        noise matrix is about ``2 sqrt(c) s``.
+        This release, called "coarse matrix", is the sum of x x' over n rows x of c columns with variance 1. Let s be
+        the noise sd of an off-diagonal entry of this sum. The largest eigenvalue of the noise matrix is about
+        ``2 sqrt(c) s``, so the noise is measured by ``sqrt(c) s / n``.
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -175,8 +175,9 @@ class PerturbedQuantile:
         released histogram of row norms. "cautious" assumes a larger number than "usual", and also a larger clipping
         bias: the clipped parts of all rows may add up in one coefficient.
     few : bool
-        Whether 2 min(tau, 1 - tau) x rows x eps / (number of coefficients) is below the limit `FEW_ROWS`
-        (`models/quantile_regression.py`). If it is not, only a fit of the median alone has intervals.
+        Whether rows are so few that fits of all tau have intervals: whether 2 min(tau, 1 - tau) x rows x eps / (number
+        of coefficients) is below the limit `FEW_ROWS` (`models/quantile_regression.py`). Otherwise only a fit of the
+        median alone has intervals.
     shares : mapping of str to float
         Default budget shares, by name of the query.
     """
@@ -197,9 +198,9 @@ class PerturbedQuantile:
     def most_first_noise(self) -> float:
         """Largest noise in the first release of the predictors' second moments at which Newton steps converge.
 
-        This release is called "coarse matrix". Its noise is measured by ``sqrt(c) s / n``, for n rows x of c columns
-        with variance 1, and the noise sd s of an off-diagonal entry of the sum of x x'. The largest eigenvalue of the
-        noise matrix is about ``2 sqrt(c) s``.
+        This release, called "coarse matrix", is the sum of x x' over n rows x of c columns with variance 1. Let s be
+        the noise sd of an off-diagonal entry of this sum. The largest eigenvalue of the noise matrix is about
+        ``2 sqrt(c) s``, so the noise is measured by ``sqrt(c) s / n``.
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -268,9 +269,9 @@ class Shared:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
-        """Release what the fits of all quantiles share: scales, whitened predictors, starting coefficients, row norms.
+        """Release scales, whitened predictors, starting coefficients and row norms, which all quantiles share.
 
-        The budgets of optional queries are parts of the budget of the first quantile's score.
+        The budget of an optional query is taken from the budget of the query for the score of the first quantile.
         """
         item = item_of(taus, taus[0])
         share_of = (f"score {item}".strip(),)
@@ -296,9 +297,9 @@ class Shared:
         return cls(problem, size, constant, leverages)
 
     def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
-        """Send the queries that each quantile needs in addition; return the estimating equations, one for each tau.
+        """Send the queries that follow the shared releases; return the estimating equations, one for each tau.
 
-        The first queries are sent for all quantiles together, so that they are answered in one pass over the rows.
+        The first of these queries are sent for all quantiles together, so that one pass over the rows answers them.
         """
         known = {"size": self.size, "center": self.center, "leverages": self.leverages}
         steps = [kind.of(self.problem, tau=tau, item=item_of(taus, tau), **known, **own) for tau in taus]
@@ -379,7 +380,8 @@ class Kernel:
     width : float
         Half-width of the kernel.
     straight : float
-        Kernel half-width at the least clipping radius. The loss is nearly quadratic over steps of about this length.
+        Half-width of the kernel if `radius` has its smallest candidate value. Over steps of about this length, the loss
+        is nearly quadratic.
     narrow : float
         Half-width of the kernel for the density at the quantile.
     """
@@ -445,8 +447,8 @@ class Tried(Centred):
     def unpredicted(self, last: LastRelease, least: float) -> float:
         """Return the expected squared error, per coordinate, of the prediction that the last step makes the score zero.
 
-        The predicted change of the score is minus the last score without its noise. The relative error of the predicted
-        change is estimated by `wrong`.
+        According to this prediction, the score changes by minus its last value. The squared norm of this change, less
+        the part expected from noise, is multiplied by the square of the relative error, which `wrong` estimates.
 
         Parameters
         ----------
@@ -485,14 +487,14 @@ class OneOrder(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Assumed upper limit of the standard deviation that unidentified directions add to the linear predictor."""
+        """Assumed upper limit of the sd of the part of the linear predictor that unidentified directions explain."""
         return self.size
 
     def spread(self, at: Start) -> float:
         """Return the standard normal density at the tau-quantile.
 
-        For normal residuals with sd 1, this density is the derivative of the expected psi with respect to the linear
-        predictor, where psi is the derivative of the check loss.
+        For normal residuals with sd 1, this density is the second derivative of the expected check loss with respect to
+        the linear predictor.
         """
         return _density(self.tau)
 
@@ -538,8 +540,8 @@ class OneOrder(OneStep):
     def first_steps(self) -> Queries[Tried]:
         """Return the coefficients after one Newton step on the check loss, and the score at these coefficients.
 
-        The step is multiplied by the share of the squared score that is not due to noise. It is at most `FARTHEST_STEP`
-        kernel half-widths long.
+        The step is multiplied by the share of the score's squared norm that is not due to noise, and then shortened to
+        at most `FARTHEST_STEP` half-widths of the kernel.
         """
         centred = yield from self.centred()
         start, clip = centred.start, self.clip_of_rows(self.leverages, centred.start)
@@ -569,7 +571,7 @@ class OneOrder(OneStep):
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
         """Return the query for the check loss's score, with rows clipped to the norm `radius`.
 
-        The query also covers products of scores, if these products cost no more budget.
+        If products of scores can be released at no additional budget, the query includes them.
         """
         question = self.smooth_score(name, item, w, 0.0, radius)
         size = self.largest * radius
@@ -581,8 +583,9 @@ class OneOrder(OneStep):
     def lengths_at(self, w: Start) -> Lengths:
         """Return the histogram of row norms, which all quantiles share; a score has about the norm of its row.
 
-        The scores of the rows of one privacy unit are added up, and may be equal or cancel. With several rows for each
-        unit, a histogram of (norm of this sum) / (largest absolute derivative of the loss) is released instead.
+        If a privacy unit may have several rows, their scores are added up. The norm of this sum is not known from the
+        norms of the rows, because the scores may be equal or cancel. A histogram of (norm of the sum) / (largest
+        absolute derivative of the loss) is then released instead.
         """
         if self.most_rows == 1:
             return self.leverages
@@ -592,25 +595,25 @@ class OneOrder(OneStep):
         return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold of scores that gives the shortest interval.
+        """Return the clipping threshold of scores that gives the shortest confidence interval.
 
-        The threshold is in units of the loss's largest derivative.
+        The threshold is in units of the loss's largest absolute derivative.
         """
         if self.most_rows == 1:
             return self.clip_of_rows(lengths, w)
         return best_clip(lengths, self.score_sd(w) / self.largest, self.m, self.tail).times(self.largest)
 
     def clip_of_rows(self, lengths: Lengths, w: Start) -> Clip:
-        """Return the Euclidean norm to which weighted rows are clipped in a score, chosen for the shortest interval."""
+        """Return the norm to which weighted rows are clipped in a score, for the shortest confidence interval."""
         spread, squares = self.tau * (1 - self.tau), self.squared_weights(np.inf)
         return best_radius(lengths, self.score_sd(w), squares * spread, 2 * spread, self.m, self.tail)
 
     def squared_weights(self, radius: float) -> float:
         """Return the sum of the squared weights of the rows, for weighted rows clipped to the norm `radius`.
 
-        Without weights the sum is the number of rows. With weights it is computed from the histogram of the norms of
-        weighted rows, as the mean over coordinates of the sum of squares. It is at least the square of the sum of the
-        weights, divided by the number of rows.
+        Without weights the sum is the number of rows. With weights it is estimated by the sum of the squared norms of
+        the weighted rows, from their released histogram, divided by the number of coordinates. The result is at least
+        the square of the sum of the weights, divided by the number of rows.
         """
         if not self.box.design.weighted:
             return self.rows
@@ -691,15 +694,15 @@ class OneOrder(OneStep):
     def kernel(self, residuals: Residuals, radius: float) -> Kernel:
         """Return the kernel for the Hessian, with the clipping radius of the Hessian's rows.
 
-        A larger clipping radius causes more noise and needs a wider kernel. The radius minimises the sum of the noise
-        and of the information that clipping of rows removes, both relative to the number of rows in the kernel.
+        A larger clipping radius causes more noise and needs a wider kernel. The chosen radius minimises the sum of
+        the noise and the information that clipping of rows removes, both divided by the number of rows in the kernel.
 
         Parameters
         ----------
         residuals : Residuals
             Released quantile, density and scale of the residuals.
         radius : float
-            Clipping radius of rows in the score: longer rows w enter the Hessian with norm ``sqrt(radius |w|)``.
+            Clipping radius of rows in the score; rows w above it enter the Hessian with norm ``sqrt(radius |w|)``.
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         plain = Sum("hessian", Linear(self.start.P), Products(m), self.keep, self.label(""))
@@ -719,11 +722,10 @@ class OneOrder(OneStep):
         return Kernel(float(tried[best]), chosen, narrowest, min(chosen, DENSITY_WIDEST / 2 * sigma))
 
     def doubts(self, step: Step) -> Doubts:
-        """Return errors of the estimating equation (noise and bias bounds) due to errors of the estimated density.
+        """Return the errors of the estimating equation (noise and bias bounds) that are due to the estimated Hessian.
 
-        The density is that of the responses at the quantile. No coefficient is reported if the last step was too long,
-        if the linear predictor differs too much from a constant, or if the responses near the quantile have few
-        distinct values.
+        No coefficient is reported if the last step was too long, if the linear predictor differs too much from a
+        constant, or if the responses near the quantile have few distinct values.
         """
         m, density = self.m, step.hessian
         names = tuple(f"{name}[{self.tau:g}]" if self.item else name for name in self.box.design.names)
@@ -850,7 +852,8 @@ class CheckSteps(OneOrder):
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> Queries[FloatArray]:
         """Release the Hessian of the smoothed loss (half-width h), with rows clipped to the norm `held`.
 
-        Eigenvalues are raised to at least their noise, and at least `PILOT_RIDGE` times the expected eigenvalue.
+        Smaller eigenvalues are raised to a lower limit, the size of the noise or, if it is larger, the share
+        `PILOT_RIDGE` of the expected eigenvalue.
         """
         of = Shortened(start.P, start.eta, h, 1e300)
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
@@ -891,7 +894,10 @@ class Perturbed(OneOrder):
         return Meat(self.tau * (1 - self.tau) * self.squared_weights(clip.radius) * np.eye(self.m), self.freedom)
 
     def half_width(self, start: Start, residuals: Residuals, radius: float) -> float:
-        """Return the smoothing half-width for which the ridge penalty has `PILOT_RIDGE` times the loss's curvature."""
+        """Return the half-width of smoothing for which the ridge is the share `PILOT_RIDGE` of the loss's curvature.
+
+        The curvature is the number of rows times the density at the quantile. The half-width is kept within limits.
+        """
         law = self.ask.law(self.question(start, 1.0, radius), by=self.mechanism)
         wanted = law.ridge / (PILOT_RIDGE * self.rows * residuals.density)
         return float(np.clip(wanted, *np.multiply((NARROWEST, DENSITY_WIDEST), residuals.sigma)))

@@ -46,7 +46,7 @@ from privstats.sets.cells import Line
 from privstats.sets.stretches import Stretches
 
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
-MOST_TIMES = 1e6  # largest factor that a note states, by which the number of rows must increase for intervals to exist
+MOST_TIMES = 1e6  # upper limit of the factor, stated in a note, by which the number of rows must increase for intervals
 TOGETHER: Mapping[str, float] = {"grid": 0.1, "quantile": 1.0, "rows": 0.05}
 APART: Mapping[str, float] = {"grid": 0.1, "quantile": 0.5, "interval": 0.5, "rows": 0.05}
 
@@ -72,7 +72,7 @@ class Quantiles(ABC):
     Parameters
     ----------
     q : float or sequence of float
-        Probabilities of the quantiles. The user sets `q`, `confidence` and `grid` only.
+        Probabilities of the quantiles. Of the parameters, users set only `q`, `confidence` and `grid`.
     confidence : float
         Confidence level of the released intervals; intervals at other levels are computed from the released intervals.
     grid : float or mapping, optional
@@ -122,7 +122,7 @@ class Quantiles(ABC):
         return self._estimate(names, columns, grouping, values, drawn[..., [0, -1]], laws, rows)
 
     def _rows(self, ask: Ask, public: PublicFacts, grouping: Grouping) -> RowNumbers:
-        """Return the numbers of rows in the groups, on which intervals and the grid depend."""
+        """Return the number of rows in each group, public or released, from which intervals are computed."""
         if public.offered is not None and not grouping.groups:
             return RowNumbers.public(public.offered, certain=public.used is not None)
         return RowNumbers.released(ask(grouping.counts(), by=COUNTS))
@@ -146,10 +146,10 @@ class Quantiles(ABC):
     def _ends(
         self, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> list[tuple[Values, Mechanism]]:
-        """Return the query for the endpoints of intervals, and the mechanism that answers it, for each column.
+        """Return, for each column, the query for the endpoints of intervals and the mechanism that answers this query.
 
-        If `together` is true, the answer also contains the quantiles. Endpoints are drawn only for intervals that can
-        reach the confidence level.
+        If the class attribute `together` is True, the answer also contains the quantiles. Endpoints are drawn only for
+        intervals that can reach the confidence level.
         """
         rank = grouping.answered(Rank(self.q, self.confidence, ends_only=not self.together))
         name = "quantile" if self.together else "interval"
@@ -180,7 +180,7 @@ class Quantiles(ABC):
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
         targets = np.stack([_target_shares(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         parts = zip(columns, np.split(ends, len(columns)), np.split(targets, len(columns)), strict=True)
-        used = 0.0 if grouping.groups else rows.each.sum()  # 0 with groups, as zeros are counted only over all rows
+        used = 0.0 if grouping.groups else rows.each.sum()  # 0 with groups: values of 0 are counted only without groups
         ends = np.concatenate([column.around(part, target, used) for column, part, target in parts])
         values, ends = spelled(columns, values), spelled(columns, ends)
         short = np.isnan(ends[..., 0])
@@ -211,7 +211,7 @@ class Quantiles(ABC):
         return ()
 
     def _noise(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> Note:
-        """Return the note on the size of the privacy noise, for quantiles without intervals."""
+        """Return the note that states the size of the privacy noise if quantiles are released without intervals."""
         return noise_note({})
 
 
@@ -239,7 +239,7 @@ class ChosenQuantiles(Quantiles):
     Parameters
     ----------
     mechanism : Mechanism
-        Mechanism with a field `level`, the probability of the quantile; the method `at` sets this field.
+        Mechanism with a field `level`, the probability of the quantile; the estimator's method `at` sets this field.
     """
 
     mechanism: Any = field(kw_only=True)
@@ -298,9 +298,9 @@ class ProposeTestReleaseQuantiles(ChosenQuantiles):
 class ApproximateQuantiles(Quantiles):
     """Quantiles by recursive halving: the middle quantile first, then the middle quantiles below and above it.
 
-    This is the algorithm ApproximateQuantiles of Kaplan, Schnapp and Stemmer (2022). Released quantiles partition the
-    rows into groups, and the queries about all groups of a round (one level of the recursion) are answered under
-    parallel composition. Therefore m quantiles need about log2(m) + 1 rounds.
+    This is the algorithm ApproximateQuantiles of Kaplan, Schnapp and Stemmer (2022). The quantiles released so far
+    partition the rows. In each round (one level of the recursion), one quantile is released in each part of this
+    partition, under parallel composition. Therefore m quantiles need about log2(m) + 1 rounds.
     """
 
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:
@@ -323,9 +323,10 @@ class ApproximateQuantiles(Quantiles):
         return values[..., 1:-1].reshape(-1, m)
 
     def _levels(self, stretches: Sequence[Stretch], known: IntArray, groups: int) -> tuple[float | None, ...]:
-        """Return, for each gap between released quantiles, the next quantile's probability among the values in the gap.
+        """Return, for each gap between released quantiles, the probability of the quantile to release there next.
 
-        The probability is None for a gap in which no quantile is left to release.
+        The probability refers to the distribution of the values in the gap. It is None for a gap in which no quantile
+        is left to release.
         """
         levels: list[float | None] = [None] * (len(known) + 1)
         edges = (0.0, *self.q, 1.0)
@@ -338,7 +339,10 @@ class ApproximateQuantiles(Quantiles):
 
 @dataclass(frozen=True)
 class Stretch:
-    """Range ``first <= k < last`` of positions of unreleased quantiles between two neighbouring released quantiles."""
+    """Positions k, ``first <= k < last``, of the quantiles still to be released between two released quantiles.
+
+    A position is an index of the ascending list of all requested quantiles.
+    """
 
     first: int
     last: int
@@ -349,7 +353,7 @@ class Stretch:
         return (self.first + self.last) // 2
 
     def halves(self) -> tuple[Stretch, ...]:
-        """Return the range of positions below the middle and the range above it, without empty ranges."""
+        """Return the ranges of positions below and above the middle, without empty ranges."""
         sides = Stretch(self.first, self.middle), Stretch(self.middle + 1, self.last)
         return tuple(side for side in sides if side.first < side.last)
 
@@ -357,7 +361,7 @@ class Stretch:
 def _in_stretches(
     grouping: Grouping, j: int, column: ColumnFacts, values: FloatArray, known: IntArray, turn: int
 ) -> Values:
-    """Return the query for the values of column j in the gaps between released quantiles.
+    """Return the query that asks for one quantile of column j in each gap between released quantiles.
 
     Parameters
     ----------
@@ -372,7 +376,7 @@ def _in_stretches(
     known : ndarray of int
         Positions of the released quantiles in a row of `values`.
     turn : int
-        Number of the round, which is a level of the recursive halving.
+        Number of the current round, where each round is one level of the recursive halving.
     """
     cuts = np.maximum.accumulate(values[:, known], axis=1)
     edges = np.maximum.accumulate(np.column_stack([values[:, 0], cuts, values[:, -1]]), axis=1)
@@ -418,7 +422,7 @@ def _chain_note(release: Release) -> tuple[Note, ...]:
 
 
 def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[Ends, float]]) -> tuple[Note, ...]:
-    """Return a note on missing intervals, with the factor by which the number of rows must increase for intervals."""
+    """Return a note on missing intervals: the factor by which the number of rows must increase to permit intervals."""
     if not short.any():
         return ()
     about = [name for name, none in zip(names, short.ravel(), strict=True) if none]
@@ -429,7 +433,10 @@ def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[En
 
 
 def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
-    """Return the share of sampling error in each interval's squared length (in ranks); NaN for a missing interval."""
+    """Return the share of each interval's squared length, in ranks, that is due to sampling error, not to noise.
+
+    The share is NaN for a missing interval.
+    """
     shares = np.full(len(orders), np.nan)
     if draw is not None:
         shares[np.isin(orders, draw.levels)] = 1 - ((draw.margins / draw.reaches(n)) ** 2).mean(axis=1)
@@ -449,7 +456,7 @@ def _target_shares(orders: Sequence[float], draw: Ends | None, n: float) -> Floa
 
 
 def _times(law: Ends, n: float, orders: Sequence[int]) -> float:
-    """Return the factor by which the number n of rows must increase for intervals; rounded up by at most 1 %."""
+    """Return the factor, rounded up by at most 1 %, by which the number n of rows must increase to permit intervals."""
     wanted = {law.levels[order] for order in orders}
 
     def short(times: float) -> bool:
@@ -466,6 +473,6 @@ def _times(law: Ends, n: float, orders: Sequence[int]) -> float:
 
 
 def _repeats_note(names: Sequence[str], repeats: FloatArray) -> tuple[Note, ...]:
-    """Return a note on estimates that equal an endpoint of their interval, because many rows have the same value."""
+    """Return a note on each estimate that equals an endpoint of its interval, because many rows have the same value."""
     about = [name for name, repeated in zip(names, repeats, strict=True) if repeated]
     return (note("repeated value", about),) if about else ()

@@ -12,7 +12,8 @@ from privstats.estimators.histogram import Clip
 def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
     """Return the largest curvature of a row's loss for which a ridge of ``ridge * n`` suffices for privacy.
 
-    The result is at least ``HELD_LEAST * m``, even if privacy requires a larger ridge for this curvature.
+    The result is at least ``HELD_LEAST * m``, the smallest squared norm to which rows are clipped, even if privacy
+    requires a larger ridge for this curvature.
 
     Parameters
     ----------

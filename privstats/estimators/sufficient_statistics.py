@@ -96,11 +96,11 @@ class UnclippedSquares(Problem):
         return self.start.frame.scale * self.sizes.rows**0.5
 
     def unexplained(self, sigma: float) -> float:
-        """Return the root of the largest sum of squares of the response that unidentified directions may explain.
+        """Return a bound on the root of the sum of squares of the response that unidentified directions explain.
 
-        The directions are those of the coefficients. In the fit this sum of squares is a part of the residual sum of
-        squares. It is therefore assumed to be at most a multiple of ``rows * sigma^2``, with the residual scale
-        `sigma`, and at most the largest sum of squares of the response (`signal`).
+        A direction of the coefficients is unidentified if noise hides the information along it. Because the fit leaves
+        what such directions explain in the residuals, this sum of squares is assumed to be at most a multiple of ``rows
+        * sigma^2``, with the residual scale `sigma`, and at most that of the response (`signal`).
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
@@ -148,7 +148,7 @@ class Moments(UnclippedSquares):
     def entries(self) -> Entries:
         """Description of the vectors whose second moments are released.
 
-        A factor with several columns enters by level indicators, or, if `by.matrix.norm` is "hull", by its columns.
+        A factor with several columns is coded by level indicators or, if the noise has the norm "hull", by its columns.
         """
         by_level = getattr(self.by.matrix, "norm", None) != "hull"
         return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
@@ -167,11 +167,11 @@ class Moments(UnclippedSquares):
         return self.entries.to_columns
 
     def length(self) -> float:
-        """Return the expected interval length, divided by the length without privacy, as a harmonic mean over slopes.
+        """Return the harmonic mean, over slopes, of the expected interval length divided by the length without privacy.
 
-        A slope whose information is below its noise has an infinite length. The result is also divided by the share of
-        slopes with a finite length, because slopes with an infinite length also lengthen the intervals of correlated
-        slopes.
+        The length of a slope is infinite if noise hides the information about it. The mean is also divided by the share
+        of slopes with a finite length, because slopes with an infinite length lengthen the intervals of correlated
+        slopes, too.
         """
         start, box = self.start, self.box
         law = self.ask.law(self.question, by=self.by.matrix)
@@ -190,8 +190,8 @@ class Moments(UnclippedSquares):
     def reads(self, rows: float) -> bool:
         """Return whether the released moments can identify the coefficient of a factor level with `rows` rows.
 
-        The coefficient is identified if `rows` exceeds `HIDDEN` noise sds of the moments. This noise sd is the largest
-        among the directions of the coefficients that are not identified by the rows at kept (frequent) levels alone.
+        The coefficient is identified if `rows` exceeds `HIDDEN` noise sds of the moments. The noise sd is the largest
+        one along those directions of the coefficients that rows at kept (frequent) levels alone do not identify.
         """
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
@@ -217,9 +217,9 @@ class Moments(UnclippedSquares):
         """Return penalised coefficients, without std errors because the bias due to the penalty is unknown.
 
         The coefficients are computed from `both`, the released second moments of the columns and the response. If the
-        user gives no ridge, each eigenvalue of the slopes' moments that is below the noise is raised to the noise, and
-        no other eigenvalue is changed. The size of the error is unknown along the `hidden` directions, shape (c, l),
-        and along the directions in which the penalty changes the coefficients.
+        user gives no ridge, the penalty raises each eigenvalue of the predictors' moments about their means that is
+        below the noise to the size of the noise, and changes no other eigenvalue. The size of the error is unknown
+        along the columns of `hidden`, shape (c, l), and along directions in which the penalty changes coefficients.
         """
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
@@ -249,7 +249,7 @@ class Moments(UnclippedSquares):
         return self.noted(replace(estimate, noise=noise, hidden=hidden, hidden_size=sizes), both)
 
     def clamped(self, both: NoisyMatrix) -> tuple[Note, ...]:
-        """Return a note if the released mean and variance suggest that most responses are at the two bounds.
+        """Return a note if the response's released mean and variance suggest that most values are at its two bounds.
 
         The argument `both` has the released second moments of the columns and the response.
         """
@@ -265,7 +265,7 @@ class Moments(UnclippedSquares):
         return clamped_note(self.box, mean, float(np.sqrt(variance)), noise)
 
     def response_sd(self, both: NoisyMatrix) -> float:
-        """Return the std dev of the response, or its root mean square without an intercept; NaN if smaller than noise.
+        """Return the response's std dev (without an intercept, its root mean square), or NaN if noise may hide it.
 
         The argument `both` has the released second moments of the columns and the response.
         """
@@ -277,10 +277,10 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def levelled(self) -> list[tuple[int, FloatArray, FloatArray]]:
-        """Factors whose level indicators are linear combinations of columns, as triples (index, matrix, matrix).
+        """Factors whose level indicators are linear combinations of the design's columns, each as a triple.
 
-        The rows of the first matrix, shape (levels, c), are the columns' values at the levels. The second matrix, shape
-        (c, levels), maps a row of the design to its vector of level indicators.
+        A triple has the factor's index and two matrices. The first, shape (levels, c), has the columns' values at each
+        level; the second, shape (c, levels), maps a row of the design to its vector of level indicators.
         """
         box = self.box
         found: list[tuple[int, FloatArray, FloatArray]] = []
@@ -298,22 +298,22 @@ class Moments(UnclippedSquares):
         """Return the smallest released count of a factor's level, in noise sds, at which coefficients are reported.
 
         It is `LEVEL_SEEN` if level indicators replace the factor's columns in the released moments, else `HIDDEN`. With
-        indicators, the mean at a level is the quotient of a sum and a noisy count. Under the lower threshold `HIDDEN`,
-        many reported levels would have counts with large positive noise. Their quotients would be too small by more
-        than their std errors, and for a rare reference level all coefficients of the factor would have this bias.
+        indicators, the mean at a level is the quotient of a sum and a noisy count. With the lower threshold `HIDDEN`,
+        many levels would be reported only because their counts have large positive noise. Their means would be too
+        small by more than their std errors; if the reference level is rare, all coefficients would have this bias.
         """
         return LEVEL_SEEN if any(k == factor for k, _, _ in self.entries.coded) else HIDDEN
 
     def of_quotients(self, both: NoisyMatrix, residual: FloatArray) -> Loading:
-        """Return the noise of the least-squares score, by design column, enlarged for factor levels with noisy counts.
+        """Return the noise of the score of least squares, with larger variances for factor levels with noisy counts.
 
-        The mean at a level is a quotient t = S / N of a sum S and a count N. Its std error at the estimate is too small
-        if noise made N large and t small. The interval of Fieller (1954) contains all t for which ``|S - t N|`` is at
-        most z = 1.96 times the sd of ``S - t N``. As the sd of N, the number ``(N - L) / z`` is used, where L is the
-        lower confidence limit of the count (`least_count`). Let ``r = (N - L) / N``, and let w be the variance of all
-        other noise. The endpoint of the interval that is farther from zero then solves ``(1 - r^2) t^2 - 2 t S / N +
-        (S / N)^2 = (z / N)^2 w``. The noise of the score is enlarged to the noise of ``S - t N`` at this endpoint. L
-        allows for the selection of levels: means are reported only if N is at least `LEVEL_SEEN` noise sds.
+        The mean at a level is a quotient t = S / N of a sum S and a count N. Its estimated std error is too small if
+        noise made N large and t small. The interval of Fieller (1954) contains all t for which ``|S - t N|`` is at most
+        z = 1.96 times the sd of ``S - t N``. As the sd of N, the number ``(N - L) / z`` is used, where L is the lower
+        confidence limit of the count (`least_count`). Let ``r = (N - L) / N``, and let w be the variance of all other
+        noise. The endpoint of the interval that is farther from zero then solves ``(1 - r^2) t^2 - 2 t S / N + (S /
+        N)^2 = (z / N)^2 w``. The noise of the score is enlarged to the noise of ``S - t N`` at this endpoint. L allows
+        for the selection of levels: means are reported only if N is at least `LEVEL_SEEN` noise sds.
         """
         c, F = self.box.c, self.entries.from_columns
         noise = _first(both.times(residual), c)
@@ -344,9 +344,9 @@ class Moments(UnclippedSquares):
         return np.column_stack(found)
 
     def counts(self, both: NoisyMatrix) -> Iterator[tuple[int, FloatArray, FloatArray, FloatArray]]:
-        """Yield the index of each factor in `levelled`, the counts of its levels, their noise sds, and needed counts.
+        """Yield, for each factor in `levelled`, its index, its levels' counts, their noise sds, and their least counts.
 
-        The needed count is the smallest count of a level at which coefficients are reported. The argument `both` has
+        The least count of a level is the smallest count at which its coefficients are reported. The argument `both` has
         the released second moments of the columns and the response.
         """
         columns = both.first(self.box.c)
@@ -357,9 +357,9 @@ class Moments(UnclippedSquares):
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
         """Release the score variance at the coefficients of `start`; return it as a matrix of shape (m, m).
 
-        The result refers to the m predictors of the attribute `start`, and so does `A`, their released second moments.
-        The argument `both` has the second moments of the columns and the response. If possible, the scores are released
-        in other coordinates, of which one belongs to each level of the factor with the most levels (at least three).
+        The matrix refers to the m whitened predictors of the attribute `start`; `A` has the released second moments of
+        these predictors, and `both` those of the columns and the response. If possible, the scores are released in
+        other coordinates: one for each level of the factor with the most levels (at least three), and further ones.
         Products of the coordinates of two levels are then known to be zero, and are not released.
         """
         coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
@@ -380,7 +380,7 @@ class Moments(UnclippedSquares):
         An outcome that is rare over all rows but frequent at a rare level hardly changes the released score variance.
         The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``, and equals this
         maximum for a response with the two values low and high. The response is assumed to have two values if the sum
-        of squared residuals is at least the share `TWO_ENDED` of the maximum, summed over the rows of all levels.
+        of squared residuals is at least the fraction `TWO_ENDED` of the sum of these maxima over all rows.
 
         Parameters
         ----------
@@ -391,7 +391,7 @@ class Moments(UnclippedSquares):
         back : ndarray, shape (m, c)
             Matrix that maps changes of theta to the coordinates of `meat`.
         squares : float
-            The larger of the sum of squared residuals and the noise of this sum.
+            Sum of squared residuals, or the noise sd of this sum if it is larger.
         """
         A = both.value
         low, high = self.box.design.response_bounds
@@ -410,24 +410,24 @@ class Moments(UnclippedSquares):
         return meat
 
     def hideable(self, A: NoisyMatrix) -> FloatArray | None:
-        """Return the public range of unidentified coefficients (`PublicBox.public_range`), or None.
+        """Return the public range (`PublicBox.public_range`), which bounds unidentified coefficients, or None.
 
         The result is None without factors or without unidentified directions. With factors, unidentified directions are
         expected: the indicator of a level is a linear combination of the factor's columns, and the information about a
         rare level may be much smaller than the noise. The public range then bounds the coefficients along these
-        directions. For numeric columns alone no range is used, because their values cover only a part of their bounds
-        and the information is about equal in all directions.
+        directions. If all columns are numeric, this range is not used, because their values cover only a part of their
+        bounds, and because the information is about equal in all directions.
         """
         if not self.box.design.factors or not A.unidentified()[0].size:
             return None
         return self.box.public_range * (1.0 + self.box.offset_reach)
 
     def constant_fit(self, both: NoisyMatrix) -> FloatArray | None:
-        """Return the fit in which all coefficients except the intercept are zero, in m whitened coordinates.
+        """Return the coefficients of a constant fit (all zero except the intercept), in m whitened coordinates.
 
-        Along unidentified directions, this fit replaces the estimate. The result is None for fits with intervals and
-        for models without an intercept. The argument `both` has the released second moments of the columns and the
-        response.
+        Along unidentified directions, the constant fit replaces the estimate. The result is None for fits with
+        intervals and for models without an intercept. The argument `both` has the released second moments of the
+        columns and the response.
         """
         one = self.box.intercept
         if self.public.intervals or one is None:
@@ -504,9 +504,9 @@ class LevelCoordinates:
     Parameters
     ----------
     whole : ndarray, shape (c, c)
-        Matrix that maps a row of the columns to all whitened predictors.
+        Matrix that maps a row of the design to all whitened predictors.
     of_row : ndarray, shape (c, 1 + others)
-        Matrix that maps a row of the columns to the predictor of the row's own level (the sum of the predictors of all
+        Matrix that maps a row of the design to the predictor of the row's own level (the sum of the predictors of all
         levels) and to the predictors that belong to no level.
     """
 
@@ -551,9 +551,9 @@ def moments_of_box(
     robust: bool,
     ridge: float | str | None = None,
 ) -> Moments:
-    """Return the least-squares problem whose second moments are released for all rows, whatever their factor levels.
+    """Return the problem of least squares from noisy second moments of all rows, rows at rare levels included.
 
-    This function sends no query and needs no earlier release.
+    This function asks no query of the data and needs no earlier release.
     """
     start = Start(
         box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach

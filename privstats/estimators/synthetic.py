@@ -45,7 +45,10 @@ class SyntheticRows:
 
     @cached_property
     def second_moments(self) -> FloatArray:
-        """Second moments of whitened predictors, shape (m, m): the identity minus the ridge for rare factor levels."""
+        """Second moments of the whitened predictors, shape (m, m).
+
+        Whitening makes the sum of these moments and of the ridge for rare factor levels equal to the identity.
+        """
         W = self.start.W
         return np.eye(self.start.m) - W.T @ self.levels.ridge @ W
 
@@ -67,10 +70,11 @@ class SyntheticRows:
 
     @cached_property
     def rows(self) -> FloatArray:
-        """Synthetic rows of whitened predictors w, shape (rows, m); the constant is 1 in each row.
+        """Synthetic rows of whitened predictors w, shape (rows, m), with the released moments of w.
 
         Rows are first drawn with the released frequencies of factor levels, normal numeric columns, and independent
-        columns. They are then transformed to the moments of w, by the linear map that changes normal rows the least.
+        columns. They are then transformed to the moments of w by the optimal transport map between normal
+        distributions. In models with an intercept, the product of each row with `constant` is 1.
         """
         w = drawn_rows(self.box, self.scales, self.levels) @ self.start.P
         S, c, mean = self.second_moments, self.constant, self.mean
@@ -90,9 +94,9 @@ def _power(matrix: FloatArray, exponent: float) -> FloatArray:
 def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray:
     """Return synthetic rows (columns, [offset], response), with released factor frequencies and normal numeric columns.
 
-    If a design with an intercept has a numeric column whose released variance is so large that the column seems to have
-    only two values (`rare_ends`), the synthetic values of this column are its two bounds. The offset and the response
-    are zero.
+    In a design with an intercept, a numeric column may have a released variance so large that all its values seem to
+    lie at its two bounds (`rare_ends`); its synthetic values are then these bounds. The offset and the response are
+    zero.
     """
     design, rows = box.design, np.zeros((SYNTHETIC_ROWS, box.width))
     normal = standard_rows(box.c, SYNTHETIC_ROWS)

@@ -51,7 +51,7 @@ class TransformedAsk:
         return self.ask.choose(name, lengths)
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether to send an optional query: `wanted` in a fit; trial runs cover both decisions."""
+        """Return whether to send an optional query: `wanted` in a fit, while both answers occur in trial runs."""
         return self.ask.decide(label, wanted)
 
     def through(self, design: Any) -> None:

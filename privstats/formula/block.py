@@ -39,8 +39,8 @@ Place = tuple[int | None, int | None]  # key of a coefficient table: index of a 
 class Term:
     """Columns of the model matrix that are linear in one numeric variable, with coefficients for each factor level.
 
-    A row has the values ``number * slopes[code] + shifts[code]`` in these columns, where number is the row's value of
-    the numeric variable and code is the index of the row's factor level.
+    A row has the values ``x * slopes[code] + shifts[code]`` in these columns, where x is the row's value of the numeric
+    variable and code is the index of the row's factor level.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
     matrix : bytes
         The entries of the matrix as bytes, because a key of the cache must be hashable.
     on_grid : bool
-        Whether all values of the numeric variables are multiples of 2^-21 in [-1, 1]; their products are then exact.
+        Whether all numeric values are multiples of 2^-21 in [-1, 1]; the second result then has rounded coefficients.
     """
     tables: dict[Any, FloatArray] = layout.tables(np.frombuffer(matrix).reshape(layout.width, -1))
     slopes = np.column_stack([tables.pop((None, k)).T for k in range(layout.numbers)])

@@ -230,7 +230,7 @@ def _keys(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
     """Return the code that the mapping `place` has for each cell of a column, without conversion of cells; -1 if none.
 
     Types are compared by identity, because a comparison or a set of types would run methods of the metaclasses of these
-    types. If a cell has an unusual type, no cell is looked up here, and all cells have the code -1.
+    types. If any cell is not of a basic type (`PLAIN`), no cell is looked up in `place`, and all codes are -1.
     """
     if len(column) > len(place):
         with suppress(Exception):  # pyarrow is not installed, or a cell is not a string
@@ -250,8 +250,8 @@ def _is_arrow(dtype: Any) -> bool:
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
     """Return the code that the mapping `place` has for each string of a column, compared as bytes; -1 if none.
 
-    In a column of Python objects, all cells are joined, with a zero byte at the end of each, so that no method of their
-    classes is run; an error is raised if a cell is not a string, is not valid in UTF-8, or contains a zero byte.
+    The cells of a column of Python objects are joined, each with a zero byte at its end, so that no method of a class
+    from the data is run. An error is raised if a cell is not a string, is not valid in UTF-8, or contains a zero byte.
     """
     from pyarrow import LargeStringArray, array, compute, py_buffer
 

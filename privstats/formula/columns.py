@@ -2,7 +2,7 @@
 
 A formula lists expressions, as in ``"x"``, ``"np.log(x)"`` or ``"x1 + x2"``. A grouping factor may follow, as in ``"x ~
 g"`` or ``"x ~ cut(z, [0, 1, 2])"``. Values stay in the user's units. Only the method `Columns.block` reads confidential
-rows. A privacy review must read this method.
+rows, so a privacy review must cover this method.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ class Columns:
     lacking : tuple of str
         Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
     components : tuple
-        Labels of the estimates of each column and group, such as the probabilities of several quantiles or the bins of
+        Labels of the several estimates of each column and group, such as the probabilities of quantiles or the bins of
         a histogram; (None,) if each column and group has one estimate.
     component : str
-        Name of the index level of the components in tables of results, such as "q" or "bin".
+        Name of what the labels in `components` denote, such as "q" or "bin": an index level in tables of results.
     """
 
     formula: str
@@ -130,7 +130,7 @@ class Columns:
 
     @property
     def layout(self) -> Layout:
-        """Layout of a block of rows: expression j is column j of `Block.numbers`, and depends on no factor level."""
+        """Layout of a `Block` of rows: expression j is column j of `Block.numbers` and depends on no factor level."""
         return plain_layout(self.width)
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
@@ -174,7 +174,7 @@ class Columns:
         return _rebound(self.formula, self.domain.extended(found), self.subset, self.components, self.component)
 
     def numeric(self, verb: str) -> None:
-        """Raise an error if a column to be summarised has levels; called by functions that need numeric columns.
+        """Raise an error if a column to be summarised has levels, for a function that needs numeric columns.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class Columns:
         Raises
         ------
         FormulaError, OptionError, DomainError
-            If there is more than one column, or the bins are too many, not valid, or do not cover the bounds.
+            If there is more than one column, or if the bins are too many, are not valid, or do not cover the bounds.
         """
         if len(self.targets) > 1:
             raise FormulaError(f"{verb} takes one column at a time; write {verb}('{self.codes[0]}', ...)")
@@ -305,7 +305,7 @@ class Columns:
         return len(self.targets) == 1 and not isinstance(self.group, CutFactor)
 
     def as_regression(self) -> Design:
-        """Return the design of a regression of the only column on the groups, or on an intercept alone without groups.
+        """Return the design of a regression of the only column on the groups or, without groups, on an intercept.
 
         The reported coefficients are those of a dummy for each group. The fit uses an intercept and contrasts of the
         groups, so that the response is centred.
@@ -327,7 +327,7 @@ class Columns:
         return bind_regression(f"{self.codes[0]} ~ {right}", self.domain, subset=self.subset).with_intercept()
 
     def to_original(self) -> tuple[FloatArray, FloatArray]:
-        """Return the identity matrix and a shift of zero, because the estimates are already in the user's units."""
+        """Return the matrix and shift that convert estimates to the user's units: the identity matrix and zero."""
         return np.eye(len(self.names)), np.zeros(len(self.names))
 
 
@@ -350,16 +350,16 @@ def bind_columns(
     Parameters
     ----------
     formula : str
-        ``"x"`` or ``"x1 + np.log(x2)"``; for results by group with ``"~ g"`` at the end, where g is a column with
-        declared levels or an expression ``cut(z, [0, 1, 2])``.
+        Expressions, as in ``"x"`` or ``"x1 + np.log(x2)"``. For results by group, ``"~ g"`` follows, where g is a
+        column with declared levels or an expression ``cut(z, [0, 1, 2])``.
     domain : Domain or mapping
         Bounds or levels of each column in the formula. `Columns.lacking` lists the numeric expressions without bounds.
     subset : str, optional
         Condition on the rows that are used, such as ``"age >= 18"``.
     components : tuple
-        Labels of the estimates of each column and group, such as the probabilities of several quantiles.
+        Labels of the several estimates of each column and group, such as the probabilities of quantiles.
     component : str
-        Name of the index level of the components in tables of results, such as "q" or "bin".
+        Name of what the labels in `components` denote, such as "q" or "bin": an index level in tables of results.
 
     Returns
     -------
@@ -445,7 +445,7 @@ def _about_grid(low: float, high: float, step: float) -> tuple[float, ...]:
 
 
 def _name(label: tuple[Any, ...], spell: Callable[[Any], str]) -> str:
-    """Return the name of the estimate with this label: ``x[a]``, or ``x in [0, 1)`` if the label has an interval."""
+    """Return the name of the estimate with the given label: ``x[a]``, or ``x in [0, 1)`` if a part is an interval."""
     term, *parts = label
     text = ", ".join(spell(part) for part in parts)
     interval = "[" in text and ", " in text and text.endswith((")", "]"))

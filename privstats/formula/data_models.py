@@ -65,7 +65,7 @@ class Field:
         (self.lows if how in ("ge", "gt") else self.highs).append(end)
 
     def known(self) -> Known | None:
-        """Return the declared levels or bounds; None if there are neither levels nor both bounds."""
+        """Return the declared levels, or else both bounds; None if there are no levels and a bound is missing."""
         low, high = max(self.lows, default=None), min(self.highs, default=None)
         return declaration(self.kind, low, high, self.levels, self.ordered)
 
@@ -103,7 +103,7 @@ def _of_pydantic(fields: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
 def _read(annotation: Any, said: Field) -> list[Any]:
     """Read the type annotation of a field of a data model, and return the metadata of the annotation.
 
-    The type of the column, the levels, and whether values may be missing are written to the fields of `said`. The
+    The type of the column, the levels, and whether values may be missing are stored as attributes of `said`. The
     metadata are the arguments after the type in ``Annotated[type, ...]``; they may contain bounds.
     """
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)

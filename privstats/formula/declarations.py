@@ -1,4 +1,4 @@
-"""Declared bounds or levels of one column: numbers in an interval, dates, or levels. No data are read."""
+"""Declarations of one column: an interval of numbers, a range of dates, or a list of levels. No data are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Known(ABC):
     @property
     @abstractmethod
     def meaning(self) -> Interval | Levels:
-        """Declared levels, or the interval of the column's values in formulas, where dates are numbers of days."""
+        """Declared levels; without levels, the interval of the column's values in formulas, with dates as days."""
 
     @property
     def typical(self) -> Known:
@@ -40,7 +40,7 @@ class Known(ABC):
 
     @abstractmethod
     def draw(self, n: int, rng: Rng) -> pd.Series:
-        """Return `n` synthetic values, uniform on the declared bounds or levels, which do not depend on any data."""
+        """Return `n` synthetic values, drawn uniformly within the declared bounds or levels; no data are read."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -128,10 +128,10 @@ class Estimated(Numbers):
 
     @classmethod
     def inside(cls, known: Interval, low: float, high: float) -> Estimated:
-        """Return the estimated range from `low` to `high`, restricted to `known`, a known interval of the values.
+        """Return the estimated range from `low` to `high`, restricted to `known`, which contains all possible values.
 
-        A bound outside the known interval is replaced by the nearer bound of this interval. If the estimated range and
-        the known interval do not overlap, the estimated range is first moved to the nearer end of the known interval.
+        A bound outside the interval `known` is replaced by the nearer bound of this interval. If the estimated range
+        does not overlap the interval, the range is first moved to the nearer end of the interval.
         """
         low, high = (min(max(end, -FARTHEST), FARTHEST) if end == end else 0.0 for end in (low, high))
         if not low < high:
@@ -251,10 +251,10 @@ class Levels(Known):
 
     @cached_property
     def place(self) -> dict[Any, int]:
-        """Map from the value of a cell to the code (position) of the declared level that the cell denotes.
+        """Mapping from possible contents of a cell to the code (position) of the declared level that they denote.
 
-        A level that is a string has this string as its key. A level that is a number or truth value has several keys:
-        the number as a float, and its usual spellings as strings; 1 and 0 also have spellings such as "True".
+        A level that is a string has one key, this string. A level that is a number or truth value has several keys: the
+        number as a float, and its usual spellings as strings, which for 1 and 0 include spellings such as "True".
         """
         texts = {str.__str__(value): code for code, value in enumerate(self.values) if isinstance(value, str)}
         numbers = {float(value): code for code, value in enumerate(self.values) if not isinstance(value, str)}
@@ -275,7 +275,7 @@ class Levels(Known):
         Raises
         ------
         ValueError
-            If a chosen value is not a level, or unordered levels are compared by order.
+            If a chosen value is not a level, or `symbol` is "<", "<=", ">" or ">=" and the levels are not ordered.
         """
         place = [self.values.index(value) for value in chosen]
         if symbol in ("==", "in"):
@@ -309,7 +309,7 @@ class Levels(Known):
 
 
 def _is_kept(value: Any) -> bool:
-    """Return whether a declared level can be stored exactly: a number as a float, or a string in UTF-8."""
+    """Return whether a declared level can be stored without loss, a number as a float and a string in UTF-8."""
     if not isinstance(value, str):
         return bool(abs(value) <= 2**53)
     return value.encode(errors="ignore").decode() == value

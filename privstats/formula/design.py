@@ -71,7 +71,8 @@ class Recoded:
         Matrix that maps the coefficients of these columns to the coefficients of `design`, in the order `order`.
     order : tuple of int
         For each column that the fit uses, the index of the coefficient of `design` that is reported in place of the
-        column's own coefficient. The reported one is a linear combination in which the latter has a nonzero weight.
+        column's own coefficient. The reported coefficient is a linear combination of the fitted coefficients; in this
+        combination the column's own coefficient has a nonzero weight.
     """
 
     design: Design
@@ -184,7 +185,10 @@ class Design:
 
     @property
     def coding(self) -> FloatArray:
-        """Square matrix C that centres predictors in products with factors; X C, not the model matrix X, is scaled."""
+        """Square matrix C such that the columns of X C are scaled and fitted, where X is the model matrix.
+
+        In X C, numeric predictors are centred in their products with factors, if `centred` is True.
+        """
         return self._made.coding
 
     def bounds(self) -> tuple[tuple[float, float], ...]:
@@ -226,7 +230,7 @@ class Design:
         return self._made.has_higher_powers()
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
-        """Convert raw rows, each by itself, to clamped, scaled and rounded numbers and to level codes of factors.
+        """Convert each raw row, without use of the others, to clamped, scaled and rounded numbers and to level codes.
 
         Parameters
         ----------
@@ -301,14 +305,14 @@ class Design:
         recoded, domain = self.recoded, self.domain.extended(found)
         if (
             recoded is not None
-        ):  # the columns are kept: with a new choice of columns, the queries would depend on the estimated bounds
+        ):  # the columns are not chosen anew, because the queries would then depend on the estimated bounds
             design = _rebound(recoded.design.formula, domain, self.written, self.family, self.centred)
             recoded = replace(recoded, design=design)
         return _rebound(self.formula, domain, self.written, self.family, self.centred, recoded)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the fitted model matrix's columns; equal to `names` unless the user's formula has other columns."""
+        """Names of the columns that the fit uses; `names` differs from them if `with_intercept` changed the columns."""
         return self.names if self.recoded is None else self.recoded.columns
 
     @property
@@ -365,7 +369,10 @@ class Design:
         return matrix, shift
 
     def to_written(self, response: bool = True) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
-        """Return the matrix and shift of `to_original` for coefficients ordered as in the formula, and their names."""
+        """Return the map from theta to coefficients in the user's units, ordered as in the formula, and their names.
+
+        The map is given as a matrix and a shift (see `to_original`).
+        """
         matrix, shift = self.to_original(response)
         place = slice(None) if self.recoded is None else np.argsort(self.recoded.order)
         return matrix[place], shift[place], self.as_written.names
@@ -797,7 +804,7 @@ class _Points(NamedTuple):
 
     @classmethod
     def of(cls, design: Design) -> _Points:
-        """Return public points at which the columns of a design are compared to detect linear dependence."""
+        """Return public points (possible rows) at which the columns of a design are compared to detect collinearity."""
         made, domain = design._made, design._bound
         coded = tuple(name for name in made.reads if isinstance(domain.known(name), Levels))
         sources = [made.sources(product) for product in made.products]

@@ -417,7 +417,7 @@ def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
 
 
 def refuse_few_rows(code: str, many: int, rows: int | None) -> None:
-    """Raise an error if the public number of rows is too small for the number of levels (`many`) of a factor.
+    """Raise an error if a factor has too many levels (their number is `many`) for the public number of rows.
 
     Raises
     ------

@@ -46,9 +46,9 @@ class Hint:
 
 
 def levels_with_shares(known: Known) -> Levels | None:
-    """Return the levels of a column for which a hint may state the shares of the rows; None if there are none.
+    """Return the levels of a column whose shares of the rows a hint may state; None if there are none.
 
-    The levels are the declared levels, or 0 and 1 for a column of numbers with the bounds 0 and 1.
+    The levels are the declared levels, or 0 and 1 for a numeric column with the bounds 0 and 1.
     """
     if isinstance(known, Levels):
         return known

@@ -26,7 +26,7 @@ DECLARED = {
         "domain={{'{name}': ('2020-01-01', '2024-12-31')}}",
     ),
 }
-# for each kind of column: a pattern of lower-case names of its types in polars, pyarrow and (text only) pandas
+# for each kind of column: a pattern of the lower-case names of its types in polars, pyarrow and, for text, pandas
 NAMED = {
     "truth": re.compile("bool"),
     "dates": re.compile("date|timestamp"),

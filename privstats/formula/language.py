@@ -1,8 +1,9 @@
 """The interface to the package patsy, which parses formulas, codes factors, names columns and reads hypotheses.
 
-patsy gets expressions as strings, declared levels and public points, never a row of the data. It decides which dummies
-are redundant, how columns are named, and the values of contrasts and spline bases. No other file imports patsy, and
-patsy is imported when a formula is first read, so that the import of this package stays fast.
+patsy gets expressions as strings, declared levels, and public points at which it evaluates spline bases, never a row of
+the data. It decides which dummies are redundant, how columns are named, and the values of contrasts and spline bases.
+No other file imports patsy, and patsy is imported when a formula is first read, so that the import of this package
+stays fast.
 """
 
 from __future__ import annotations
@@ -184,7 +185,7 @@ def columns_by_term(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any])
 
 
 def _coded(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> Any:
-    """Return patsy's description of the terms' columns; None if patsy fails, for instance if two have the same name."""
+    """Return patsy's description of the terms' columns; None if patsy fails, as when two columns have one name."""
     patsy = _patsy()
     ours = [patsy.Term([_Probe(code, probes[code]) for code in term]) for term in terms]
     complete = patsy.NAAction(on_NA="raise", NA_types=[])

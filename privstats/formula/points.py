@@ -45,7 +45,7 @@ def synthetic(
     reads : sequence of str
         Names of the columns of raw data.
     crossed : sequence of tuple of str
-        Sets of columns with levels. Each combination of their levels is among the points, `repeats` times.
+        Sets of columns with levels. Every combination of the levels in a set occurs at `repeats` of the points.
     ends : mapping of str to sequence of float
         For each column, the thresholds with which conditions compare the column. The thresholds cut the range of the
         column into pieces; each piece gets `repeats` points in addition to its two end points.

@@ -34,7 +34,7 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
     Parameters
     ----------
     frame : DataFrame
-        The data, or the first frame of a source of frames.
+        The data, or the first frame if the data are a sequence of frames.
     names : iterable of str
         The columns that will be read.
 
@@ -104,7 +104,7 @@ def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | N
     codes : sequence of str
         Expressions of the formula.
     frame : DataFrame or None
-        The data, or the first frame of a source of frames; None if there are no data.
+        The data, or the first frame if the data are a sequence of frames; None if there are no data.
 
     Raises
     ------

@@ -111,7 +111,7 @@ def expression(argument: str, code: Any, domain: Domain) -> NumericFactor:
 
 
 def addend(code: Any, domain: Domain) -> NumericFactor:
-    """Return the offset of a linear predictor; raise an error if its bounds are too large for an offset."""
+    """Return the offset of a linear predictor as a numeric expression; raise an error if its bounds are too large."""
     offset = expression("offset", code, domain)
     if offset.within.magnitude > LARGEST_OFFSET:
         raise DomainError(

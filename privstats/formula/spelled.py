@@ -64,14 +64,14 @@ def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
 
 
 def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> str:
-    """Return, as text, a numeric expression of the formula, or the column of a basis with index `place` (from 0)."""
+    """Return `part` as text: a numeric expression of the formula or, for a basis, its column with index `place`."""
     if isinstance(part, NumericFactor):
         return written_number(part, domain)
     return _curve(part, np.eye(len(part.intervals))[place], domain)
 
 
 def written_number(part: NumericFactor | LevelFactor, domain: Domain) -> str:
-    """Return a numeric expression as text, with `np.clip` unless its bounds follow from those of its columns.
+    """Return a numeric expression as text, clamped by `np.clip` unless its bounds follow from its columns' bounds.
 
     A categorical column of two levels is written as the indicator of its second level.
     """

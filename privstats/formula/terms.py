@@ -47,8 +47,8 @@ class DesignFactor:
     columns : tuple of int
         Indices, in the model matrix, of the columns that depend on the level of this factor alone.
     used : bool
-        False for a factor that is part of a combination in the design, because the level of the combination determines
-        the level of the factor.
+        Whether the levels of this factor are used on their own; False for a factor that is part of a combination in the
+        design, because the level of the combination determines the level of the factor.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Terms:
     products : tuple of Product
         Definitions of the columns of the model matrix.
     intervals : tuple of Interval
-        Range of each column of the product of the model matrix and `coding`.
+        Range of each column of the model matrix after its multiplication by `coding`.
     coding : ndarray, shape (columns, columns)
         Matrix by which the model matrix is multiplied from the right before its columns are scaled. It differs from the
         identity only if, in products with factors, numeric predictors are centred at the middle of their ranges.
@@ -188,7 +188,7 @@ class Terms:
         return tuple(each[0]) if len(key) == 1 else tuple(itertools.product(*each))
 
     def matrix(self, rows: Mapping[str, Any], n: int) -> FloatArray:
-        """Return the unscaled, unclamped model matrix of n rows, shape (n, columns); NaN where a condition is NaN."""
+        """Return the unscaled, unclamped model matrix of n rows, shape (n, columns); NaN where a comparison is NaN."""
         parts = {code: part.values(rows, clamp=False) for code, part in self.numeric.items()}
         there = np.ones(n, dtype=bool)
         codes = self.codes(rows, there)
@@ -200,10 +200,10 @@ class Terms:
         return np.where(there[:, None], out, np.nan)
 
     def multiplied_columns(self) -> tuple[tuple[int, int, int], ...]:
-        """Return index triples (product, column, column) for columns that are squares or products of two columns.
+        """Return triples of column indices: a column that is a square or product of two columns, and these two columns.
 
-        The two multiplied columns are not products of other columns. Products are recognised in any notation, because
-        columns are compared by the exponents of the expressions that they multiply.
+        The two multiplied columns are not themselves products of columns. Products are recognised in any notation,
+        because columns are compared by the exponents of the expressions that they multiply.
         """
         made_of = {p.columns[0]: powers for p in self.products if (powers := self._powers(p))}
         at = {frozenset(powers.items()): column for column, powers in made_of.items()}
@@ -235,7 +235,7 @@ class Terms:
         """Return the definition of the scaled columns as functions of scaled numeric variables and level codes.
 
         A scaled column is ``((x + shift) * contrast - center) / half``. Here x is a product of numeric factors in the
-        user's units, the shift (minus the middle of the range of x, or 0) follows from the matrix `coding`, and center
+        user's units; the shift is minus the middle of the range of x if the matrix `coding` centres x, else 0; center
         and half are the centre and half-range of the column. `offset` states whether the model has an offset.
         """
         terms, offsets = [], (self.coding - np.eye(len(self.coding))).sum(axis=0)
@@ -268,7 +268,7 @@ class Terms:
         return tuple(made)
 
     def _within(self, key: Key, part: Key) -> Codes:
-        """Return the level codes of some factors (`part`) at each level of a combination of factors (`key`)."""
+        """Return the level code of `part`, a subset of the factors in `key`, at each level of the combination `key`."""
         sizes = [self.size(name) for name in key]
         each = dict(zip(key, np.indices(sizes).reshape(len(key), -1), strict=True))
         return self._combined(each, part)
@@ -276,7 +276,7 @@ class Terms:
     def null_space(
         self, kept: Sequence[NDArray[np.bool_] | None] | None, centers: FloatArray, halves: FloatArray, intercept: bool
     ) -> FloatArray:
-        """Return a basis of the null space of the scaled model matrix of all possible rows with kept factor levels.
+        """Return a basis of the null space of the scaled model matrix of all rows possible at kept factor levels.
 
         `kept` has a mask of the kept levels of each factor in `keys`; None keeps all levels. The linear equations that
         define the null space are computed separately for each product of numeric predictors.
@@ -294,9 +294,9 @@ class Terms:
         return np.linalg.qr(boxed)[0] if boxed.size else boxed
 
     def _allowed(self, kept: Sequence[NDArray[np.bool_] | None]) -> list[NDArray[np.bool_]]:
-        """Return the mask of the levels that kept rows can have, for each factor or combination of factors in `keys`.
+        """Return, for each factor or combination of factors in `keys`, the mask of the levels that kept rows can have.
 
-        A row is kept if the entry of its level is True in each mask in `kept`.
+        `kept` has a mask of kept levels, or None, for each entry of `keys`. A row is kept if all its levels are kept.
         """
         allowed = [np.ones(len(self.levels(key)), bool) for key in self.keys]
         for k, key in enumerate(self.keys):
@@ -319,8 +319,8 @@ class Terms:
         A linear combination of the columns that is zero at these n combinations is zero at all allowed combinations.
         Proof: the linear combination is a sum f_1(a_1) + ... + f_m(a_m), where a_j is the level of factor j. While only
         a_j varies, the other summands stay constant and the sum stays zero, so f_j is constant. This holds for each j.
-        Therefore the sum is constant, that is, zero at all levels. Factors that occur together in a column, or have
-        combinations of levels that are not allowed, are treated as one factor.
+        Therefore the sum is constant, that is, zero at all levels. Here factors that occur together in a column, or
+        have combinations of levels that are not allowed, count as one factor.
         """
         cells = self._cells([self.keys[product.factor] for product in products if product.factor is not None], allowed)
         if any(not len(codes) for cell in cells for codes in cell.values()):
@@ -412,7 +412,7 @@ def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor], centred: 
 class _Builder:
     """Builder of the description of columns (`Terms`); each call of `add` appends the columns of a product of factors.
 
-    `parts` has all factors by the text of their expression. The other fields describe the columns added so far.
+    `parts` maps the text of each factor's expression to the factor. The other fields describe the columns added so far.
     """
 
     parts: Mapping[str, Factor]
@@ -450,9 +450,9 @@ class _Builder:
     def _by_number(
         self, subterm: Subterm, mine: Sequence[Factor], levels: Sequence[Factor]
     ) -> dict[Number, dict[int, FloatArray]]:
-        """Return the contrasts of a subterm's columns in a nested dict: by product of numeric factors, then by column.
+        """Return a nested dict of the contrasts of a subterm's columns, by product of numeric factors and by column.
 
-        A subterm is a product of factors.
+        A subterm is a product of factors. The columns are numbered within the subterm.
 
         Parameters
         ----------
@@ -474,7 +474,7 @@ class _Builder:
         return found
 
     def _within(self, number: Number) -> Interval:
-        """Return the range of a product of numeric factors, and add the product to `numbers`."""
+        """Return the range of a product of numeric factors; store the product and its range in `numbers`."""
         within = Interval(1.0, 1.0)
         for code, column in number:
             within = within * self.numeric[code].intervals[column]

@@ -228,7 +228,7 @@ def walk(node: ast.expr, algebra: Algebra) -> Any:
 
 
 def literals(node: ast.expr, algebra: Algebra) -> list[Any]:
-    """Return the factor levels in a constant or in a list of constants; raise an error for other expressions."""
+    """Return the factor levels that an expression, a constant or a list, contains; raise an error for any other."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError):

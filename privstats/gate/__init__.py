@@ -1,4 +1,4 @@
-"""Sources of rows, queries of the data with their answers, and trial runs of estimators on synthetic rows.
+"""Sources of rows, queries of the data, the answers to queries, and trial runs of estimators on synthetic rows.
 
 No code outside this subpackage computes sums over rows.
 """

@@ -131,10 +131,10 @@ class DaskFrame:
 
     def _partitions(self, work: Work) -> list[Any]:
         """Return the partitions of the requested columns; all rows of a privacy unit (person) are in one partition."""
-        # in the order of the frame: Dask would copy all columns to change their order
+        # the columns stay in the order of the frame, because Dask would copy all columns to change their order
         frame, parts = self.frame[[c for c in self.frame.columns if c in work.reads]], int(self.frame.npartitions)
         if work.unit is not None:
-            place = "place of " + "".join(work.reads)  # a new name: it is longer than the name of every column
+            place = "place of " + "".join(work.reads)  # a new name, as it is longer than the name of every column
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
@@ -147,12 +147,12 @@ class DaskFrame:
 
     @cached_property
     def _planned(self) -> dict[Any, list[Any]]:
-        """Cache of partitions that are not loaded yet; a key is a pair (columns read, column of privacy units)."""
+        """Cache of lists of Dask's delayed partitions; a key is a pair (columns read, column of privacy units)."""
         return {}
 
     @cached_property
     def _loaded(self) -> dict[Any, tuple[list[Any], dict[Any, int], dict[str, int]]]:
-        """Cache of loaded partitions, the size of each in bytes, and the number of threads of each worker.
+        """Cache of loaded partitions, with the partitions' sizes in bytes and the workers' numbers of threads.
 
         A key of the cache is a pair (columns read, column of privacy units).
         """
@@ -278,10 +278,10 @@ def chooses_columns(frame: Any) -> bool:
 
 
 def decodes_texts(frame: Any) -> bool:
-    """Return whether Dask reads Parquet files by pyarrow's file systems, and so decodes the columns' minima and maxima.
+    """Return whether Dask decodes the minimum and the maximum of each column that a Parquet file stores.
 
-    Decoding fails if the smallest or largest string of a column is not valid UTF-8. So a single row would decide
-    whether a fit fails.
+    Dask does so if it reads by pyarrow's file systems. Because decoding fails if the smallest or largest string of a
+    column is not valid UTF-8, a single row would then decide whether a fit fails.
     """
     return any(type(step).__name__ == "ReadParquetPyarrowFS" for step in frame.expr.walk())
 

@@ -37,7 +37,7 @@ class Shipped(ABC):
     """
 
     def __call__(self, number: int, part: RowPart) -> Answer:
-        """Return the task's answer for the part of the rows with index `number`; without results if the task fails."""
+        """Return the `Answer` of the task for part `number` of the rows; it has no results if the task fails."""
         try:
             keep_what_is_freed()
             with np.errstate(all="ignore"), part.alone:
@@ -47,7 +47,7 @@ class Shipped(ABC):
 
     @abstractmethod
     def answer(self, number: int, part: RowPart) -> Answer:
-        """Return the task's answer for the part of the rows with index `number`; the caller catches errors."""
+        """Return the `Answer` of the task for part `number` of the rows; the caller catches errors."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,14 +57,14 @@ class PassWork(Shipped):
     Parameters
     ----------
     first, design : RowMap
-        Designs (maps from raw rows to numbers). `first`, the first design of the fit, determined the used rows of each
-        privacy unit; `design` maps the rows in this pass.
+        Designs (maps from raw rows to numbers): `first`, the first design of the fit, with which the used rows of each
+        privacy unit are chosen, and `design`, which maps the rows in this pass.
     neighbors : Neighbors
         Neighbouring relation, with the column of privacy units and the largest number of used rows per unit.
     key : bytes
         Secret key with which the names of privacy units are hashed and the used rows of each unit are chosen.
     turn : int
-        Number of earlier designs of the fit.
+        Number of designs that the fit used before `design`.
     """
 
     first: RowMap
@@ -184,7 +184,7 @@ class RowsElsewhere(BlockRows):
         return gather(self._told(answers), source.parts, self.met)
 
     def _told(self, answers: Iterable[Answer]) -> Iterator[Answer]:
-        """Yield the answers from the parts of the rows unchanged, and report progress after each answer."""
+        """Yield the `Answer` of each part of the rows unchanged, and report progress after each of them."""
         for k, answer in enumerate(answers, 1):
             if self.read is not None:
                 self._tell(self.read, k)
@@ -200,7 +200,7 @@ class RowsElsewhere(BlockRows):
 
 
 class ValuesElsewhere(RowValues):
-    """Vectors of rows for mechanisms; the workers of a cluster hold the rows and evaluate functions of the vectors."""
+    """The rows' vectors for a query; workers of a cluster evaluate a mechanism's functions of these vectors."""
 
     def __init__(self, rows: RowsElsewhere, question: Question) -> None:
         self._elsewhere, self._question, self._dim = rows, question, question.within.dim
@@ -214,7 +214,7 @@ class ValuesElsewhere(RowValues):
 
 
 class CellElsewhere(ValuesElsewhere):
-    """Vectors of rows in one group; the workers of a cluster hold the rows and evaluate functions of the vectors."""
+    """The vectors of the rows in one group; workers of a cluster evaluate a mechanism's functions of these vectors."""
 
     def __init__(self, rows: RowsElsewhere, question: Question, k: int) -> None:
         super().__init__(rows, question)

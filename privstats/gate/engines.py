@@ -134,7 +134,7 @@ def _scanned(plan: Any) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def _scan_in(node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the scan, the step of a serialised polars plan that reads files, by following the input of each step."""
+    """Return the scan (step that reads files) of a serialised polars plan, found by following each step's input."""
     while "Scan" not in node:
         (step,) = node.values() if len(node) == 1 else [node]
         node = step.get("input", step.get("dsl"))

@@ -58,12 +58,12 @@ class Planned:
     mechanism : AnyMechanism
         Mechanism that answers the query.
     branch : str or None
-        Branch (alternative algorithm) in which the query may be asked; None if it may be asked in every branch, and
+        Branch (alternative algorithm) in which the query may be asked; None if it may be asked in every branch, also
         before a branch is chosen.
     promise : Promise
         Privacy budget that the query may spend.
     within_share_of : tuple of str
-        For an optional query: labels of the queries (at most one per branch) from whose budgets its budget is taken.
+        For an optional query: labels of the queries (at most one per branch) that give up part of their budgets for it.
     fractions : tuple of float
         Fraction of the budget of each query in `within_share_of` that the optional query spends.
     """
@@ -197,7 +197,7 @@ class Conversation(ABC):
         """
 
     def through(self, design: RowMap) -> None:
-        """From now on, use another design (map from rows to blocks of numbers), which may depend on releases.
+        """Use another design (map from rows to arrays of numbers) for all later queries; it may depend on releases.
 
         The selection of rows from each privacy unit does not change.
         """

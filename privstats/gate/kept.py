@@ -14,7 +14,7 @@ from weakref import WeakSet
 from privstats.gate.files import File
 
 INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes, for rows in memory and for rows not in memory
-BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the memory limit for blocks of rows, vectors, and vectors by group
+BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the memory limit: blocks of rows, vectors of rows, vectors by group
 
 T = TypeVar("T")
 

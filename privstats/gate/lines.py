@@ -182,7 +182,7 @@ def columns_of(lines: Sequence[bytes], separator: str, many: int) -> list[list[s
 
 
 def cells_of(line: bytes, separator: str) -> list[str] | None:
-    """Return the cells of a line; None if the line is not UTF-8 or has unbalanced quotes.
+    """Return the cells of a line; None if it is not UTF-8, has unbalanced quotes, or contains NUL or a carriage return.
 
     Parameters
     ----------

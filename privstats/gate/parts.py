@@ -1,4 +1,4 @@
-"""Parts of the rows on other machines, and the collection of the answers of tasks, one answer from each part."""
+"""Parts of the rows on other machines, tasks that run on each part, and the collection of the tasks' results."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ CELL_BYTES = 9  # bytes per cell in a block: 8 for a number or code, and 1 for t
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """The answer of a task for one part of the rows: its results, and facts by which changes of the rows are detected.
+    """The results of a task for one part of the rows, with a row count and a digest that reveal changes of the rows.
 
     Parameters
     ----------
     part, rows : int
-        Index of the part, and number of rows of the part.
+        Index of the part, and its number of rows; 0 rows if the task failed or reads privacy units only.
     digest : bytes
-        Keyed digest of the privacy units of the rows, which must be the same in each pass; empty if there are none.
+        Keyed digest of the rows' privacy units, which must be the same in each pass; empty if no units are declared.
     units : tuple or None
-        Results of the task: for sums, totals in whole steps of the grid of possible contributions; for vectors, the
-        result for each block of rows. None if the task failed; the cause is left out, as it may depend on the rows.
+        Results of the task: for sums, totals as numbers of steps of the grid of contributions; for vectors, the result
+        for each block of rows. None if the task failed; the cause is left out, as it may depend on the rows.
     """
 
     part: int
@@ -61,7 +61,7 @@ class PartRows:
 
     @property
     def most(self) -> int:
-        """Memory limit, in bytes, of the blocks kept between passes; enough for one number per cell of the frames."""
+        """Memory limit, in bytes, for blocks kept between passes; one number for each cell of the frames fits in."""
         return CELL_BYTES * sum(frame.size for frame in self.frames)
 
     def steady(self) -> bool:
@@ -69,7 +69,7 @@ class PartRows:
         return True
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Yield the DataFrames of this part of the rows with all columns, whatever `names` contains."""
+        """Yield the DataFrames of this part of the rows; all columns are included, also columns not in `names`."""
         yield from self.frames
 
 
@@ -89,8 +89,8 @@ class RowPart:
     ----------
     rows : PartRows
     seen : dict
-        The `BlockRows` of this part, mapped with the first design (key 0) and with the present design (key: the number
-        of designs before it).
+        The `BlockRows` of this part for the first design of the fit (under the key 0) and for the present design (under
+        the number of earlier designs).
     alone : threading.Lock
         Lock that a task holds while it reads this part. If the answer of a task is lost, the task may still be running
         when a second task reads this part; without the lock, both tasks would change `seen` at the same time.
@@ -149,7 +149,7 @@ class Elsewhere(Protocol):
 
 
 def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[int, tuple[Any, ...]]:
-    """Return the results of each part of the rows, and check that each part has answered once, with unchanged rows.
+    """Return the results for each part of the rows; check that each part has one answer and that no rows have changed.
 
     Parameters
     ----------

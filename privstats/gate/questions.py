@@ -45,9 +45,9 @@ class Question:
         Text that distinguishes queries of the same name, which share one budget, such as the name of a factor or the
         tau of a quantile.
     within_share_of : tuple of str
-        Labels of other queries (at most one per alternative algorithm, or branch) from whose budget the budget of this
-        query is taken. If there are such labels, this query is optional: if it is not asked before the other query, the
-        other query keeps its whole budget.
+        Labels of other queries, at most one per alternative algorithm (branch). If there are any, this query is
+        optional: its budget is taken from that of the labelled query in the chosen branch. If this query is not asked
+        before the labelled query, the labelled query keeps its whole budget.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Question:
         return replace(self, within=replace(self.within, radius=positive_radius(radius)))  # type: ignore[call-arg]
 
     def rows(self, block: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the vectors of the used rows of a block for this query, and the mask of these rows in the block."""
+        """Return this query's vectors of the rows of a block that it uses, and the mask of these rows in the block."""
         counts = block.present if self.keep is None else block.present & self._kept(block)
         vectors = np.asarray(self.of(block))
         vectors = vectors if vectors.dtype == np.bool_ else vectors.astype(np.float64, copy=False)
@@ -125,10 +125,10 @@ class AnyMechanism(Protocol):
         """Return the noise law for a budget, a set and a neighbouring relation; None if the law depends on the rows."""
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return the release `name`: the exact answer, a `Total` or `RowValues`, with noise drawn from `rng`.
+        """Return the release `name`: a noisy version of the exact answer `exact` (a `Total` or `RowValues`).
 
-        The noise gives the guarantee `promise` if rows contribute vectors in the set `within`, and neighbouring data
-        sets differ as `relation` says.
+        The noise is drawn from `rng`. The release satisfies the privacy guarantee `promise` if rows contribute vectors
+        in the set `within`, and neighbouring data sets differ as `relation` states.
         """
 
 
@@ -149,12 +149,12 @@ class Ask(Laws, Protocol):
         """Ask several queries of the data in one pass over the rows; `pairs` are queries with their mechanisms."""
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose, once per fit, the algorithm with the shortest expected intervals; a length of NaN is infinite."""
+        """Choose, once per fit, the algorithm with the shortest expected intervals; a NaN length counts as infinite."""
 
     def decide(self, label: str, wanted: bool) -> bool:
         """Return whether the optional query with this label is to be asked.
 
-        A fit returns `wanted`. A trial run may return another value, because trial runs cover both decisions.
+        In a fit the result is `wanted`. In a trial run it may differ, because trial runs cover both decisions.
         """
 
     def through(self, design: Any) -> None:

@@ -105,7 +105,7 @@ class Batches:
     def _read(made: Any, asked: Asked) -> Generator[Any, None, None]:
         """Yield the DataFrames in `made`, the result of a user's function, one by one; close `made` at the end.
 
-        `asked` calls the functions of the user, and passes on or hides their errors.
+        `asked` is a function that calls the user's functions; it passes on their errors (`plainly`) or hides them.
         """
         if not (isinstance(made, Iterable) or is_stream(made)) or isinstance(made, pd.DataFrame):
             raise OptionError("data() does not return an iterable of DataFrames; write data=lambda: (frame, ...)")
@@ -131,7 +131,7 @@ class Batches:
 def joined(frames: Iterable[Any]) -> Iterator[Rows]:
     """Yield DataFrames of rows; small frames with columns of the same types are joined, up to `READ_ROWS` rows.
 
-    A larger DataFrame (or `ByName`) is yielded before the next is read, while its cells are in the processor's cache.
+    A larger frame (DataFrame or `ByName`) is yielded before the next is read, while its cells are in the CPU's cache.
     """
     waiting: list[pd.DataFrame] = []
     for frame in frames:

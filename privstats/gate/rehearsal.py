@@ -29,9 +29,9 @@ from privstats.sets.base import Set
 ROWS = 64
 CUTS = (0, 1, 5, 14, ROWS)  # row indices at which the audit cuts the synthetic rows into smaller blocks
 GROUPS = 2  # number of groups of synthetic units; the audit checks that a total is the sum of the groups' totals
-UNITS, MOST_ROWS = 29, 2  # number of synthetic units, which have up to 3 rows; largest number of rows used per unit
+UNITS, MOST_ROWS = 29, 2  # number of synthetic units, with up to 3 rows each; largest number of used rows of a unit
 USUAL = 10_000  # number of rows assumed in a rehearsal if the true number is private
-AT_ONCE = 1 << 18  # number of entries of contributions that are summed at a time
+AT_ONCE = 1 << 18  # number of entries of the rows' contributions that are summed at a time
 NO_SHARES: Mapping[str, float] = MappingProxyType({})  # no default shares: each query has the whole budget
 MOST_SYNTHETIC = 1 << 14  # largest number of vectors of synthetic rows given to a mechanism in a rehearsal
 
@@ -82,8 +82,7 @@ class Rehearsal(Conversation):
     whole : Promise
         Budget of the whole fit.
     stream : callable
-        Returns the generator of random numbers for a kind of use (in a rehearsal: "rehearsal") and the label of a
-        query.
+        Function of a purpose (in this class always "rehearsal") and of a query's label that returns a random generator.
     planned : iterable of Planned
         Queries that were found in earlier rounds of trial runs.
     branch : str, optional
@@ -92,9 +91,9 @@ class Rehearsal(Conversation):
     optional : bool
         Whether optional queries are asked.
     few : bool
-        True: totals are sums over the few synthetic rows, so that the noise is large; this finds queries that are asked
-        only if the noise is large. False: totals are scaled to the assumed number of rows, so that the noise is small;
-        this finds queries that are asked only if the noise is small.
+        If true, totals are sums over the few synthetic rows, so that the noise is relatively large; this finds queries
+        that are asked only then. If false, totals are scaled to the assumed number of rows, so that the noise is
+        relatively small; this finds queries that are asked only then.
     assumed : int, optional
         Assumed number of rows, or of privacy units.
     audit : Audit, optional
@@ -268,9 +267,9 @@ class Audit:
             raise PrivacyError(f"the question '{question.label}' does not treat each row alone")
 
     def _adds_up(self, question: Sum, whole: FloatArray, parts: Sequence[FloatArray]) -> bool:
-        """Return whether a query's total is the sum of the contributions of rows, of blocks, and of groups of units.
+        """Return whether a query's total equals the sum over single rows, over blocks, and over groups of units.
 
-        `whole` has the contribution of each synthetic row, and `parts` the same contributions by block.
+        `whole` has the projected vector of each synthetic row, and `parts` the same vectors by block.
         """
         within, total = question.within, question.within.total(whole)
         same = _exactly(whole, within) == total
@@ -291,7 +290,7 @@ def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
 
 
 def _seen(rows: BlockRows, question: Question) -> list[Seen]:
-    """Return, by block, the mask of used rows and their vectors, before and after projection into the public set."""
+    """Return each block's mask of used rows, the rows' vectors, and these vectors projected into the query's set."""
     seen = []
     for block, _ in rows.blocks():
         vectors, counts = question.rows(block)

@@ -1,8 +1,8 @@
 """Exact sums over rows, block by block: neither the order of rows nor the size of blocks changes the result.
 
 A source reads the rows again in each pass, and a design maps them to blocks. Only vectors that were projected into a
-bounded set are added. Each pass is checked to read the same number of rows and the same privacy units. The module
-`gate/units.py` chooses which rows of a unit are used.
+bounded set are added. An error is raised unless each pass reads the same number of rows and the same privacy units. The
+module `gate/units.py` chooses which rows of a unit are used.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ UnitNumbers = NDArray[np.int32]  # index of each row's privacy unit; -1 if the r
 class RowMap(Protocol):
     """Interface of a design: a row-wise map from raw columns to blocks (numbers, and codes of factor levels).
 
-    A block depends only on the cells of the columns in `reads`, clamped to the bounds or levels in `domain`. `complete`
-    is True if every row is used, whatever its cells contain.
+    A block depends only on the cells of the columns in `reads`, limited to the bounds or levels in `domain`. `complete`
+    is True if every row is used, whatever the cells of the row contain.
     """
 
     @property
@@ -77,7 +77,7 @@ class BlockRows:
     memory : Memory
         Storage for data that are kept between passes.
     again : bool
-        Whether another pass may follow; if so, the blocks of rows in memory, or in unchanged files, are kept for it.
+        Whether another pass may follow; blocks are then kept for it, if the rows are in memory or in unchanged files.
     read : callable or None
         Function that is called with the number of rows read so far in the present pass; None if no progress is shown.
     met : dict
@@ -97,9 +97,9 @@ class BlockRows:
         self._kept: Kept[Block] | None = None
 
     def through(self, design: RowMap) -> BlockRows:
-        """Return the same rows of each privacy unit, mapped by another design, which must not read further columns.
+        """Return these rows, mapped to blocks by another design, which must not read further columns.
 
-        The first design always determines which rows of a unit are used.
+        The same rows of each privacy unit are used, because the first design always determines the used rows.
         """
         other = copy(self)
         other.design, other._kept, self._kept = design, None, None
@@ -119,11 +119,11 @@ class BlockRows:
         return Fold(question, self.neighbors.rows_per_unit) if folded else Plain(question)
 
     def values(self, question: Question) -> RowValues:
-        """Return the rows' vectors for a query of the data, which only a mechanism may read."""
+        """Return the container of the rows' vectors for a query of the data; only a mechanism may read the vectors."""
         return RowValues(self, question)
 
     def blocks(self) -> Iterator[tuple[Block, UnitNumbers | None]]:
-        """Return the blocks of rows, each with the index of each row's privacy unit; -1 if the row is not used.
+        """Return each block of rows, with an array of the indices of the rows' privacy units (-1 for an unused row).
 
         Raises
         ------
@@ -301,7 +301,7 @@ class RowValues:
         return np.concatenate([np.zeros((0, self._dim)), *self.scan()])
 
     def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
-        """Apply the function `take` to the vectors of a block of rows; return the results block by block."""
+        """Apply the function `take` to the vectors of each block of rows; return the results, one for each block."""
         return map(take, self._kept.again(self.made()))
 
     def made(self) -> Iterator[FloatArray]:
@@ -333,7 +333,7 @@ class _Cells:
         counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
         self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
         self.first, self.many = 0, 0
-        self.kept: list[tuple[IntArray, FloatArray]] = []  # for each block: start of each group; vectors by group
+        self.kept: list[tuple[IntArray, FloatArray]] = []  # a pair for each block: starts of the groups; sorted vectors
 
     def of(self, k: int) -> list[FloatArray] | None:
         """Return the vectors of the rows in group k, in row order; None if they exceed the memory limit."""
@@ -343,7 +343,7 @@ class _Cells:
         return [np.concatenate([np.zeros((0, self.dim - 1)), *some])] if self.many else None
 
     def _gather(self, k: int) -> None:
-        """Scan the rows, and keep the vectors of group k and of as many next groups as the memory limit allows."""
+        """Scan the rows, and keep the vectors of group k and of as many following groups as the memory limit allows."""
         many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
         self.first, self.many, self.kept = k, many, []
         for part in self.values.scan() if many else ():

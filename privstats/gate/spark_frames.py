@@ -76,7 +76,7 @@ class SparkFrame:
         return (Answer(part, rows, bytes(digest), pickle.loads(units)) for part, rows, digest, units in answers)
 
     def _load(self, work: Work) -> Any:
-        """Return the columns that a task needs, packed into bytes; all rows of a person are in one partition."""
+        """Return the columns that a task needs, as `packed` rows; all rows of a privacy unit are in one partition."""
         what = (work.reads, work.unit)
         if what not in self._loaded:
             places_of = {name: k for k, name in reversed([*enumerate(self.frame.columns)])}
@@ -277,7 +277,7 @@ def log_shut(frame: Any) -> Iterator[None]:
 
 @contextmanager
 def followed(context: Any, parts: int, told: Callable[[int], None]) -> Iterator[None]:
-    """While a Spark job runs, another thread calls `told` with the number of partitions that have answered so far.
+    """While a Spark job runs, call `told` at intervals with the number of partitions that have answered so far.
 
     Spark stages before the last stage load the rows and are not counted.
     """

@@ -68,7 +68,7 @@ class ArrowTable:
 
 @dataclass(eq=False, repr=False)
 class DuckTable:
-    """Source of rows for a DuckDB relation, a table or some of its columns, which is read again in each pass."""
+    """Source of rows for a DuckDB relation (a table or some of its columns), which is read again in each pass."""
 
     relation: Any
     in_memory = False
@@ -176,7 +176,7 @@ def _pins(files: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 
 def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[Rows]:
-    """Return the columns `wanted` of a file batch by batch, as a pyarrow scan holds whole row groups in memory.
+    """Yield the columns `wanted` of a file batch by batch; a pyarrow scan would hold whole row groups in memory.
 
     `keys` has the values of the columns that are given by the names of folders.
     """

@@ -36,8 +36,8 @@ class Units:
     matter.) Each row of a unit is equally likely to be used, because copies have different hashes. For instance, from
     nine ones and a zero, with one row per unit, a one is chosen with probability 9/10.
 
-    Passes find the chosen rows again by their positions. If a source gives the rows of a unit in another order in a
-    later pass, which violates the contract of sources, the number of rows of the unit that are used stays the same.
+    Later passes over the data find the chosen rows by their positions. If a source then gives the rows of a unit in
+    another order, which violates the contract of sources, the number of used rows of the unit stays the same.
 
     Parameters
     ----------
@@ -69,9 +69,9 @@ class Units:
         return self.numbers.setdefault(name, len(self.numbers))
 
     def choose(self, rows: Iterable[tuple[IntArray, Hashes]]) -> None:
-        """Choose the rows of each privacy unit that are used; set `counting` to the units of the chosen rows.
+        """Choose the rows of each privacy unit that are used, and store the result in the field `counting`.
 
-        In rows that are not chosen, `counting` is -1.
+        In chosen rows, `counting` is the index of the row's unit; in all other rows it is -1.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class Units:
         return hashes
 
     def hashes(self, columns: Mapping[str, pd.Series], domain: Mapping[str, Known], many: int) -> Hashes:
-        """Return the hash of each row's cells after they are clamped to the declared bounds, shape (many,).
+        """Return the hash of each of `many` rows, computed from its cells after clamping to the declared bounds.
 
         0.0 and -0.0 have equal hashes, and all NaNs have equal hashes.
         """
@@ -121,7 +121,7 @@ class Units:
 
 
 def places(column: pd.Series, parts: int) -> IntArray:
-    """Return the partition (0, ..., `parts` - 1) for each row, computed from the name of its privacy unit alone."""
+    """Return the index (0, ..., `parts` - 1) of each row's partition, computed from its privacy unit's name alone."""
     units = Units("", 1, b"")
     numbers = units.of(column)
     named = np.append(np.ones(len(units.numbers), dtype=bool), False)

@@ -121,7 +121,7 @@ def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[
 
 
 def _diagnostics(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return diagnostics of pooled fits: largest ratio of noise to information, and root mean square residual scale."""
+    """Return the largest ratio of noise to information, and the root mean square residual scale, of the pooled fits."""
     found = {}
     for name in dict.fromkeys(name for one in each for name in one):
         values = np.array([one[name] for one in each if name in one])

@@ -48,7 +48,7 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
 
 
 def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArray, FloatArray]:
-    """Return the error of a descent's last iterate due to its start at 0, and directions in which it is unknown.
+    """Return the error that the start at 0 leaves in a descent's last iterate, and directions of unknown error.
 
     Parameters
     ----------

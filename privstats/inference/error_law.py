@@ -22,7 +22,7 @@ STEPS = 100  # largest number of steps of a root search; about a dozen are neede
 SIMULATED = 0.02  # noise that is not normal is simulated if its share of the variance of an error exceeds this
 UNRESOLVED = 1 / (1 + DRAWS)  # smallest tail probability at which a quantile can be estimated from the simulated draws
 WIDEST_ALLOWANCE = 8.0  # largest bias bound, in std errors, for which critical values of intervals are tabulated
-ALLOWANCE_CELLS = 2048  # number of grid cells (of the bias bound) in the table of critical values
+ALLOWANCE_CELLS = 2048  # number of cells of the grid of bias bounds in the table of critical values
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ def mixed_law(
     Parameters
     ----------
     total, apart, allowance : ndarray, shape (q,)
-        Variances of the errors, parts of these variances that are due to noise that is not normal, and bias bounds.
+        Variance of each error, the part of it that is due to noise that is not normal, and a bound on the bias.
     freedom : callable
         Function that maps the variances of the normal parts of the errors to the degrees of freedom of these variances.
     draws : callable

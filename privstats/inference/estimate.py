@@ -89,8 +89,8 @@ class Coordinates:
     def back(self) -> FloatArray:
         """Matrix that maps ``theta - origin`` to the coordinates t, shape (m, c).
 
-        The part of ``theta - origin`` along the directions `hidden` does not change t. The matrix consists of the first
-        m rows of the pseudo-inverse of the joint matrix (`matrix`, `hidden`).
+        The part of ``theta - origin`` along the directions `hidden` does not change t. The result consists of the first
+        m rows of the pseudo-inverse of the matrix that has the columns of `matrix`, followed by those of `hidden`.
         """
         m, both = self.matrix.shape[1], np.column_stack([self.matrix, self.hidden])
         Q, R = np.linalg.qr(both)
@@ -293,13 +293,13 @@ class EstimatingEquation:
         the largest information along v that the noise of the Hessian may hide, but at most `usual`.
     usual : float
         Typical information along a direction. It is an upper limit for I in the description of `signal`, because the
-        noise of the Hessian may hide many times as much.
+        information that the noise of the Hessian may hide can be many times as large.
     known : ndarray, shape (m,), optional
         Approximate value of t, by default 0. The component of the estimate along unidentified directions is taken from
         this value, which matters if noise may have moved the origin of t far from theta along these directions.
     remaining : float
-        Norm of the vector t, which multiplies the noise of the Hessian in the equation; 0 if `noises` includes the
-        product of this noise and t.
+        Norm of t, used to compute the variance of the product of the Hessian's noise and t in the equation; 0 if
+        `noises` includes this product.
     clipped : tuple of Allowance
         Bounds on the bias that clipping causes in the score.
     moved : tuple of Allowance
@@ -310,7 +310,7 @@ class EstimatingEquation:
         Released score variance. Only the distribution of its noise is used: the noise reduces the degrees of freedom,
         which lengthens the intervals.
     per_eta : ndarray, shape (c,), optional
-        Change of each coefficient that changes the linear predictor by one of its std devs; for models with a link.
+        For models with a link: change of each coefficient that moves the linear predictor by 1 in root mean square.
     within : ndarray, shape (c, p), optional
         Public bounds: theta is ``within @ phi`` with every entry of phi in [-1, 1]. If given, these bounds, and not
         `signal`, limit theta along unidentified directions.
@@ -382,9 +382,9 @@ class EstimatingEquation:
         )
 
     def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
-        """Eliminate a direction of theta with an unknown error r; return the equation for the remaining directions.
+        """Eliminate a direction along which theta has an unknown error r; return the equation for all other directions.
 
-        The vector `direction` has the shape (c,), and |r| is at most `most`. Let b be this direction in coordinates t
+        The argument `direction` has the shape (c,), and |r| is at most `most`. Let b be this direction in coordinates t
         of theta, H = A + N the sum of the true Hessian A and its noise N, and T a matrix whose columns span the vectors
         orthogonal to ``H b + s b``, for a number s. With new coordinates w, such that ``t = T w + r b``, the equation
         is ``T'(score - A T w) - T'H b r + T'N b r = 0``, where only the second and third terms depend on r. The number
@@ -428,10 +428,10 @@ class EstimatingEquation:
 
     @cached_property
     def unseen(self) -> tuple[list[int], FloatArray]:
-        """Positions of numeric columns with variation hidden by noise and of their products, with a direction for each.
+        """Positions of the numeric columns whose variation noise hides, and of their products, with directions.
 
-        The directions, shape (c, l), are vectors in the space of the c coefficients, one for each of these l columns.
-        In the direction of a numeric column, its coefficient changes, and the intercept changes such that the linear
+        There is one direction of theta for each of these l columns of the model matrix; the array has shape (c, l). In
+        the direction of a numeric column, its coefficient changes, and the intercept changes such that the linear
         predictor at the column's mean stays the same. In the direction of a product, only its coefficient changes. If
         the Hessian has no unidentified direction, l is 0.
         """
@@ -451,24 +451,29 @@ class EstimatingEquation:
         return found, every[:, found]
 
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
-        """Return bounds on theta's bias due to unidentified directions: a matrix, and a tuple of further bounds.
+        """Return a matrix D and a tuple that together bound the bias of theta due to unidentified directions.
 
-        The matrix D, with a row for each of the c coefficients theta, bounds a bias of the form ``D z``, for an unknown
-        vector z with entries in [-1, 1]. D has a column for each unidentified direction, or, if `within` is given, for
-        each column of `within`. The argument F maps an error of the score to the error of theta.
+        The bias has two terms. The first is ``D z``, for an unknown vector z with entries in [-1, 1]; the tuple bounds
+        the second. D has a row for each of the c coefficients theta, and a column for each unidentified direction or,
+        if `within` is given, for each column of `within`. The argument F maps an error of the score to the error of
+        theta.
 
         Let H = A + N be the sum of the true Hessian A and its noise N, v an unidentified direction, and t the true
-        parameter in the coordinates of this equation. If the noise is evaluated at the estimate, the remaining error of
-        the estimate of theta is ``(v + H^-1 N v) v't``, with H^-1 the inverse on the identified directions. An entry of
-        v may be small although the same entry of ``v + H^-1 N v`` is large. Therefore both terms are bounded: D bounds
-        the first term, and the tuple bounds the second term by its standard deviation at the largest possible v't. If
-        `within` is given, the bound on v't is computed from `within` alone, because the information along v may be far
-        less than the noise could hide, and v't may be larger than this information implies. Otherwise the bounds of
-        `unidentified()` are used for the first term, and there is a bound on the second term only if noise hides a
-        numeric column. Then the information v'A v may be close to zero. But A is positive semidefinite, and ``(v't)^2
-        v'A v`` is at most the square of `signal`. So by the Cauchy-Schwarz inequality, ``|u'A v v't|`` is at most
-        `signal` times the root of ``u'A u`` for every vector u. For a contrast R let ``u = H^-1 R'``: then ``u'N v =
-        -u'A v``, as v is an eigenvector of H. So the bias is at most `signal` times the root of ``R H^-1 R'``.
+        parameter in the coordinates of this equation. If the noise term N t is computed with the estimate in place of
+        t, the remaining error of the estimate of theta is ``(v + H^-1 N v) v't``, with H^-1 the inverse on the
+        identified directions. An entry of v may be small although the same entry of ``v + H^-1 N v`` is large.
+        Therefore both terms are bounded: D bounds the first term, and the tuple bounds the second term by its standard
+        deviation at the largest possible v't.
+
+        If `within` is given, the bound on v't is computed from `within` alone, because the information along v may be
+        far less than the noise could hide, and v't may be larger than this information implies.
+
+        If `within` is not given, the bounds of `unidentified()` are used for the first term. The second term is bounded
+        only if noise hides a numeric column, because the information v'A v may then be close to zero. As A is positive
+        semidefinite, and ``(v't)^2 v'A v`` is at most the square of `signal`, the Cauchy-Schwarz inequality implies for
+        every vector u that ``|u'A v v't|`` is at most `signal` times the root of ``u'A u``. For a contrast R let ``u =
+        H^-1 R'``. Then ``u'N v = -u'A v``, because v is an eigenvector of H. So the bias is at most `signal` times the
+        root of ``R H^-1 R'``.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -484,8 +489,9 @@ class EstimatingEquation:
     def _ranges(self) -> FloatArray:
         """Return bounds on theta, as a matrix: the sum of the absolute entries of row j is at least ``|theta_j|``.
 
-        The matrix is `within`, if given. Otherwise the matrix follows from the bound `signal`: the square of a
-        coefficient, times the information about this coefficient, is at most the square of `signal`.
+        If the public bounds `within` are given, they are the matrix. Otherwise the matrix follows from the attribute
+        `signal`, because the square of a coefficient, times the information about this coefficient, is at most the
+        square of `signal`.
         """
         if self.within is not None:
             return self.within
@@ -508,9 +514,9 @@ class NormalEstimate(Estimate):
     - s is zero or not finite;
     - a change of ``R theta`` by the half-length of the interval changes the linear predictor by at least `WIDEST_ETA`
       in root mean square;
-    - the part of a that is due to unidentified directions exceeds a quarter of the 95 % half-length, and it also
-      exceeds fifty times s, so that s would not describe the error, or comes close to the public bound on
-      ``|R theta|``, so that the interval would be hardly narrower than the public range.
+    - the part of a that is due to unidentified directions exceeds a quarter of the 95 % half-length, and one of two
+      further conditions holds: it exceeds fifty times s, so that s would not describe the error; or it comes close to
+      the public bound on ``|R theta|``, so that the interval would be hardly narrower than the public range.
 
     Parameters
     ----------
@@ -531,7 +537,7 @@ class NormalEstimate(Estimate):
     ranges : ndarray, shape (k, p)
         Public bounds: the absolute value of ``R theta`` is at most the absolute row sum of ``R @ ranges``.
     per_eta : ndarray, shape (k,), optional
-        Change of each coefficient that changes the linear predictor by one of its std devs; for models with a link.
+        For models with a link: change of each coefficient that moves the linear predictor by 1 in root mean square.
     allowances : tuple of Allowance
         Bounds on the bias due to clipping, or due to the starting value of an iteration.
     simulated : tuple of Loading
@@ -714,10 +720,11 @@ class NormalEstimate(Estimate):
         )
 
     def _together(self, R: FloatArray, total: FloatArray, freedom: float, apart: bool = True) -> FloatArray:
-        """Return joint draws, with covariance `total`, of errors of linear functions ``R theta`` of the coefficients.
+        """Return draws from the joint distribution of the errors of linear functions ``R theta`` of the coefficients.
 
-        There is one column per row of R. If `apart` is True, noise that is not normal is simulated; otherwise all noise
-        is treated as normal.
+        There is one column per row of R, and the errors have the covariance `total`. If `apart` is True, noise that is
+        not normal is drawn from its own distribution; otherwise it is drawn like the rest of the errors, which is
+        multivariate t (normal for large `freedom`).
         """
         draws = self._errors(R, apart=False) if apart else np.zeros((DRAWS, len(R)))
         noises = self.simulated if apart else ()
@@ -744,7 +751,7 @@ class NormalEstimate(Estimate):
         return np.asarray(known & measured & self._says_more(R, law.sd, half))
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
-        """Return whether the bias due to unidentified directions is small enough for an interval, for each row of R.
+        """Return, for each row of R, whether the bias due to unidentified directions leaves an informative interval.
 
         The bias bound of each linear function ``R theta`` of the coefficients theta is compared with the half-length
         `half` of the interval, with the std error `sd`, and with the public bound on ``|R theta|``.
@@ -759,10 +766,10 @@ class NormalEstimate(Estimate):
         return sum((a.of(R) for a in self.leaning), moved)
 
     def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
-        """Return the change of the linear predictor if a linear function of the coefficients changes by `half`.
+        """Return the changes of the linear predictor if linear functions ``R theta`` of coefficients change by `half`.
 
-        Each row of R has the weights of one linear function. The change of the linear predictor is its root mean
-        square over rows. For models without a link function the result is 0.
+        There is one change for each row of R, measured by its root mean square over the rows of the data. The result is
+        0 for models without a link function.
         """
         if self.per_eta is None:
             return np.zeros(len(R))
@@ -796,9 +803,9 @@ class NormalEstimate(Estimate):
         )
 
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
-        """Return Satterthwaite degrees of freedom of the error variance of each linear function ``R theta`` of theta.
+        """Return Satterthwaite degrees of freedom of the error variances of linear functions ``R theta`` of theta.
 
-        `normal` has the variances of the normal parts of these errors, one per row of R. Each variance is the sum of an
+        For each row of R, `normal` has the variance of the normal part of the error. This variance is the sum of an
         estimated part, `sampling`, and a known part. The variance of the estimated part is ``2 sampling^2 / freedom``,
         with residual degrees of freedom `freedom`, plus the variance of the noise in the released sampling variance.
         """
@@ -918,7 +925,7 @@ class Stacked:
     def solve(
         self, names: Sequence[str], notes: Sequence[Note] = (), diagnostics: Mapping[str, float] | None = None
     ) -> NormalEstimate:
-        """Return the joint estimate of the coefficients of all equations, ordered by equation."""
+        """Return the estimate of the coefficients of all estimating equations together, ordered by equation."""
         k = len(self.equations[0].coordinates.origin)
         parts = [e.solve(names[i * k : (i + 1) * k]) for i, e in enumerate(self.equations)]
         r, lift = len(parts), np.eye(len(parts) * k).reshape(len(parts), k, -1).transpose(0, 2, 1)
@@ -953,8 +960,9 @@ def _root(equation: EstimatingEquation) -> FloatArray:
     """Return a matrix L, shape (k, k), such that ``L L'`` is the sampling variance of the k coefficients theta.
 
     Let G be the matrix that maps the coordinates t of an equation to theta, and z the score with respect to theta, so
-    that G'z is the score with respect to t. Then ``L = G hessian^-1 G' (var z)^1/2`` for any choice of t. For
-    regressions on the same predictors at several quantiles, the matrices ``(var z)^1/2`` are proportional.
+    that G'z is the score with respect to t. The result is ``L = G hessian^-1 G' (var z)^1/2``, for any choice of t. In
+    regressions on the same predictors at several quantiles, the matrices ``(var z)^1/2`` are proportional. Therefore
+    the covariance of the estimates for two quantiles i, j is ``L_i L_j'`` times the correlation of the scores.
     """
     G = equation.coordinates.matrix
     back = equation.coordinates.back

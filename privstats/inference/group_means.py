@@ -227,7 +227,8 @@ class GroupMeans(Estimate):
         """Test hypotheses ``R theta = q`` on means theta jointly; return the statistic, number of hypotheses, p-value.
 
         The p-value of a single hypothesis is computed by `contrast`. Several hypotheses are tested by the Bonferroni
-        bound if the covariance is unknown or noise is simulated, and otherwise by a chi-squared statistic.
+        bound if the covariance is unknown or noise is simulated, and otherwise by a chi-squared statistic, for which
+        only linearly independent hypotheses are counted.
         """
         R = np.atleast_2d(np.asarray(R, dtype=float))
         estimate, sd, _, _, p = self.contrast(R, q=q)

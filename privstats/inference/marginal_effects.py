@@ -68,8 +68,8 @@ class MarginalEffects:
     def in_units(self, per_unit: FloatArray) -> MarginalEffects:
         """Return the average marginal effects in the user's units.
 
-        An effect per unit of a scaled predictor is multiplied by the entry of the argument `per_unit`, shape (k,), for
-        its coefficient. The argument is the diagonal of the matrix that maps the coefficients to the user's units.
+        The argument `per_unit`, shape (k,), is the diagonal of the matrix that maps the coefficients to the user's
+        units. An effect per unit of a scaled predictor is multiplied by the entry for this predictor's coefficient.
         """
         factor = np.where(self.per_unit, per_unit[list(self.columns)], 1.0)
         return replace(self, estimate=self.estimate.mapped(np.diag(factor), np.zeros(len(factor))))

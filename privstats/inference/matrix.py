@@ -88,7 +88,7 @@ class MatrixNoise:
 
     @cached_property
     def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Indices and covariance of the entries of the noise matrix U whose coordinate occurs on the diagonal of U."""
+        """Indices and covariance of the entries of the noise matrix U that are equal to a diagonal entry of U."""
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
         i, j = np.nonzero(np.isin(self.where, on))
         at = np.searchsorted(on, self.where[i, j])
@@ -97,9 +97,9 @@ class MatrixNoise:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """Variances of entries of the noise matrix U; zero for entries whose coordinate occurs on the diagonal of U.
+        """Variances of the entries of the noise matrix U; zero for entries that are equal to a diagonal entry.
 
-        The covariance of the latter entries is in `on`.
+        These entries, which include the diagonal itself, have the same coordinates; their covariance is in `on`.
         """
         variance: FloatArray = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
         variance[self.on[:2]] = 0.0
@@ -151,7 +151,7 @@ class NoisyMatrix:
     map : ndarray, shape (P, p)
         Matrix of the change of coordinates since the release.
     floor : float
-        Smallest eigenvalue at which a direction can be identified; smaller eigenvalues rest on too few rows.
+        Smallest eigenvalue at which a direction can be identified; smaller eigenvalues are information from few rows.
     """
 
     value: FloatArray
@@ -279,13 +279,14 @@ class NoisyMatrix:
     def eigen(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Ascending eigenvalues, eigenvectors, and the smallest eigenvalue at which each direction is identified.
 
-        If l directions have no information at all, noise gives them eigenvalues of up to sqrt(2 l) standard deviations
+        If the true matrix is 0 along l directions, noise gives them eigenvalues of up to sqrt(2 l) standard deviations
         of a diagonal entry (Wigner). So the l-th smallest eigenvalue must exceed ``HIDDEN + sqrt(2) (sqrt(l) - 1)``
-        standard deviations, which is `HIDDEN` standard deviations for the smallest eigenvalue.
+        standard deviations of the noise along its eigenvector, with a constant `HIDDEN`; for the smallest eigenvalue,
+        this is `HIDDEN` standard deviations.
         """
         values, vectors = np.linalg.eigh(self.value)
-        # Computed eigenvectors of equal eigenvalues depend on the processor. They are replaced by the eigenvectors of
-        # the expected squared noise within the same subspace, which are reproducible.
+        # Computed eigenvectors of equal eigenvalues depend on the processor. They are replaced by reproducible vectors:
+        # the eigenvectors of the expected squared noise within the same subspace.
         runs = tied(values)
         noise = self.mean_square() if runs else self.value
         for same in runs:
@@ -313,7 +314,7 @@ class NoisyMatrix:
         return (vectors * powers) @ vectors.T
 
     def unidentified(self) -> tuple[FloatArray, FloatArray]:
-        """Return the l unidentified directions, shape (p, l), and the largest eigenvalue noise may hide along each."""
+        """Return the l unidentified directions, shape (p, l), and for each the largest eigenvalue hidden by noise."""
         _, vectors, least = self.eigen
         return vectors[:, self._lost], least[self._lost]
 
@@ -323,9 +324,9 @@ class NoisyMatrix:
         return np.asarray(seen < HIDDEN * np.sqrt(self.variance_along(directions)))
 
     def noise_to_signal(self) -> tuple[float, float]:
-        """Return the ratio of noise to information in the weakest identified and the weakest unidentified direction.
+        """Return two ratios of noise to information: of the weakest identified and the weakest unidentified direction.
 
-        A ratio is the smallest eigenvalue at which the direction is identified, divided by the direction's eigenvalue,
+        The ratio of a direction is the smallest eigenvalue at which it would be identified, divided by its eigenvalue,
         and at most 100. The first ratio is 0 if no direction is identified, and the second is 0 if all are identified.
         """
         values, _, least = self.eigen
@@ -333,10 +334,11 @@ class NoisyMatrix:
         return float(ratio[~self._lost].max(initial=0.0)), float(ratio[self._lost].max(initial=0.0))
 
     def shrunk(self, target: FloatArray, expected: FloatArray | None = None) -> FloatArray:
-        """Return the released matrix, shrunk toward the matrix `target` as far as the noise requires (`shrink_toward`).
+        """Return the released matrix, shrunk toward the matrix `target` in proportion to the noise (`shrink_toward`).
 
-        The shrinkage is that of Ledoit and Wolf (2004), with known noise variance. The argument `expected` is the
-        expected value of the matrix, divided by the mean eigenvalue of `target`; by default the identity matrix.
+        The shrinkage is that of Ledoit and Wolf (2004), with known noise variance. Eigenvalues have lower limits, which
+        depend on `expected`, the matrix's expected value divided by the mean eigenvalue of `target` (by default the
+        identity matrix).
         """
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())), expected)
 

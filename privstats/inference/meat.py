@@ -1,4 +1,4 @@
-"""Sampling variances of scores (robust, homoskedastic, clustered) and counts; kernels to estimate densities."""
+"""Sampling variances of scores (robust, homoskedastic or clustered) and of counts, and kernels for densities."""
 
 from __future__ import annotations
 
@@ -131,9 +131,9 @@ def multinomial(counts: FloatArray, total: float) -> FloatArray:
 def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
     """Return the half-width of the kernel that estimates a density at the tau-quantile, in residual std devs.
 
-    The residuals are taken as normal. The result is the larger of two half-widths, but at most `WIDEST`. The first is
-    the half-width of Hall and Sheather (1988) for this number of rows. At the second, the mean kernel weight of all
-    rows is `least`; this limit keeps the sum of the kernel weights above the noise with which it is released.
+    The residuals are assumed to be normal. The result is the larger of two half-widths, but at most `WIDEST`. The first
+    is the half-width of Hall and Sheather (1988) for this number of rows. The second is the half-width with which the
+    mean kernel weight of all rows is `least`; it keeps the sum of the weights above the noise of its release.
 
     >>> [round(kernel_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
     [0.23, 0.58, 2.0]
@@ -181,8 +181,9 @@ def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
     """Return the degrees of freedom of a sandwich variance, as limited by the error of the kernel-estimated Hessian.
 
     The squared relative error of the Hessian has two parts. The sampling part is one divided by the effective number of
-    rows, `EPANECHNIKOV` times the sum of kernel weights `kernel_sum`. The other part is due to noise along the weakest
-    identified direction. The squared relative error of the variance, which contains the Hessian twice, is 4 times this.
+    rows, which is `EPANECHNIKOV` times the sum of kernel weights, `kernel_sum`. The other part is the largest squared
+    relative noise of the Hessian in an identified direction (eigenvector). The squared relative error of the variance,
+    which contains the Hessian twice, is 4 times the sum of the two parts.
     """
     values, vectors, _ = hessian.eigen
     weakest = hessian.power(0.0) @ vectors

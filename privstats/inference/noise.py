@@ -17,10 +17,10 @@ from privstats.numerics.law import FloatArray, Law
 class Sums:
     """Linear combinations ``onto @ draw`` of a random noise vector, which several `Loading` objects share.
 
-    The combinations represent the product of a random symmetric matrix and a fixed vector: one combination for each row
-    of the matrix. The noise vector `draw` has the distinct entries of the matrix, and each entry contributes to at most
-    two combinations. So the sparse array `onto` takes as much memory as the matrix; a dense array would take r times as
-    much.
+    They are the entries of the product of a random symmetric matrix and a fixed vector, so there is one combination for
+    each row of the matrix. The noise vector `draw` has the distinct entries of the matrix, and each entry contributes
+    to at most two combinations. So the sparse array `onto` takes as much memory as the matrix; a dense array would take
+    r times as much.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Sums:
 
     @cached_property
     def covariance(self) -> FloatArray:
-        """Covariance of the linear combinations, shape (r, r)."""
+        """Covariance matrix of the linear combinations ``onto @ draw``, shape (r, r)."""
         return covariance_of(self.law, self.onto)
 
 
@@ -47,18 +47,18 @@ def covariance_of(law: Law, onto: Any) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Loading:
-    """Noise ``matrix @ draw``, with `draw` a random vector (or, with `sums`, linear combinations of a random vector).
+    """Noise ``matrix @ v`` with m coordinates, where v is a random vector or, if `sums` is given, ``sums.onto @ draw``.
 
-    ``F @ loading`` is the `Loading` of the noise multiplied by the matrix F.
+    For a matrix F, ``F @ loading`` is the `Loading` of the noise ``F @ matrix @ v``.
 
     Parameters
     ----------
     matrix : ndarray, shape (m, k), or (m, r) with `sums`
-        Coefficients of the coordinates of the vector, or of the combinations in `sums`.
+        Matrix by which the random vector, or the vector of combinations in `sums`, is multiplied.
     law : Law, optional
-        Distribution of the vector; None for independent standard normal coordinates.
+        Distribution of the random vector; None for independent standard normal coordinates.
     sums : Sums, optional
-        Linear combinations of the vector's coordinates.
+        Linear combinations of the random vector's coordinates.
     """
 
     matrix: FloatArray
@@ -72,7 +72,7 @@ class Loading:
 
     @property
     def coordinates(self) -> int:
-        """Number of coordinates of the random vector from which the noise is computed."""
+        """Number k of coordinates of the random vector from which the noise is computed."""
         return int((self.matrix if self.sums is None else self.sums.onto).shape[1])
 
     @property

@@ -302,7 +302,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
 )
 
 
-CAUSES = ("no level", "small weights")  # keys of notes on root causes; such a note replaces all notes in `SYMPTOMS`
+CAUSES = ("no level", "small weights")  # keys of notes on root causes; they replace all notes with a key in `SYMPTOMS`
 # keys of notes on methods and options that give no intervals, whatever the number of rows and the budget are
 NEVER = (
     "subsampled",
@@ -336,8 +336,8 @@ def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]
     """Return the notes of a fit in the order in which they are printed, without notes that another note explains.
 
     `cause` contains the notes on the call and the data, and `others` the notes on the estimates. The notes of `cause`
-    with a key in `CAUSES` come first, then the notes of `others`, then the remaining notes of `cause`. A note with a
-    key in `CAUSES` explains the notes of `others` with a key in `SYMPTOMS`; if there is such a note, they are left out.
+    with a key in `CAUSES` come first, then the notes of `others`, then the remaining notes of `cause`. If there is a
+    note with a key in `CAUSES`, it explains the notes of `others` with a key in `SYMPTOMS`, and these are left out.
     """
     known = [one for one in cause if one.key in CAUSES]
     rest = [one for one in others if not (known and one.key in SYMPTOMS)]
@@ -423,10 +423,10 @@ def about_rows(rows: float) -> str:
 
 
 def unidentified_note(names: Sequence[str], ratio: float, unseen: Sequence[str] = ()) -> tuple[Note, ...]:
-    """Return the note on the coefficients `names`, not reported because the noise is `ratio` times the information.
+    """Return the note that the coefficients `names` are not reported, as noise is `ratio` times the information.
 
-    `unseen` has the names of columns whose variation is hidden by noise; the note names these columns if other
-    coefficients are not reported either. If `names` is empty, there is no note.
+    `unseen` has the names of columns whose variation is hidden by noise. If `names` has further coefficients, the note
+    states that they depend on these columns. If `names` is empty, there is no note.
     """
     if not names:
         return ()
@@ -440,14 +440,17 @@ def unidentified_note(names: Sequence[str], ratio: float, unseen: Sequence[str] 
 def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
     """Return the note on the coefficients `names`, whose intervals are too wide; an empty tuple if `names` is empty.
 
-    If a coefficient changed by the half-length of its interval, the linear predictor would change by at least `most`
-    (root mean square over the rows).
+    An interval is too wide if a change of the coefficient by the interval's half-length changes the linear predictor by
+    the number `most` or more (root mean square over the rows).
     """
     return (note("wide interval", names, most=most),) if names else ()
 
 
 def reliability_note(ratio: float) -> tuple[Note, ...]:
-    """Return the note on the ratio of noise to information if it is between `RELIABLE` and 1; otherwise no note."""
+    """Return the note that noise lengthens the intervals, with the ratio of noise to information.
+
+    There is no note if this ratio is at most `RELIABLE`, the limit for this note, or above 1.
+    """
     return (note("noise to signal", ratio=ratio, times=ratio / RELIABLE),) if RELIABLE < ratio <= 1 else ()
 
 
@@ -501,7 +504,7 @@ def clipped_note(moves: Mapping[str, float], share: float) -> tuple[Note, ...]:
 
 
 def start_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
-    """Return the note on coefficients that the starting value of an iteration may have biased.
+    """Return the note on coefficients in which bias from the starting value of an iteration may remain.
 
     `moves` has the bias bound of each coefficient, in the coefficient's units; if it is empty, there is no note.
     """

@@ -38,9 +38,9 @@ class OrderStatisticEstimate(Estimate):
     Intervals of contrasts are computed from the two ends of the interval of each estimate (recovery of variances, Zou
     and Donner 2008). Half-lengths are the distances from an estimate to the ends of its interval. For independent
     estimates, squared half-lengths add up; for dependent estimates, half-lengths add up, which gives an upper bound for
-    any dependence. For a confidence level other than the released level, the length of an interval in ranks is computed
-    from the sampling error and the known noise of ranks. Lengths in the user's units are then multiplied by the ratio
-    of the two lengths in ranks, which is exact if the density of the values is constant.
+    any dependence. For a confidence level other than that of the release, the length of an interval in ranks is derived
+    from the sampling error and the known noise of the ranks. The length in the user's units is then multiplied by the
+    ratio of the two lengths in ranks; this is exact if the density of the values is constant.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class OrderStatisticEstimate(Estimate):
         return through(R, self._reported), self.deviations(R), low, high, p
 
     def lengths(self, R: FloatArray, alpha: float) -> FloatArray:
-        """Return distances from estimated linear functions ``R theta`` of quantiles theta to their intervals' ends.
+        """Return the distances from the estimates of ``R theta``, with quantiles theta, to the ends of their intervals.
 
         The result has a row for each row of R, and two columns, for the lower and the upper end. The intervals have
         confidence 1 - alpha. The distances are NaN if one of the estimates in ``R theta`` has no interval.
@@ -193,7 +193,7 @@ class OrderStatisticEstimate(Estimate):
         return np.where((R != 0) @ np.isnan(sd), np.nan, self._together(np.abs(R) * np.nan_to_num(sd)))
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the estimates; NaN for two estimates from the same rows (dependence unknown)."""
+        """Return the covariance of the estimates; NaN for two estimates from the same rows, which may be dependent."""
         together = np.equal.outer(self.cell, self.cell) & ~np.eye(len(self.cell), dtype=bool)
         return np.where(together, np.nan, np.diag(self._deviation**2))
 
@@ -212,17 +212,17 @@ class OrderStatisticEstimate(Estimate):
         return np.asarray((R != 0) @ np.isnan(self.lower + self.upper))
 
     def _together(self, lengths: FloatArray) -> FloatArray:
-        """Return half-lengths of intervals (or std errors) of q linear combinations of k estimates, shape (q,).
+        """Return the half-lengths of intervals (or std errors) of q linear combinations of k estimates, shape (q,).
 
-        `lengths` has the contribution of each estimate to each combination, shape (q, k). Contributions of estimates
-        from the same group of rows are added, which gives an upper bound under any dependence. Different groups are
-        independent, so the result is the square root of the sum of the squared sums of all groups.
+        `lengths` has the half-length that each estimate contributes to each combination, shape (q, k). Within a group
+        of rows, half-lengths are added, which gives an upper bound under any dependence. Because different groups are
+        independent, the squares of these sums are added over all groups, and the result is the square root.
         """
         sums = [lengths[:, self.cell == one].sum(axis=1) for one in np.unique(self.cell)]
         return np.asarray(np.sqrt(np.sum(np.square(sums), axis=0)))
 
     def _ratio(self, alpha: float) -> FloatArray:
-        """Return the ratio of each interval's length at confidence 1 - alpha to its released length, shape (k,).
+        """Return the length of each interval at confidence 1 - alpha, divided by its length as released, shape (k,).
 
         If values may be missing (`certain` is False), the ratios are upper bounds.
         """
@@ -236,10 +236,10 @@ class OrderStatisticEstimate(Estimate):
         return np.sqrt(self.sampling * normal**2 + (1 - self.sampling) * noise**2)
 
     def _p(self, row: FloatArray, gap: float) -> float:
-        """Return the p-value of the hypothesis that a linear function of quantiles equals its estimate minus `gap`.
+        """Return the p-value of the hypothesis that ``row @ theta`` is its estimate minus `gap`, for quantiles theta.
 
-        The array `row` has the weights of the quantiles. The p-value is the alpha at which the hypothetical value is an
-        endpoint of the interval with confidence 1 - alpha.
+        The p-value is the alpha at which the interval with confidence 1 - alpha for the linear function ``row @ theta``
+        has the hypothesised value as an endpoint.
         """
         R = row[None]
         if self._unknown(R)[0] or np.isnan(gap):

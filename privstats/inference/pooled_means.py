@@ -15,11 +15,11 @@ from privstats.inference.weights import inverse_shares
 
 
 def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
-    """Return weighted means of several estimates of means by group.
+    """Return, for each mean by group, the weighted mean of its estimates from several fits.
 
-    A fit that does not estimate a mean has weight 0 for this mean. If the fits use the same rows (`same`), all fits
-    estimate the same sampling variance. Then the weighted average of the estimated variances is used. Since the
-    dependence between these estimates is unknown, the largest possible error of the average is used.
+    A fit that does not estimate a mean has weight 0 for this mean. If the fits use the same rows (`same`), they all
+    estimate the same sampling variance, so the weighted average of the estimated variances is used. Since the
+    dependence between these estimates is unknown, the error of the average is computed for the worst case.
     """
     theta, sampling, uncertain, counts = np.array(
         [(one.theta, one.sampling, one.uncertain, one.counts) for one in estimates]
@@ -38,7 +38,7 @@ def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
 
 
 def normal_means(means: GroupMeans) -> NormalEstimate:
-    """Return means of one column by group, which have independent errors, as a `NormalEstimate`."""
+    """Return the means of one column by group as a `NormalEstimate`; their errors are independent."""
     k = len(means.theta)
     missing = np.isnan(means.theta)
     alone = len(np.unique(means.group)) == k

@@ -4,14 +4,16 @@ The pooled estimate is ``sum_i W_i theta_i``, with estimates theta_i and weight 
 the mean squared error matrix of estimate i (squared bias bounds included), and zero on directions that estimate i does
 not identify. With J the sum of all J_i, ``W_i = J^-1 J_i`` on directions that some estimate identifies. On disjoint
 rows all errors are independent. On the same rows the sampling errors ``L_i z``, with matrices L_i, have one random
-vector z in common, and averaging reduces only noise. Then J_i is computed without the sampling error. The sampling
-variance is that of ``sum_i W_i L_i z``, which is the sampling variance of one estimate if all L_i are equal.
+vector z in common, so that averaging reduces only noise, and J_i is computed without the sampling error. The sampling
+variance of the mean is that of ``sum_i W_i L_i z``, which is the sampling variance of one estimate if all L_i are
+equal.
 
-Given the weights, the pooled estimate is linear: noises are independent and keep their distributions, and bias bounds
-add up in absolute value. The weights also have errors. If a released matrix A + N estimates the Hessian A, the relative
-error ``N / A`` lowers the estimate by this fraction and raises its weight by twice this fraction. The errors of
-estimate and weight are therefore dependent, and the pooled estimate changes by up to ``(sd of N) / A`` times the noise
-of the estimate. A bias bound (`_with_turned`) allows for the largest such change, in the weakest identified direction.
+Given the weights, the pooled estimate is a linear function of the estimates: their noises are independent and keep
+their distributions, and bias bounds add up in absolute value. But the weights have errors, too. If a released matrix
+``A + N`` estimates the Hessian A, its relative error ``N / A`` lowers the estimate by this fraction, and raises the
+estimate's weight by twice this fraction. The errors of estimate and weight are therefore dependent, and the pooled
+estimate changes by up to ``(sd of N) / A`` times the noise of the estimate. A bias bound (`_with_turned`) allows for
+the largest such change, in the weakest identified direction.
 """
 
 from __future__ import annotations
@@ -36,10 +38,10 @@ NO_ANGLE = 1e-9  # a direction lies in a subspace if the sine of its angle with 
 class Pooled(NormalEstimate):
     """A weighted mean of several normal estimates.
 
-    Unidentified directions of several estimates hardly ever coincide, so the mean rarely has such a direction. But
-    along an unidentified direction of one of the estimates, the error of the mean may be large. So an interval with a
-    large bias bound is reported only if its half-length is less than `MOST_OF_RANGE` times the public bound on the
-    coefficient's absolute value.
+    Unidentified directions of several estimates hardly ever coincide, so the mean rarely has an unidentified direction.
+    But along an unidentified direction of one of the estimates, the error of the mean may be large. So an interval with
+    a large bias bound is reported only if its half-length is less than a fixed fraction (`MOST_OF_RANGE`) of the public
+    bound on the coefficient's absolute value.
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
@@ -111,9 +113,9 @@ def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> F
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
     """Return the noises in the pooled sampling variance: one for each estimate whose own variance was released.
 
-    Let W be the weight of an estimate, w the norm of W, and V the estimate's released variance. The noise of V enters
-    the pooled variance with a factor w and not w^2, since the sampling error is common to all estimates. Therefore the
-    noise of ``W V W' / w`` is returned.
+    Let W be the weight of an estimate, w the norm of W, and V the estimate's released variance. Since the sampling
+    error is common to all estimates, the noise of V changes the pooled variance in proportion to w, and not to w^2.
+    Therefore the noise of ``W V W' / w`` is returned.
     """
     parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
     return tuple(noise.mapped(W.T) for W, one in zip(parts, estimates, strict=True) for noise in one.meat_noise)
@@ -163,7 +165,7 @@ def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
 
 
 def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
-    """Return the estimate with a further bias bound, because its weight in the mean depends on the estimate's noise.
+    """Return the estimate with one more bias bound, which allows for the dependence of its weight on its noise.
 
     The bound is the noise sd of the estimate times the Hessian's relative noise sd in the weakest identified direction.
     """

@@ -41,9 +41,9 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
 
     The lower side of an interval extends from the lower end to the estimate, and the upper side from the estimate to
     the upper end. For fits on disjoint rows, the squared weighted lengths of each side add up (Zou and Donner 2008).
-    Weights are then inverse to the squared interval lengths. For fits on the same rows, the squares of the parts of the
-    lengths due to noise add up, and the parts due to the common sampling error add up without squares. Weights are then
-    inverse to the squared parts due to noise.
+    Weights are then inverse to the squared interval lengths. For fits on the same rows, each length has a part due to
+    noise and a part due to the sampling error, which the fits have in common. The squared noise parts add up, whereas
+    the sampling parts add up without squares. Weights are then inverse to the squared noise parts.
     """
     first = estimates[0]
     R = np.eye(len(first.names))
@@ -74,10 +74,10 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
 
 
 def _ranks(laws: Sequence[RankErrorLaw | None], sizes: FloatArray) -> PooledRanks | None:
-    """Return the rank error distribution of a pooled interval; None if no fit has an interval.
+    """Return the distribution of the rank errors of a pooled interval's ends; None if no fit has an interval.
 
-    `laws` has the distribution of each fit (None for a fit without an interval), and `sizes` the part of the squared
-    interval length that is due to the noise of each fit.
+    `laws` has the distribution for each fit (None for a fit without an interval). `sizes` has, for each fit, the part
+    of the squared length of the pooled interval that is due to the noise of the fit.
     """
     some = [(law, float(size)) for law, size in zip(laws, sizes, strict=True) if law is not None and size > 0]
     total = sum(size for _, size in some)

@@ -32,9 +32,9 @@ LEFT_OUT = 1e-7
 
 
 def reduced(noise: Loading, apart: bool) -> Loading:
-    """Return noise with the distribution of `noise`, computed from a random matrix with at most half as many rows.
+    """Return noise with the distribution of `noise`, computed from a random matrix with at most half of its rows.
 
-    If more than half of the rows are needed, `noise` itself is returned.
+    `noise` itself is returned if it does not come from such a matrix, or if more than half of the rows are needed.
 
     Parameters
     ----------
@@ -84,10 +84,10 @@ def reduced(noise: Loading, apart: bool) -> Loading:
 
 
 def _by_places(onto: Any, law: Any) -> FloatArray:
-    """Return the matrix B with ``(U a)_i = sum_j B_ij W_ij``, for a released noise matrix U and a fixed vector a.
+    """Return the matrix B with ``(U a)_i = sum_j B_ij W_ij``, for a random noise matrix U and a fixed vector a.
 
     W is the unscaled noise matrix: each entry of U is an entry of W times a public scale. The distinct entries of U are
-    the coordinates of a random vector with the distribution `law`; `onto` maps this vector to U a.
+    the coordinates of a random vector with the distribution `law`; the matrix `onto` maps this vector to U a.
     """
     size = onto.shape[0]
     other = sum(index[onto.col] for index in law.pairs) - onto.row

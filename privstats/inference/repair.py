@@ -1,4 +1,4 @@
-"""Repair of noisy symmetric matrices by limits on eigenvalues and by shrinkage, which are pure post-processing."""
+"""Repair of noisy symmetric matrices by limits on their eigenvalues and by shrinkage; both are post-processing."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.i
 
 
 def kept_share(gap: FloatArray, noise: float) -> float:
-    """Return ``max(0, 1 - noise / |gap|^2)``, the share of a squared difference that is not due to noise.
+    """Return ``max(0, 1 - noise / |gap|^2)``, the estimated share of ``|gap|^2`` that is not due to noise.
 
-    `gap` is a matrix of differences, and `noise` the expected squared Frobenius norm of its noise.
+    `gap` is a noisy difference of two matrices, with the Frobenius norm ``|gap|``, and `noise` is the expected squared
+    Frobenius norm of its noise.
     """
     squared = float((gap**2).sum())
     return max(0.0, 1 - noise / squared) if squared > 0 else 0.0
@@ -31,7 +32,7 @@ def kept_share(gap: FloatArray, noise: float) -> float:
 def shrink_toward(
     matrix: FloatArray, target: FloatArray, noise: float, expected: FloatArray | None = None
 ) -> FloatArray:
-    """Return a noisy matrix, shrunk toward the matrix `target` by multiplying their difference by `kept_share`.
+    """Return a noisy matrix, shrunk toward the matrix `target`: their difference is multiplied by `kept_share`.
 
     Parameters
     ----------
@@ -40,14 +41,14 @@ def shrink_toward(
     noise : float
         Expected squared Frobenius norm of the matrix's noise.
     expected : ndarray, shape (p, p), optional
-        Expected value of the matrix, divided by the target's mean eigenvalue; by default the identity matrix.
+        Expected value of `matrix`, divided by the mean eigenvalue of `target`; by default the identity matrix.
 
     Returns
     -------
     ndarray, shape (p, p)
-        Positive definite matrix with a lower limit along each eigenvector of `expected`. For its eigenvalue v, the
-        limit is ``min(LEAST_PART * v * m + LEAST_SDS * s, LEAST_PART * m)``, where m is the mean eigenvalue of `target`
-        and s is the root mean square of the noise in an entry.
+        Positive definite matrix M. For each unit eigenvector u of `expected`, with eigenvalue v, ``u'M u`` is at least
+        ``min(LEAST_PART * v * m + LEAST_SDS * s, LEAST_PART * m)``, with two constants of this module, the mean
+        eigenvalue m of `target`, and the root mean square s of the noise in an entry of `matrix`.
     """
     gap, p, mean = matrix - target, len(target), float(np.trace(target)) / len(target)
     values, V = np.linalg.eigh(np.eye(p) if expected is None else expected)

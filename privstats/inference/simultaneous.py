@@ -37,10 +37,11 @@ def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: Float
     Here theta is the vector of k coefficients. The error of function j is ``X_j + b_j``: the X_j have a known joint law
     and std errors s_j, and the bias b_j is at most a_j in absolute value. With c the 1 - alpha quantile of ``max_j
     |X_j| / s_j``, the inequalities ``|X_j + b_j| <= a_j + c s_j`` hold for all j with probability 1 - alpha, whatever
-    the values of b_j. The computed c is an order statistic of simulated maxima, such that a small number of draws makes
-    intervals longer and does not lower coverage. If alpha is too small for the number of draws, each function has the
-    level alpha / q (Bonferroni), but no half-length is shorter than the half-length computed from the largest draw. No
-    simultaneous half-length is shorter than the half-length of the interval for a single function.
+    the values of b_j. The computed c is an order statistic of simulated maxima, chosen such that a small number of
+    draws makes intervals longer and does not lower coverage. If alpha is too small for the number of draws, each
+    interval has the confidence level 1 - alpha / q (Bonferroni), but no half-length is shorter than the half-length
+    computed from the largest draw. No simultaneous half-length is shorter than the half-length of the interval for a
+    single function.
 
     Parameters
     ----------

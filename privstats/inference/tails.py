@@ -1,18 +1,20 @@
 """Upper bounds on quantiles of noise that are too far in the tails to be estimated from draws.
 
-For noise X with a symmetric log-concave density the logarithm of ``S(c) = P(|X| > c)`` is concave with S(0) = 1
-(Prekopa 1973), so ``S(c) <= S(a)^(c / a)`` for c > a. So beyond a quantile that can be estimated from draws, the tail
-decreases at least exponentially. Linear functions and sums of independent noises with log-concave densities have
-log-concave densities, too.
+For noise X with a symmetric log-concave density, the logarithm of ``S(c) = P(|X| > c)`` is concave with S(0) = 1
+(Prekopa 1973). Hence ``S(c) <= S(a)^(c / a)`` for c > a: beyond a quantile a that can be estimated from draws, the tail
+decreases at least exponentially. Linear functions and sums of independent noises with log-concave densities also have
+log-concave densities.
 
 Matrix-t noise has polynomial tails. It is a random symmetric matrix W with a density proportional to ``det(I +
 W^2)^-s``. A linear function of W is the trace ``<C, W> = sum_i l_i u_i'W u_i`` of C W, for a symmetric matrix C with
 eigenvalues l_i and eigenvectors u_i. Each ``u_i'W u_i`` has the density of a single diagonal entry of W, proportional
 to ``(1 + t^2)^-s_1``; exponents such as s_1 follow from s and the size of W. Let t(alpha) be the 1 - alpha quantile of
-``|u_i'W u_i|``. Then ``|<C, W>| <= sum_i |l_i| t(alpha / r)`` with probability 1 - alpha, for r eigenvalues. If
-W_00 = 0 the first row of W is treated separately: a linear combination of its entries, with coefficients of norm 1, has
-the distribution of a single entry a, with density proportional to ``(1 + a^2)^-(2 s_2 - 1)``. For a unit vector u in
-the remaining coordinates ``u'W u`` is ``(1 + a^2) t``, with the density of t proportional to ``(1 + t^2)^-s_2``.
+``|u_i'W u_i|``. Then ``|<C, W>| <= sum_i |l_i| t(alpha / r)`` with probability at least 1 - alpha, for r eigenvalues.
+
+If the entry (0, 0) gets no noise (W_00 = 0), the first row of W is treated separately. A linear combination of its
+entries, with coefficients of norm 1, has the distribution of a single entry a, with density proportional to ``(1 +
+a^2)^-(2 s_2 - 1)``. For a unit vector u in the remaining coordinates, ``u'W u`` has the distribution of ``(1 + a^2)
+t``, where t is independent of a and has a density proportional to ``(1 + t^2)^-s_2``.
 """
 
 from __future__ import annotations
@@ -31,10 +33,10 @@ from privstats.inference.simulate import noise_draws
 from privstats.numerics.law import FloatArray
 
 SHOWN = 100  # number of draws expected beyond the quantile from which a log-concave tail is extrapolated
-# COUNTED: rank, counted from the largest draw, of the draw that serves as an upper bound on the quantile beyond which
-# `SHOWN` draws are expected. The draw is below this quantile with a probability below 1e-5.
+# COUNTED: the COUNTED-th largest draw is an upper bound on the quantile beyond which `SHOWN` draws are expected. The
+# probability that this draw is below the quantile is smaller than 1e-5.
 COUNTED = 60
-GAUSS = 2 / 3  # a symmetric unimodal law of variance 1 exceeds GAUSS / sqrt(alpha) with probability <= alpha (Gauss)
+GAUSS = 2 / 3  # P(|X| > GAUSS / sqrt(alpha)) <= alpha for a symmetric unimodal X of variance 1 (inequality of Gauss)
 
 Quantile = Callable[[FloatArray], FloatArray]
 
@@ -50,11 +52,12 @@ def student_quantile(freedom: Any, alpha: Any) -> FloatArray:
 
 
 def far_quantile(noises: Sequence[Loading]) -> Quantile:
-    """Return a function of alpha, shape (q,), that bounds the 1 - alpha quantiles of ``|sum of noises|``, shape (q,).
+    """Return a function that bounds the tails of a sum of independent noises with q coordinates each.
 
-    The noises are independent and have q coordinates. Their sum is divided into parts: one part for all log-concave
-    noises, one or two parts for each matrix-t noise, and one part for all other noises. The bound is the sum of the
-    quantile bounds of the parts, each at an equal share of alpha.
+    It maps alpha, shape (q,), to upper bounds, shape (q,), on the 1 - alpha quantiles of the absolute value of each
+    coordinate. The sum is divided into parts: one part for all log-concave noises, one or two parts for each matrix-t
+    noise, and one part for all other noises. The bound is the sum of the quantile bounds of the parts, each of which
+    gets an equal share of alpha.
     """
     concave = tuple(one for one in noises if getattr(one.law, "log_concave", False))
     matrices = [one for one in noises if hasattr(one.law, "beyond")]
@@ -74,9 +77,10 @@ def _log_concave(noises: tuple[Loading, ...]) -> Quantile:
 
 
 def _matrix_parts(noise: Loading) -> Iterable[Quantile]:
-    """Yield a function that bounds quantiles of matrix-t noise, and one for noise of a separate row count, if any.
+    """Yield a function of alpha that bounds quantiles of matrix-t noise, and one for a separately noised row count.
 
-    The exponents of the polynomial tails are computed from the variances of the noise.
+    The second function is left out if there is no such count. The exponents of the polynomial tails are computed from
+    the variances of the noise.
     """
     law: Any = noise.law
     i, j = law.pairs
@@ -104,10 +108,10 @@ def _eigenvalues(C: FloatArray) -> FloatArray:
 
 
 def _single_entries(values: FloatArray, variance: float) -> Quantile:
-    """Return a function of alpha that bounds the 1 - alpha quantiles of ``|sum_i v_i t_i|``, one for each row v.
+    """Return a function of alpha that bounds the 1 - alpha quantile of ``|sum_i v_i t_i|`` for each row v of `values`.
 
-    The rows v are the rows of `values`. Each t_i has a density proportional to ``(1 + t^2)^-s``, with s such that t_i
-    has the variance `variance`. The t_i may be dependent.
+    Each t_i has a density proportional to ``(1 + t^2)^-s``, with s such that t_i has the variance `variance`. The t_i
+    may be dependent.
     """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # t sqrt(nu) has Student's law, so the variance of t is 1 / (nu - 2)
@@ -117,16 +121,17 @@ def _single_entries(values: FloatArray, variance: float) -> Quantile:
 def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile:
     """Return a function of alpha that bounds 1 - alpha quantiles of ``|border a + sum_i values_i (1 + a_i^2) t_i|``.
 
-    The variables a and a_i have a density proportional to ``(1 + a^2)^-(2 s_2 - 1)``, with s_2 such that they have the
-    variance `variance`. The t_i have a density proportional to ``(1 + t^2)^-s_2``; a_i and t_i are independent. The
-    terms of the sum may be dependent.
+    This is a bound for matrix-t noise with W_00 = 0 (see the module's docstring): `border` is the factor of the noise
+    a of the first row, and `values` are eigenvalues. The variables a and a_i have a density proportional to ``(1 +
+    a^2)^-(2 s_2 - 1)``, with s_2 such that their variance is `variance`. Each t_i is independent of a_i, with a density
+    proportional to ``(1 + t^2)^-s_2``. The terms of the sum may be dependent.
     """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # degrees of freedom of the Student variable a sqrt(nu): 4 s_2 - 3
 
     def quantile(alpha: FloatArray) -> FloatArray:
         single = alpha / (many + 1)
-        # The tabulated quantile is infinite beyond the last knot; with size 0 the product would be NaN.
+        # Beyond the last knot, the tabulated quantile is infinite, and its product with a size of 0 would be NaN.
         products = np.where(size > 0, _product_quantile(nu, single), 0.0)
         return np.asarray(border * student_quantile(nu, single) / np.sqrt(nu) + size * products)
 
@@ -134,7 +139,7 @@ def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile
 
 
 def _product_quantile(nu: float, alpha: FloatArray) -> FloatArray:
-    """Return an upper bound on the 1 - alpha quantile of ``(1 + a^2) |t|``, rounded up to a tabulated number.
+    """Return an upper bound on the 1 - alpha quantile of ``(1 + a^2) |t|``: the next larger knot of `_product_tail`.
 
     The variables ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` are independent and have Student distributions with nu and
     (nu + 1) / 2 degrees of freedom.
@@ -145,7 +150,7 @@ def _product_quantile(nu: float, alpha: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def _product_tail(nu: float) -> tuple[FloatArray, FloatArray]:
-    """Return 620 knots c and the tail probabilities P((1 + a^2) |t| > c).
+    """Return 620 knots c (points of a table) and the tail probabilities P((1 + a^2) |t| > c).
 
     The variables ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` are independent and have Student distributions with nu and
     (nu + 1) / 2 degrees of freedom.
@@ -159,7 +164,7 @@ def _product_tail(nu: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _nuclear(values: FloatArray) -> tuple[FloatArray, NDArray[np.int_]]:
-    """Return for each row of `values` the sum of absolute values, and the number of non-zero values, but at least 1."""
+    """Return, for each row of `values`, the sum of absolute values and the number of non-zero values (at least 1)."""
     sizes = np.abs(values)
     many = (sizes > 1e-12 * sizes.max(axis=1, initial=0.0, keepdims=True)).sum(axis=1)
     return sizes.sum(axis=1), np.maximum(many, 1)

@@ -20,14 +20,14 @@ def bounded(
     """Return each row's weight and clipping threshold of psi, such that the curvature of the row's loss is bounded.
 
     psi is minus the derivative of the loss with respect to the linear predictor eta. The weight is at most the row's
-    own weight. With this weight and threshold, the curvature with respect to the coefficients is at most `curvature`.
+    weight in the data. With these two numbers, the curvature with respect to the coefficients is at most `curvature`.
 
     Parameters
     ----------
     squared : ndarray
         Squared norm |x|^2 of each row's predictors.
     u : ndarray
-        Part of the bound on each row's curvature in eta that does not depend on the threshold (see `ScoreClip`).
+        For each row, the part of the bound on its curvature in eta that does not depend on the threshold (`ScoreClip`).
     curvature : float
         Largest curvature of a row's loss with respect to the coefficients.
     weight : ndarray or float
@@ -39,7 +39,7 @@ def bounded(
 
 @dataclass(frozen=True, eq=False)
 class ScoreClip:
-    """Weight w and clipping threshold c of psi, which bound the score of a row and the curvature of its loss.
+    """Rule for the weight w of a row and the clipping threshold c of psi, which bound the row's score and curvature.
 
     A row has predictors x and the response y; psi is minus the derivative of the loss with respect to the linear
     predictor eta. Let u be the part of the curvature that does not depend on the threshold: y for counts and 1 for
@@ -95,7 +95,7 @@ class ClippedLikelihoodRows(ScoreClip):
     The entries of a row are rescaled, so that this loss, with the threshold 1 for all rows, gives the clipped scores of
     `ScoreClip`. Let eta be a row's linear predictor and c the row's threshold. For counts, ``exp(eta) - y`` clipped at
     c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses, ``1 - y exp(-eta)`` clipped at c
-    equals minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1; x is replaced by -x because of this minus.
+    equals minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1. Because of the minus, x is replaced by -x.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -109,7 +109,7 @@ class ClippedLikelihoodRows(ScoreClip):
 class ClippedLikelihoodScores(ScoreClip):
     """Clipped scores ``w clip(psi, c) x`` of rows with weight w, threshold c and predictors x (see `ScoreClip`).
 
-    psi is minus the derivative of the loss with respect to the linear predictor eta. psi is computed after eta is
+    psi is minus the derivative of the loss with respect to the linear predictor eta. Before psi is computed, eta is
     clamped so that the mean is inside or near the response's bounds.
     """
 

@@ -17,7 +17,7 @@ from scipy.special import erfcx, expit
 
 from privstats.numerics.law import FloatArray
 
-# grid of min(p, 1 - p) for a probability p, in `Logistic.frontier`: smallest positive value, and number of such values
+# grid of min(p, 1 - p) for a probability p, in `Logistic.frontier`: smallest positive value, number of positive values
 FINEST, STEPS = 2.0**-30, 2**13
 ABOVE = 1 + 2.0**-50  # factor that allows for the rounding errors of a difference and of a sum
 LARGEST_EXPONENT = 700.0  # largest argument of exp that is used; its result is finite in float64
@@ -57,7 +57,7 @@ class RowLoss(ABC):
         """Return the slope, the derivative in eta, as a Decimal, with an error of a few units in the last place."""
 
     def steepest(self, y: FloatArray) -> FloatArray:
-        """Return the largest curvature over all eta at each response y: `max_curvature`, unless it grows with y."""
+        """Return the largest curvature over all eta at each y, which is `max_curvature` if it does not depend on y."""
         return self.max_curvature * np.ones_like(y)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
@@ -81,9 +81,9 @@ class RowLoss(ABC):
 class Logistic(RowLoss):
     """Minus the log-likelihood of a binary response or proportion y in [0, 1]: ``log(1 + exp(eta)) - y eta``.
 
-    With p = expit(eta) the slope is p - y, at most max(p, 1 - p) in absolute value, and the curvature is p (1 - p). Let
-    t = min(p, 1 - p), in (0, 1/2]. The bound of the slope is 1 - t, which decreases in t, and the curvature is t (1 -
-    t), which increases in t.
+    With p = expit(eta) the slope is p - y, and the curvature is p (1 - p). Let t = min(p, 1 - p), in (0, 1/2]. The
+    absolute slope is at most 1 - t, which decreases in t, and the curvature is t (1 - t), which increases in t. So
+    `frontier` pairs the bound 1 - t at the lower end of an interval of t with the curvature at its upper end.
 
     >>> slopes, curvatures = Logistic().frontier()
     >>> all(((slopes >= 1 - t) & (curvatures >= t * (1 - t))).any() for t in (0.0, 0.2, 0.4999, 0.5))
@@ -119,7 +119,7 @@ class Logistic(RowLoss):
 class Clamped(RowLoss):
     """A loss that is continued linearly outside low <= eta <= high, so that its slope and its curvature are bounded.
 
-    For a linear predictor eta inside [low, high] the loss equals the original loss.
+    For a linear predictor eta inside [low, high] the loss equals the original loss, such as minus a log-likelihood.
 
     Parameters
     ----------
@@ -131,10 +131,10 @@ class Clamped(RowLoss):
     Notes
     -----
     Slope and curvature are linear in y, the slope does not decrease in eta, and the curvature at y = 0 and at y = 1 is
-    monotone in eta below 0 and above 0. So on an interval of eta without 0 in its interior, both are largest in
-    absolute value at an end of the interval and at y = 0 or y = 1. The slope has kinks at `low` and `high`. But the map
-    between the minimiser and the random linear term of the objective is one-to-one and Lipschitz in both directions,
-    which suffices for the change of variables in the privacy proof.
+    monotone in eta on each side of 0. So on an interval of eta without 0 in its interior, both are largest in absolute
+    value at an end of the interval and at y = 0 or y = 1. Although the slope has kinks at `low` and `high`, the map
+    between the minimiser and the objective's random linear term is one-to-one and Lipschitz in both directions, which
+    suffices for the change of variables in the privacy proof.
     """
 
     low: float
@@ -143,7 +143,7 @@ class Clamped(RowLoss):
 
     @abstractmethod
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the first and the second derivative of the original loss in eta, for eta inside [low, high]."""
+        """Return the first and second derivative in eta of the original loss, without its linear continuation."""
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         slope, curvature = self.inside(np.clip(eta, self.low, self.high), self.unit * y)
@@ -170,7 +170,7 @@ class Clamped(RowLoss):
 
     @cached_property
     def _frontier(self) -> tuple[FloatArray, FloatArray]:
-        middle = min(max(0.0, self.low), self.high)  # between pieces, so that each logistic curvature is monotone
+        middle = min(max(0.0, self.low), self.high)  # an edge, so that the logistic curvature is monotone on each piece
         eta = np.union1d(np.linspace(self.low, self.high, PIECES + 1), middle)
         ends = [self.inside(eta, np.full_like(eta, y)) for y in (0.0, self.unit)]
         slope = np.maximum(*(np.abs(one[0]) for one in ends)) * (1 + SLACK)
@@ -272,7 +272,7 @@ class SmoothedCheck(RowLoss):
         return np.clip(u + 0.5, 0.0, 1.0) - self.tau, np.where(np.abs(u) < 0.5, self.max_curvature, 0.0)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-        """Return 1 / 2h if the curvature is 1 / 2h (h: half-width) at all points within `reach` of eta; otherwise 0."""
+        """Return 1 / 2h, for the half-width h, if all points within `reach` of eta have this curvature; otherwise 0."""
         return np.where((np.abs(eta - y) + reach) * ABOVE < self.half_width, self.max_curvature, 0.0)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:

@@ -75,7 +75,7 @@ class Family(ABC):
     @property
     @abstractmethod
     def largest_psi(self) -> float:
-        """Largest |psi| (|loss derivative in eta|) over all y and all eta clamped by `fitted`; inf if unbounded."""
+        """Largest |psi| (absolute loss derivative) over all y and all values eta of `fitted`; inf if unbounded."""
 
     def weight(self, eta: FloatArray) -> FloatArray:
         """Return the expected second derivative of the loss in eta, which is (derivative of the mean)^2 / variance."""
@@ -120,9 +120,9 @@ class Family(ABC):
         mean : float
             Mean of the transformed response.
         synthetic : ndarray, shape (k, m)
-            Centred synthetic rows.
+            Centred synthetic rows of whitened predictors.
         least : float
-            Standard deviation of the noise in `mean`; means of binary responses are kept this far from 0 and 1.
+            Standard deviation of the noise in `mean`; the mean of a binary response is clipped to [least, 1 - least].
         """
         return slopes, mean
 
@@ -145,14 +145,14 @@ class Binary(Family):
     slope_step = 1.0
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return initial slopes and an initial constant, from a linear discriminant and then a fit to synthetic rows.
+        """Return initial slopes and an initial constant, from a linear discriminant and a logit fit to synthetic rows.
 
         If the predictors of rows with y = 0 and of rows with y = 1 are normal with the same covariance matrix, the log
         odds are ``a + b'x``. Let s be the least-squares slopes in coordinates with unit second moments, p the mean of y
         and ``v = p (1 - p)``. Then ``b = s / (v - |s|^2)`` and, at the mean of all rows, ``a = log(p / (1 - p)) - (1/2
         - p) D^2``, where ``D^2 = b's / v`` is the squared Mahalanobis distance between the means of the two groups of
-        rows (Efron 1975). Dummies are not normal. So a logit is then fitted to the least-squares probabilities of the
-        synthetic rows, with the penalty ``v |slopes - b|^2 / 2`` per row.
+        rows (Efron 1975). Because dummies are not normal, a logit is then fitted to the least-squares
+        probabilities ``p + x's`` of synthetic rows x, with the penalty ``v |slopes - b|^2 / 2`` per row.
         """
         p = float(np.clip(mean, min(least, 0.5), max(1 - least, 0.5)))
         variance = p * (1 - p)

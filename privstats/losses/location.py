@@ -55,7 +55,7 @@ class ColumnValues:
 class Scaled:
     """Function that maps a row to (weight, u), where u has the scaled value (value - middle) / half of each column.
 
-    Values inside a column's range are scaled to [-1, 1]; other values are clamped by the public set `Squares`.
+    Values inside a column's range are scaled to [-1, 1]; projection into the public set `Squares` clamps other values.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ class Concomitant:
 
     @property
     def weight(self) -> float:
-        """Largest weight of the log scale's score in the joint score with the coefficients, for norms <= `radius`."""
+        """Largest weight of the log scale's score in the joint score at which the joint score's norm is <= `radius`."""
         return 2 * self.curvature**0.5 / self.loss.clip
 
     @property

@@ -59,7 +59,7 @@ class Likelihood(Loss):
         return t
 
     def from_transformed(self, mean: float) -> float:
-        """Return the mean of the transformed response, given its mean after `transform` has rescaled it to [-1, 1]."""
+        """Return the mean of the transformed response from `mean`, the mean of its values rescaled to [-1, 1]."""
         low, high = self.family.transformed_range
         return low + (mean + 1) / 2 * (high - low)
 
@@ -76,8 +76,8 @@ class CheckLoss(Loss):
 
     Let psi be minus the derivative of the loss with respect to the linear predictor eta. Without smoothing, psi is
     ``tau - 1{y < eta}`` for a response y. With smoothing, psi is the mean of ``tau - 1{y < eta + u}`` over u in
-    [-half_width, half_width], and its slope is at most ``1 / (2 half_width)``, even if the density of the responses is
-    larger.
+    [-half_width, half_width]. Then the loss's second derivative is at most ``1 / (2 half_width)``; without smoothing,
+    its expectation is the density of the response at eta, which may be larger.
     """
 
     tau: float
@@ -263,10 +263,10 @@ class Shortened:
 
 @dataclass(frozen=True, eq=False)
 class ClippedScores:
-    """Scores ``weight w psi(eta, y)`` of rows z with clipped ``weight w``, where w = z'P and eta = z'theta.
+    """Scores ``weight w psi(eta, y)`` of rows z with predictors w = z'P, where the vector ``weight w`` is clipped.
 
-    The predictors w, times the row's weight, are clipped to the norm `radius`. psi is the negative derivative of `loss`
-    with respect to the linear predictor eta, for coefficients theta and response y.
+    The row's weight times its predictors w is clipped to the norm `radius`. psi is the negative derivative of `loss`
+    with respect to the linear predictor eta = z'theta, for coefficients theta and response y.
     """
 
     loss: Loss
@@ -314,12 +314,12 @@ def _predictor(block: RowBlock, theta: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class MallowsRows:
-    """Scores ``w weight psi`` of predictors w or, if `squared`, vectors v whose products vv' add up to the Hessian.
+    """Scores ``weight psi w`` of rows with predictors w, where rows of high leverage have lower weights (Mallows).
 
-    The vectors are ``v = w sqrt(weight slope)``. psi is minus the derivative of the loss with respect to the linear
-    predictor, and slope the second derivative, at released coefficients theta. A row with a long vector ``u = z'Q`` has
-    a lower weight (Mallows), ``min(weight, radius / |u|, curvature / |u|^2)``. This is the largest weight of the row in
-    the set `WeightedLosses`.
+    If `squared`, vectors ``v = sqrt(weight slope) w`` are returned in place of scores; the products vv' add up to the
+    Hessian. psi is minus the derivative of the loss with respect to the linear predictor, and slope the second
+    derivative, at released coefficients theta. The weight of a row z is lowered to ``min(weight, radius / |u|,
+    curvature / |u|^2)``, with ``u = z'Q``. This is the largest weight of the row in the set `WeightedLosses`.
 
     Parameters
     ----------

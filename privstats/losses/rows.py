@@ -82,9 +82,9 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class WeightedColumns:
-    """Vector (weight, z'M) of a row z, for the set `Squares`, which sums weights, values z'M and squared values.
+    """Vector (weight, z'M) of a row z, for weighted sums of the values z'M and of their squares (set `Squares`).
 
-    M is the field `matrix`, with one column for each function.
+    M is the field `matrix`, with one column for each linear function of z.
     """
 
     matrix: FloatArray
@@ -108,9 +108,9 @@ class WeightedLinear:
 
 @dataclass(frozen=True, eq=False)
 class SquaredColumns:
-    """Squares of linear functions z'M of a row z, times the row's weight; the set `Fractions` clamps them to [0, 1].
+    """Squares of linear functions z'M of a row z, times the row's weight, for the set `Fractions`.
 
-    M is the field `matrix`, with one column for each function.
+    Projection into this set clamps them to [0, 1]. M is the field `matrix`, with one column for each function.
     """
 
     matrix: FloatArray
@@ -122,7 +122,7 @@ class SquaredColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Linear functions z'M of a row z, times the row's weight, so that the row's check loss has this factor, too.
+    """Linear functions z'M of a row z, times the row's weight; a check loss of z'M is multiplied by the weight, too.
 
     M is the field `matrix`, with one column for each function.
     """
@@ -137,7 +137,7 @@ class WeightedRows:
 class RootWeighted:
     """Vector (1, z'M) of a row z, times the root of the row's weight, for second moments (the set `BoxProducts`).
 
-    M is the field `matrix`, with one column for each function.
+    M is the field `matrix`, with one column for each linear function of z.
     """
 
     matrix: FloatArray
@@ -151,7 +151,7 @@ class RootWeighted:
 class CodedColumns:
     """Level codes of a row z in some factors, followed by (1, z'M) times the root of the row's weight.
 
-    M is the field `matrix`, with one column for each function. The vectors belong to the public set `CodedProducts`.
+    M is the field `matrix`, with one column for each linear function. The set `CodedProducts` projects the vectors.
     """
 
     factors: tuple[int, ...]
@@ -193,7 +193,7 @@ class Scores:
 class BesideLevel:
     """Vectors (level code of the row, score of the row), for second moments of scores by the levels of one factor.
 
-    The vectors belong to the public set `LevelProducts`.
+    The public set `LevelProducts` projects these vectors and defines their products.
     """
 
     factor: int
@@ -205,10 +205,10 @@ class BesideLevel:
 
 @dataclass(frozen=True, eq=False)
 class HessianRows:
-    """Predictors w = z'P of a row z, times the root of ``weight slope(eta, y)``, whose products sum to the Hessian.
+    """Vectors v, the predictors w = z'P of a row z times the root of ``weight slope(eta, y)``; the Hessian is sum vv'.
 
-    The Hessian is the second derivative of the sum of the losses `loss` at the linear predictors eta = z'theta, or its
-    expectation, for coefficients theta; slope is the second derivative of a row's loss in eta.
+    The Hessian is the second derivative of the weighted sum of the losses `loss` at the linear predictors eta =
+    z'theta, for coefficients theta. slope is the second derivative of a row's loss in eta, or its expectation.
     """
 
     loss: Loss
@@ -286,12 +286,12 @@ class ProductClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductRows(ProductClip):
-    """Function that maps a row to (weight, predictors, residual, offset 0), for the loss `ClippedSquares`.
+    """Function that maps a row to (weight, predictors, residual as response, offset 0), for the loss `ClippedSquares`.
 
-    With this loss, a row has the clipped score of `ProductClip`: weight w, predictors x and residual r are rescaled so
-    that all rows have the same threshold k = `farthest`. For Huber's loss ``Huber_c`` with threshold c, and
-    coefficients t, the loss ``w Huber_c(r - x't)`` with the row's threshold c equals ``w (c / k)^2 Huber_k((r - x't) k
-    / c)``.
+    With this loss, a row has the clipped score of `ProductClip`. There each row has its own threshold c; here weight w,
+    predictors x and residual r are rescaled so that all rows have the threshold k = `farthest`. For Huber's loss
+    ``Huber_c`` with threshold c, and coefficients t, the loss ``w Huber_c(r - x't)`` equals ``w (c / k)^2 Huber_k((r -
+    x't) k / c)``.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -312,13 +312,13 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """Norm of a row's score or, for a row of high leverage, the norm that the limit `curvature` removes from the score.
+    """Norm of a row's score or, for a row of high leverage, the amount by which the limit `curvature` reduces it.
 
     Let x be the predictors of a row, r its residual and ``s = weight |x| min(|r|, farthest)`` the Euclidean norm of its
     score, with |r| limited to `farthest`. Under every clipping threshold, the limit `curvature` multiplies the weight
     of the row, and so its score, by ``f = min(1, curvature / (weight |x|^2))``. A row with f = 1 has the value ``min(s,
-    cap)``, limited to `cap`. A row with f < 1 has the value ``cap + min((1 - f) s, cap)``, where (1 - f) s is the
-    removed norm. So one histogram shows the two kinds of rows separately, below and above `cap`.
+    cap)``, at most `cap`. A row with f < 1 has the value ``cap + min((1 - f) s, cap)``, where (1 - f) s is the
+    reduction of the norm. So one histogram shows the two kinds of rows separately, below and above `cap`.
     """
 
     P: FloatArray
@@ -372,10 +372,9 @@ class LogDistance:
 class HeldBeside:
     """Linear functions z'M of a row z, times the root of its weight; all functions except one are clipped jointly.
 
-    All functions except the function with index `one` are multiplied by a common factor, so that the vector of these
-    functions has a Euclidean norm of at most `length`. M is the field `matrix`, with one column for each function. If
-    the function with index `one` is the constant 1, the whole vector lies in a ball, although the constant is not
-    reduced.
+    The vector of all functions except the function with index `one` is clipped to the Euclidean norm `length`. M is the
+    field `matrix`, with one column for each function. If the function with index `one` is the constant 1, the whole
+    vector has a bounded norm, too, although the constant itself is not clipped.
     """
 
     matrix: FloatArray
@@ -393,11 +392,11 @@ class HeldBeside:
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Vectors (1, z'M) of rows z, times the root of (weight x kernel), for second moments of rows near a quantile.
+    """Vectors (1, z'M) of rows z, times the root of weight times kernel, for a kernel estimate of the Hessian.
 
-    M is the field `matrix`, with one column for each function. The kernel is Epanechnikov's (Powell 1991): ``1 - u^2``
-    if the row's residual ``y - z'theta``, for response y and coefficients theta, is u times `width` with ``|u| < 1``,
-    and 0 otherwise.
+    M is the field `matrix`, with one column for each linear function of z. The kernel is Epanechnikov's (Powell 1991):
+    ``1 - u^2`` if ``|u| < 1``, and 0 otherwise. Here u is the residual ``y - z'theta`` divided by `width`, for response
+    y and coefficients theta of a quantile.
     """
 
     matrix: FloatArray
@@ -448,9 +447,9 @@ class One:
 
 @dataclass(frozen=True, eq=False)
 class OffEnds:
-    """Weight of a row z for each linear function z'M above -1 (otherwise 0), then for each one below 1 (otherwise 0).
+    """Indicators, times row weights, of whether each linear function z'M of a row z is above -1, then below 1.
 
-    M is the field `matrix`. As z'M lies in [-1, 1], the sums count the rows off the lower end, then off the upper end.
+    M is the field `matrix`, and z'M lies in [-1, 1]. So the sums count the rows not at -1, then the rows not at 1.
     """
 
     matrix: FloatArray
@@ -463,10 +462,10 @@ class OffEnds:
 
 @dataclass(frozen=True, eq=False)
 class AtLevels:
-    """Function that selects the rows that have a kept level in each factor and for which linear functions equal 1.
+    """Function that selects the rows with a kept level in each factor and, in certain columns, the value of one bound.
 
-    `kept` has a mask of the kept levels of each factor, or None to keep all levels. The linear functions of a row z are
-    the entries of z'M, with M the matrix `ends` (None for no functions); no entry exceeds 1.
+    `kept` has a mask of the kept levels of each factor, or None to keep all levels. With M the matrix `ends`, all
+    entries of z'M must have their largest possible value, 1, for a selected row z; None means no such condition.
     """
 
     kept: tuple[NDArray[np.bool_] | None, ...]

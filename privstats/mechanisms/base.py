@@ -36,7 +36,7 @@ class ProvedBound(Protocol):
     weights : ndarray, shape (dim,)
         Positive weights of the coordinates; a coordinate with a larger weight gets less noise.
     pairs : tuple of two integer arrays, shape (dim,), or None
-        Row indices i and column indices j, i <= j, if the coordinates are entries of a symmetric matrix.
+        Row indices i and column indices j, i <= j, of the coordinates, if these are entries of a symmetric matrix.
     """
 
     @property
@@ -54,11 +54,11 @@ class SealedValues(Protocol):
     """
 
     def scan(self, take: Callable[[FloatArray], Any] = ...) -> Iterator[Any]:
-        """Yield the result of the function `take` for each part of the values, an array of m rows, shape (m, dim).
+        """Split the values into arrays of rows, each of shape (m, dim), and yield the result of `take` for each array.
 
-        Each scan may be a new pass over the data. A part may be processed by another process. So `take` must be an
-        object that can be pickled, such as a frozen dataclass with a method `__call__`, and the result should be
-        smaller than the part.
+        Each scan may be a new pass over the data. Because another process may call the function `take`, it must be an
+        object that can be pickled, such as a frozen dataclass with a method `__call__`, and its result should be
+        smaller than the array.
         """
 
     def all(self) -> FloatArray:
@@ -70,19 +70,19 @@ class SealedValues(Protocol):
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
-    """A privacy mechanism: a rule that answers a query of the data with noise. Fields of a subclass are its options.
+    """A privacy mechanism: a rule that answers a query with noise; the fields of a subclass are its options.
 
     Attributes
     ----------
     label : str
         Short name, used in plans of queries and in their digests (hashes).
     needs_delta : bool
-        Whether the mechanism can satisfy (eps, delta)-DP only, and not pure eps-DP.
+        Whether the mechanism cannot satisfy pure eps-DP, but only (eps, delta)-DP.
     normal : bool
         Whether the noise is normal, so that the guarantee is stated in mu (Gaussian DP), and never in pure eps.
     gathers : int
-        Memory in bytes per row that the mechanism needs in addition to two copies of the values, equal to the largest
-        use measured by `benchmarks.gathered`. It is 0 unless the mechanism needs the values of all rows in one process.
+        Memory in bytes per row that the mechanism needs in addition to two copies of the values: the maximum measured
+        by `benchmarks.gathered`, and 0 for a mechanism that does not need the values of all rows in one process.
     """
 
     label: ClassVar[str]
@@ -213,9 +213,9 @@ def drawn_on_grid(values: FloatArray, size: float) -> FloatArray:
     """Return draws from a density that depends on the rows, rounded to a grid of step 2^-30 to 2^-29 times `size`.
 
     The public number `size` is, for example, the radius of the parameter set. The draws are 53-bit uniform numbers,
-    scaled to the sides of a box of parameter values. The set of floats that can occur depends on the box, which depends
-    on the rows. If no side of the box is longer than four times `size`, at least 2^20 of the possible floats along a
-    side are rounded to each grid point. So the probability of a grid point does not reveal which floats could occur.
+    scaled to the sides of a box of parameter values. The box, and so the set of floats that can occur, depends on the
+    rows. If no side of the box is longer than four times `size`, at least 2^20 of these floats along a side are rounded
+    to each grid point. So the probability of a grid point does not reveal which floats could occur.
     """
     return on_grid(values, size, DRAWN_BITS - 1)
 

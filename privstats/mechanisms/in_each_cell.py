@@ -70,9 +70,7 @@ def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promis
     """Return the guarantee that the mechanism `each` must satisfy for one added or removed row.
 
     With this guarantee, the releases of all cells of a partition together satisfy `promise` for all neighbouring data
-    sets.
-
-    If `each` can satisfy pure eps-DP, the guarantee is stated in eps.
+    sets. If `each` can satisfy pure eps-DP, the guarantee is stated in eps.
     """
     pure = not (each.needs_delta or each.normal)
     steps = relation.rows * (2 if relation.exchange else 1)
@@ -80,7 +78,7 @@ def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promis
 
 
 def _of_cell(exact: Any, k: int, inner: Any) -> Any:
-    """Return the total of cell `k`, or the values of its rows if `exact` does not have the totals of all cells."""
+    """Return the total of cell `k` or, if `exact` has values in place of totals, the values of the cell's rows."""
     if isinstance(exact, Total):
         return Total(exact.units[k * inner.size : (k + 1) * inner.size], exact.step)
     return exact.cell(k)

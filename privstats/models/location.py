@@ -361,7 +361,7 @@ class ColumnHistogram(Binned):
         return self._binned(design.with_bounds(bounds).domain)
 
     def _binned(self, domain: Domain) -> Columns:
-        """Return the map from data rows to values of the column with a histogram, whose bins label the estimates."""
+        """Return the map from rows of the data to values of the histogram's column; the bins label the estimates."""
         plain = bind_columns(self.formula, domain, subset=self.subset)
         names = plain.bin_names(plain.edges("dp_hist", self.bins))
         return bind_columns(self.formula, domain, subset=self.subset, components=names, component="bin")
@@ -385,9 +385,9 @@ class ColumnHistogram(Binned):
 def _noisy(
     mech: str, promise: Promise, options: Mapping[str, Any], estimator: type, own: Mapping[str, Any]
 ) -> tuple[dict[str, Candidate], str, dict[str, Any]]:
-    """Return the methods that add noise to sums, the default method's name, and the user's options except `noise`.
+    """Return the methods that differ in the noise added to sums, the default's name, and the options except `noise`.
 
-    `own` has the other arguments that the model passes to the estimator. The default method has normal noise if the
+    `own` has all arguments of the estimator except the noise mechanism. The default method has normal noise if the
     budget allows normal noise, and Laplace noise otherwise.
     """
     given = dict(options)

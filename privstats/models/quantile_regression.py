@@ -19,14 +19,14 @@ from privstats.privacy.promise import Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
 # Smallest value of 2 min(tau, 1 - tau) n eps / d, for n rows and d coefficients, at which Newton steps are used (for
-# medians with intervals: `MEDIAN_ROWS`). Below this value objective perturbation gives intervals more often, and its
-# intervals are shorter. Above this value, the bias of objective perturbation may exceed its bias bound, except for
+# medians with intervals: `MEDIAN_ROWS`). Below this value objective perturbation gives intervals more often than Newton
+# steps, and shorter ones. Above this value, the bias of objective perturbation may exceed its bias bound, except for
 # medians.
 FEW_ROWS = 750.0
 # Limits of 2 min(tau, 1 - tau) n eps / d if confidence intervals are requested. Below the limit for d coefficients in
-# `SAMPLED_BELOW`, the exact sampler is used in place of objective perturbation. It does not whiten predictors: with two
-# or more coefficients it gives no intervals if predictors vary over a fifth of their bounds. Below `MEDIAN_ROWS`,
-# objective perturbation is used for medians.
+# `SAMPLED_BELOW`, the exact sampler is used in place of objective perturbation. The sampler does not whiten predictors,
+# so with two or more coefficients it gives no intervals if predictors vary over only a fifth of the range between their
+# bounds. Below `MEDIAN_ROWS`, objective perturbation is used for medians.
 MEDIAN_ROWS = 3000.0
 SAMPLED_BELOW = {1: FEW_ROWS, 2: 550.0, 3: 300.0}
 

@@ -47,7 +47,7 @@ BRANCHES = {
     "moments": "suffstats",
     "steps": "newton",
     "perturbed": "objpert",
-}  # names of methods, as users write them, by an estimator's internal name of the method
+}  # maps an estimator's internal name of a method to the name that users write
 WITH_INTERCEPT = ("auto", *BRANCHES.values())  # methods that fit y ~ 0 + C(g) as the equivalent y ~ C(g)
 NOISE: Mapping[str, Additive] = {
     "matrixt": MatrixT(), "hull": Hull(), "linf": Cube(), "l1": Laplace(), "l2": Spherical(),
@@ -59,21 +59,21 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
 }
 MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # limits of rejection sampling: number of coefficients, and `theta_bound`
 MOST_IN_HULL = 2  # largest number of predictors for noise from a convex body (`Hull`); with more, draws take too long
-MOST_MINIMISED = 300_000  # number of rows above which Newton steps are as precise as objective perturbation, and faster
+MOST_MINIMISED = 300_000  # with more rows, Newton steps are as precise as objective perturbation, and faster
 # The coarse matrix is the first, rough release of second moments. Its relative noise, for a release with the whole
 # budget, is computed in advance (`Carrying.forecast_noise`).
 #
 # NOISY: relative noise of the coarse matrix above which the method of noisy moments gets the whole budget. If rows have
 # at most p nonzero predictors, this limit is at least PER_PREDICTOR[0] * p and at most PER_PREDICTOR[1] * p.
 NOISY, PER_PREDICTOR = 0.095, (0.02, 0.035)
-# Numbers of columns per nonzero predictor of a row. With more columns, noisy moments are preferred to Newton steps
-# (first number) or to objective perturbation (second number) already at a lower noise level. For example, Newton steps
-# are more precise than moments for a factor with 20 levels, and less precise for a factor with 60 levels. Objective
-# perturbation is more precise for a factor with eight levels, and less precise for a factor with 20 levels.
+# Limits of (number of columns) / (number of nonzero predictors of a row). Above the first limit, noisy moments are
+# preferred to Newton steps already at a lower noise level; above the second limit, to objective perturbation. For
+# example, Newton steps are more precise than moments for a factor with 20 levels, and less precise for a factor with 60
+# levels. Objective perturbation is more precise for a factor with eight levels, and less precise for one with 20.
 MOST_OF_STEPS, MOST_OF_MINIMISER = 20, 4
 # AMPLE: relative noise of the coarse matrix (the first released second moments) below which Newton steps are as precise
-# as objective perturbation; for counts and gamma responses AMPLE_FOR_COUNTS, because Newton steps more often give no
-# intervals for skewed predictors.
+# as objective perturbation. AMPLE_FOR_COUNTS is this limit for counts and gamma responses; it is lower, because their
+# Newton steps more often give no intervals if predictors are skewed.
 AMPLE, AMPLE_FOR_COUNTS = 0.001, 0.0002
 # OF_BOX: options of objective perturbation for rows scaled by the bounds of the columns, not for whitened rows.
 # EXACT: relative noise of the coarse matrix (the first released second moments) below which whitening is unnecessary.
@@ -83,11 +83,11 @@ OF_VECTORS = ("linf", "l1", "l2")  # names of noise distributions that are avail
 
 @dataclass(frozen=True)
 class Carrying:
-    """Public information about a fit, from which the noise of methods and divergence of Newton steps are predicted.
+    """Public information about a fit, used to predict the noise of each method and the divergence of Newton steps.
 
-    Without intervals, users could not see that Newton steps have diverged. Therefore a fit without intervals is refused
-    if divergence is predicted. With intervals no fit is refused, because the intervals show whether the steps have
-    converged.
+    Without intervals, users could not see that Newton steps have diverged. Therefore an error is raised for a fit
+    without intervals if divergence is predicted. No error is raised for a fit with intervals, because the intervals
+    show whether the steps have converged.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Carrying:
     columns : int
         Number of columns of the design.
     rows : int or None
-        Number of rows; None if it is private, and steps are then assumed to converge.
+        Number of rows; None if it is private, in which case steps are assumed to converge.
     intervals : bool
         Whether intervals are requested.
     """
@@ -112,23 +112,23 @@ class Carrying:
     def lacks(self, estimator: Any) -> float:
         """Return the factor by which the number of rows times the budget must increase for Newton steps to converge.
 
-        The factor is at most 1 if the steps converge. It is 0 if the estimator has no Newton steps, if intervals are
-        requested, or if the number of rows is private.
+        The factor is at most 1 if the steps are predicted to converge. It is 0 if nothing is predicted, because the
+        estimator has no Newton steps, intervals are requested, or the number of rows is private.
         """
         if self.intervals or self.rows is None or not hasattr(estimator, "most_first_noise"):
             return 0.0
         return first_noise(estimator, self.promise, self.neighbors, self.columns, self.rows)
 
     def carries(self, estimator: Any) -> bool:
-        """Return whether the Newton steps of an estimator are predicted to converge; True if it has no Newton steps."""
+        """Return whether the Newton steps of an estimator are predicted to converge; True if nothing is predicted."""
         return self.lacks(estimator) <= 1
 
     def outdoes_moments(self, by: Noises, design: Design, lighter: float = 1.0) -> bool:
         """Return whether the expected relative noise of the Hessian of Newton steps is below a limit.
 
         The relative noise is the largest eigenvalue of the noise matrix of the mechanisms `by`, divided by a typical
-        eigenvalue of the Hessian. The result is True if the number of rows is private. If the result is False, the
-        method of noisy moments may be used in place of Newton steps, with the whole budget.
+        eigenvalue of the Hessian. The result is True if the number of rows is private. If it is False, the whole budget
+        may be spent on the method of noisy moments instead of Newton steps.
 
         Parameters
         ----------
@@ -147,8 +147,8 @@ class Carrying:
     def perturbs(self, design: Design) -> bool:
         """Return whether objective perturbation with whitened rows can give intervals.
 
-        The requirements are pure eps, a request for intervals, rows as privacy units, and an intercept. Without an
-        intercept, columns are not centred, and the norms of whitened rows are far too large.
+        The requirements are pure eps, a request for intervals, rows as privacy units (no argument `unit`), and an
+        intercept. Without an intercept, columns are not centred, so that the norms of whitened rows are far too large.
         """
         pure = not self.promise.normal
         return pure and self.intervals and self.neighbors.unit is None and bool(design.intercept)
@@ -174,7 +174,7 @@ class Carrying:
                 raise OptionError(f"mech='objpert' of this model needs {what}, or write mech='newton'")
 
     def whitens(self, design: Design, options: Mapping[str, Any]) -> bool:
-        """Return whether objective perturbation decorrelates (whitens) columns, rather than only scaling them."""
+        """Return whether least squares by objective perturbation whitens (decorrelates) columns or only scales them."""
         if OF_BOX & set(options):
             return False
         return "tail" in options or self.rows is None or self.forecast_noise(PURE, design) > EXACT
@@ -182,8 +182,8 @@ class Carrying:
     def is_ample(self, by: Noises, design: Design, limit: float = AMPLE) -> bool:
         """Return whether intervals by Newton steps are expected to be about as short as by objective perturbation.
 
-        The result is True if the number of rows is above the limit `MOST_MINIMISED`, or if the predicted relative
-        noise of the first release of second moments is below the `limit`.
+        The result is True if the number of rows exceeds a constant (`MOST_MINIMISED`), or if the predicted relative
+        noise of the first release of second moments (`forecast_noise`) is below `limit`.
         """
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < limit)
 
@@ -199,8 +199,8 @@ class Carrying:
     def forecast_noise(self, by: Noises, design: Design) -> float:
         """Return the relative noise of the coarse matrix (first release of second moments), if it had the whole budget.
 
-        The relative noise is ``sqrt(c + 1) s / n``, for n rows of c standardised columns and the response, and the sd s
-        of the noise of the mechanisms `by` in an off-diagonal entry. It is 0 if the number of rows is private.
+        The relative noise is ``sqrt(c + 1) s / n`` for n rows of c standardised columns and the response, where s is
+        the sd of the noise that the mechanisms `by` add to an off-diagonal entry. It is 0 if n is private.
         """
         if self.rows is None:
             return 0.0
@@ -214,12 +214,12 @@ class Carrying:
         choice : Choice
             Estimator of the fit.
         other : str, optional
-            Method that the error names as a remedy.
+            Method that the error message suggests instead.
 
         Raises
         ------
         BudgetError
-            If the steps of the estimator may diverge.
+            If the steps of the estimator are predicted to diverge.
         """
         times = self.lacks(choice.estimator)
         if times > 1:
@@ -285,7 +285,7 @@ class Regression(Model):
     def fitted_design(self, design: Any, mech: str, options: Mapping[str, Any]) -> Any:
         """Return an equivalent design (map from rows to model columns) with an intercept, if possible; else `design`.
 
-        Marginal effects, and options such as `theta_bound`, need the columns that the user wrote, and thus `design`.
+        The result is `design` for marginal effects and options such as `theta_bound`, which need the user's columns.
         """
         own = OF_BOX & set(options) or options.get("margins")
         return design.with_intercept() if mech in WITH_INTERCEPT and not own else design
@@ -313,7 +313,7 @@ class Regression(Model):
         return None if self.linked is None else self.linked.link
 
     def _assumed(self, options: Mapping[str, Any], neighbors: Neighbors) -> dict[str, Any]:
-        """Check `cov_type` against the privacy units; return `options`, with `cov_type` added if it is "nonrobust"."""
+        """Check `cov_type` against the privacy units; return `options`, plus `cov_type` if it is "nonrobust"."""
         if self.cov_type == "cluster" and neighbors.unit is None:
             raise OptionError("cov_type='cluster' needs the column that names whose row it is; add unit='person_id'")
         if self.cov_type == "nonrobust" and neighbors.rows_per_unit > 1:
@@ -431,10 +431,10 @@ def _least_squares(
 def _perturbed_least_squares(
     by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = "", **loss: Any
 ) -> Candidate:
-    """Return an estimator that chooses between the methods in `branches`, one of which is objective perturbation.
+    """Return an estimator that chooses between methods (`branches`), one of which is objective perturbation.
 
-    The estimator minimises the squared residuals or, if `loss` is given, this loss. `by` has the noise mechanisms, and
-    `of_moments` is the name of the noise distribution in the method of noisy moments.
+    The estimator minimises the squared residuals or, if `loss` is given, this loss. The noise mechanisms are `by`. If
+    noisy moments are one of the methods, `of_moments` is the name of their noise distribution.
     """
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
@@ -444,7 +444,7 @@ def _perturbed_least_squares(
 
 
 def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design) -> Choice:
-    """Return the least-squares estimator of a method that draws all coefficients at once with one mechanism."""
+    """Return the least-squares estimator that draws the coefficients jointly with the mechanism named `mech`."""
     if noise is not None and mech == "expmech":
         raise OptionError("mech='expmech' has no choice of noise; leave noise out")
     if noise is not None:
@@ -558,9 +558,9 @@ class GeneralizedLinearModel(Regression):
 def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, Any], intervals: bool) -> Candidate:
     """Return an estimator that uses objective perturbation, on whitened rows or on columns scaled by their bounds.
 
-    `given` has the user's options, and `own` the options that the model sets. With whitened rows, the estimator gives
-    intervals. Rows are scaled by the columns' bounds if no intervals are requested, or if the user gives a penalty or a
-    bound on the coefficients, because intervals are then impossible.
+    `given` has the user's options, and `own` the options that the model sets. The estimator on whitened rows gives
+    intervals. Columns are scaled by their bounds if no intervals are requested, or if the user gives a penalty or a
+    bound on the coefficients, with which intervals are impossible.
     """
     if not intervals or {"ridge", "theta_bound"} & set(given):
         norm = "linf" if noise in (None, "gaussian") else noise
@@ -573,7 +573,7 @@ def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, An
 
 
 def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> tuple[Noises, str]:
-    """Return the noise mechanisms for a budget and the argument `noise`, and the name of the noise of second moments.
+    """Return the noise mechanisms for a budget and the argument `noise`, and the name of the noise distribution.
 
     Parameters
     ----------
@@ -589,7 +589,7 @@ def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> 
     Raises
     ------
     OptionError, BudgetError
-        If there is no such distribution, or the distribution cannot give the privacy guarantee.
+        If the method has no noise distribution of this name, or it cannot give the privacy guarantee.
     """
     normal = promise.normal
     if noise is None:

@@ -13,11 +13,11 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray, IntArray
 
-ROW_BITS = 21  # number of bits of entries that are multiplied: 2^11 products sum to at most 2^53, exact in float64
+ROW_BITS = 21  # bits of each factor of a product, so that a sum of 2^11 products is at most 2^53 and exact in float64
 GEMM_ROWS = 2048
-FEW_COLUMNS = 24  # with fewer columns, numpy's product A'A (BLAS routine syrk) is slow, so they are split in two parts
-SUM_BITS = 40  # number of bits of entries that are summed: they are rounded to about 2^-40 times their largest size
-MOST_ROWS = 1 << 20  # largest number of rows summed in int64: entries are at most 2^42 steps, so sums are at most 2^62
+FEW_COLUMNS = 24  # with fewer columns, numpy's product A'A (BLAS routine syrk) is slow; the columns are then split
+SUM_BITS = 40  # bits of each summand of a sum: entries are rounded to about 2^-40 times their largest size
+MOST_ROWS = 1 << 20  # most rows summed in int64: as entries are at most 2^42 steps, their sum is at most 2^62 steps
 NOISE_BITS = 20  # a release is rounded to about 2^-20 times the scale of its noise
 NEARLY = 1e-6  # a quotient this close to an integer is taken as the integer: as floats, 60 / 1e-5 < 6,000,000
 
@@ -26,7 +26,7 @@ NEARLY = 1e-6  # a quotient this close to an integer is taken as the integer: as
 class Total:
     """An exact sum of vectors over rows: ``units * step``, where `units` has one Python integer per coordinate.
 
-    Python integers cannot overflow.
+    The sum is exact for any number of rows, because Python integers cannot overflow.
     """
 
     units: tuple[int, ...]
@@ -41,11 +41,11 @@ class Total:
         return Total(tuple([a + b for a, b in zip(self.units, other.units, strict=True)]), self.step)
 
     def times(self, many: int) -> Total:
-        """Return the sum over the same rows if each row is repeated; `many` is the number of copies of each row."""
+        """Return the sum over a table in which each row is repeated `many` times."""
         return Total(tuple([unit * many for unit in self.units]), self.step)
 
     def value(self) -> FloatArray:
-        """Return the sum as an array of floats."""
+        """Return the exact sum ``units * step``, converted to an array of floats."""
         return np.array([unit * self.step for unit in self.units], dtype=float)
 
 
@@ -71,14 +71,14 @@ def toward_zero(rows: FloatArray, step: float) -> FloatArray:
     """Return the rows with each coordinate rounded toward zero, to a multiple of `step`.
 
     Rounding toward zero does not increase any coordinate in absolute value. So a rounded row stays in any set that
-    contains, together with the row, every vector whose coordinates are smaller in absolute value.
+    contains, with each vector, all vectors whose coordinates are at most as large in absolute value.
     """
     onto: FloatArray = rows * (1 / step)
     return np.multiply(np.trunc(onto, out=onto), step, out=onto)
 
 
 def summed(rows: FloatArray, step: float) -> Total:
-    """Return the exact sum of at most `MOST_ROWS` rows; entries are multiples of `step`, at most 2^42 steps in size."""
+    """Return the exact sum of at most `MOST_ROWS` rows, whose entries are multiples of `step` of at most 2^42 steps."""
     return Total(tuple(map(int, products(np.ones((len(rows), 1)), rows, step)[0])), step)
 
 
@@ -99,9 +99,9 @@ def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:
     """Return the exact total plus noise, added as integers and rounded to about 2^-20 times the scale of the noise.
 
     The total is a whole number of steps, ``exact = units step``, so ``floor(noise / step) + units`` equals
-    ``floor((noise + exact) / step)``. So this integer, and the release, which is the integer after a further rounding,
-    are functions of ``noise + exact``. The release is post-processing of the continuous mechanism and has the same
-    guarantee.
+    ``floor((noise + exact) / step)``. This integer is therefore a function of ``noise + exact``, and so is the release,
+    which is computed from the integer by a further rounding. The release is post-processing of the continuous mechanism
+    and has the same guarantee.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ from privstats.numerics.law import FloatArray
 
 ESCAPES = 0.01  # accepted probability that drawn quantiles or interval ends lie outside the range of the data values
 WIDEST = 2.0**14  # a column's outermost values are assumed to spread over at least the share 1 / WIDEST of its range
-EDGE = 0.035  # assumed smallest share of values that equal the quantile, counted from its rank to the next other value
+EDGE = 0.035  # assumed smallest share of values that equal the quantile and lie on one side of its rank, towards a gap
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
 FINE = 2.0**-20  # step of the grid of target ranks (`box_targets`), on which rank errors have no rounding error
 
@@ -60,9 +60,9 @@ def _log_density(m: int, a: float) -> float:
 
 @lru_cache(maxsize=512)
 def _weights(j: int, J: int) -> FloatArray:
-    """Return the weights of the gamma laws in the mixture that is the distribution of ``rate |rank error|``.
+    """Return the weights of the mixture of gamma laws that is the distribution of ``rate |rank error|``.
 
-    The rank error is that of boundary j, of J boundaries (quantiles and ends of their intervals) drawn together. The
+    J boundaries (quantiles and ends of their intervals) are drawn together, and the rank error is that of the j-th. The
     log density of the draw decreases by `rate` for each value too many or too few between neighbouring boundaries. The
     gamma laws have shape parameters 1, 2, ..., J and rate parameter 2. The weights are computed from logarithms,
     because with more than about 170 boundaries the factors of a weight exceed the range of floats.
@@ -75,10 +75,11 @@ def _weights(j: int, J: int) -> FloatArray:
 
 
 def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the probabilities that the rank error (rank minus target rank) of boundary j of J exceeds the numbers `a`.
+    """Return the probabilities that the rank error of the j-th of J boundaries exceeds each of the numbers `a`.
 
-    The boundaries are J quantiles and interval ends that are drawn together. The log density of the draw decreases by
-    `rate` for each value above or below the target number of values between two neighbouring boundaries.
+    The boundaries are quantiles and interval ends that are drawn together; the rank error is the boundary's rank minus
+    its target rank. The log density of the draw decreases by `rate` for each value above or below the target number of
+    values between two neighbouring boundaries.
     """
     a = np.asarray(a, dtype=float)
     weights = _weights(j, J)
@@ -88,10 +89,11 @@ def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 
 def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
-    """Return the quantiles, at the probabilities `p`, of the rank error (rank minus target rank) of boundary j of J.
+    """Return the quantiles, at the probabilities `p`, of the rank error of the j-th of J boundaries.
 
-    The boundaries are J quantiles and interval ends that are drawn together. The log density of the draw decreases by
-    `rate` for each value above or below the target number of values between two neighbouring boundaries.
+    The boundaries are quantiles and interval ends that are drawn together; the rank error is the boundary's rank minus
+    its target rank. The log density of the draw decreases by `rate` for each value above or below the target number of
+    values between two neighbouring boundaries.
     """
     p = np.asarray(p, dtype=float)
     first = min(j, J + 1 - j)  # by symmetry, the rank errors of boundaries j and J + 1 - j have the same law
@@ -102,10 +104,10 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 @lru_cache(maxsize=16384)
 def _unit_quantile(tail: float, j: int, J: int) -> float:
-    """Return the ``1 - tail`` quantile, tail <= 1/2, of the rank error of boundary j, of J boundaries, at rate 1.
+    """Return the ``1 - tail`` quantile, tail <= 1/2, of the rank error in `bridge_quantile`, if `rate` is 1.
 
-    The boundaries are quantiles and ends of their intervals, drawn together. The root search has an upper limit: the
-    quantile of the gamma law with shape J, the component with the largest quantiles in the mixture (`_weights`).
+    The rank error is that of the j-th of J boundaries. The root search has an upper limit: the quantile of the gamma
+    law with shape J, the component with the largest quantiles in the mixture (`_weights`).
     """
 
     def excess(a: float) -> float:
@@ -247,10 +249,11 @@ class Ends:
     For a single quantile, of probability `level`, and the ends of its interval, the density of the draw depends on the
     largest absolute error of their ranks (`box_quantile`). If a row is added or removed, the largest error changes by
     little more than ``max(level, 1 - level)``; if a row is replaced, by at most the larger of this number and 1. For
-    several quantiles, the density depends on the sum of the absolute errors of the numbers of values between
-    neighbouring drawn numbers; one row changes this sum by at most 2 (`bridge_quantile`). If the density for a single
-    quantile depended on this sum, its noise margin under "replace" would be smaller. But equal rank errors of both ends
-    would then lower the density no more than an error of one end, so both could fall into one long gap between values.
+    several quantiles, the numbers of values between neighbouring drawn numbers have target numbers; the density depends
+    on the sum of the absolute differences, which one row changes by at most 2 (`bridge_quantile`). If the density for a
+    single quantile depended on this sum, the noise would move the ends of its interval less under "replace". But equal
+    rank errors of both ends would then lower the density no more than an error of one end, so both could fall into one
+    long gap between values.
 
     Parameters
     ----------
@@ -280,15 +283,15 @@ class Ends:
 
     @property
     def box(self) -> bool:
-        """Whether the draw has one quantile, so that its density depends on the largest rank error, not on a sum."""
+        """Whether the draw has a single quantile; only then does its density depend on the largest rank error."""
         return len(self.levels) == 1
 
     @property
     def rate(self) -> float:
         """Decrease of a draw's log density per unit of its error.
 
-        The error is the largest absolute rank error for a single quantile, and the sum of the absolute errors of the
-        numbers of values between neighbouring drawn numbers for several quantiles.
+        For a single quantile, the error is the largest absolute rank error. For several quantiles, it is the sum, over
+        all pairs of neighbouring drawn numbers, of |number of values between them - target number|.
         """
         if self.box:
             return box_rate(self.eps, self.rows, self.levels[0], self.kind, self.confidence, self.alone)
@@ -311,33 +314,33 @@ class Ends:
         return h
 
     def most_points(self, n: float) -> float:
-        """Return the largest number of grid points with which all numbers of a draw usually equal the true quantile.
+        """Return the largest grid size, in points, for which all drawn numbers usually equal the true quantile.
 
-        The numbers are drawn from the points of a public grid. The true quantile is assumed to be a frequent value,
-        which many rows share, beside a gap without values. A drawn number in the gap has at most as many possible
-        positions as the grid has points. All k numbers of a draw may lie in the gap together, in at most ``points^k``
-        positions. The log density of such a draw is lower, because many values that equal the quantile lie between the
-        target ranks and the gap. The decrease does not depend on k. The number of these equal values is assumed to be
-        at least the share `EDGE` of all n values.
+        The drawn numbers are quantiles and interval ends, and lie on a public grid. The true quantile is assumed to
+        be a frequent value, which many rows share, beside a gap without values. A drawn number in the gap has at most
+        as many possible positions as the grid has points. All k numbers of a draw may lie in the gap together, in at
+        most ``points^k`` positions. The log density of such a draw is lower, because many values that equal the
+        quantile lie between the target ranks and the gap. The decrease does not depend on k. The number of these equal
+        values is assumed to be at least the share `EDGE` of all n values.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
 
     def shortfall(self, n: float) -> FloatArray:
-        """Return the largest ratio of a required to an available quantity for each quantile, shape (levels,).
+        """Return the largest ratio of what each interval requires to what is available, shape (levels,).
 
         If the ratio exceeds 1, the interval of the quantile does not have the stated coverage. There are two
         requirements. First, the target ranks of the ends must not lie beyond all values, or beyond half the distance to
-        the next quantile; the ratio is that of two numbers of ranks. Second, the m outermost numbers of a draw must
-        rarely fall into the part of the range, on either side, that contains no values. In this part they have
-        ``u^m / m!`` possible positions, where u is the length of the range, and only the rank error of the innermost of
-        the m numbers matters. The unit of u is the interval that the outermost ``2 / rate`` values are assumed to
-        fill: one step of the public grid, or a share 1 / `WIDEST` of the range if this share is longer. For each m and
-        each side, the negative log density (`fall`) must exceed the logarithm of (number of positions) / `ESCAPES`,
-        where `ESCAPES` is the accepted probability; the ratio is that of the logarithm to the negative log density. The
-        drawn numbers are in order, so if one of them lies in the part without values, all numbers further out lie in
-        this part, too. Therefore all m up to the number of drawn numbers are checked. For a single quantile, m = 1
-        suffices.
+        the next quantile; the ratio is the distance of a target rank from the quantile, divided by the available number
+        of ranks (`rooms`). Second, the m outermost numbers of a draw must rarely fall into the part of the range, on
+        either side, that contains no values. In this part they have ``u^m / m!`` possible positions, where u is the
+        length of the range, and only the rank error of the innermost of the m numbers matters. The unit of u is the
+        interval that the outermost ``2 / rate`` values are assumed to fill: one step of the public grid, or a share 1 /
+        `WIDEST` of the range if this share is longer. For each m and each side, the negative log density (`fall`) must
+        exceed the logarithm of (number of positions) / `ESCAPES`, where `ESCAPES` is the accepted probability; the
+        ratio is the logarithm, divided by the negative log density. The drawn numbers are in order, so if one of them
+        lies in the part without values, all numbers further out lie in this part, too. Therefore all m up to the number
+        of drawn numbers are checked. For a single quantile, m = 1 suffices.
         """
         h, middle = self.reaches(n), n * np.array(self.levels)
         inner = [] if self.alone else [middle]
@@ -357,11 +360,11 @@ class Ends:
         return short
 
     def fall(self, m: int, far: float) -> float:
-        """Return minus the log density of the m outermost drawn numbers, if they lie beyond all data on the same side.
+        """Return minus the log density of the m lowest (highest) drawn numbers, if they lie below (above) all data.
 
         The numbers are quantiles and ends of their intervals, drawn together. The density is the marginal density of
-        the m numbers, and its unit of length is ``2 / rate`` ranks. `far` is the number of ranks from the target rank
-        of the innermost of the m numbers to the outermost data value.
+        the m numbers, and its unit of length is ``2 / rate`` ranks. `far` is the number of ranks between the target
+        rank of the innermost of the m numbers and the outermost data value.
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m
@@ -372,12 +375,12 @@ class Ends:
 
     @lru_cache(maxsize=1024)  # noqa: B019 -- the cached objects are small
     def hopeful(self, n: float) -> Ends | None:
-        """Return the description of a draw of the quantiles whose intervals can have the stated coverage for n values.
+        """Return a draw (`Ends`) without the quantiles whose intervals cannot have the stated coverage for n values.
 
-        If no interval can have this coverage, return None. Quantiles are left out one after the other, until all
+        If no interval can have this coverage, the result is None. Quantiles are left out one after the other, until all
         intervals are valid: among the quantiles with an invalid interval, the quantile furthest from the median is left
         out. The remaining quantiles then have larger distances from each other. The omitted quantiles are drawn
-        separately, with a share `PLAIN` of the budget.
+        separately, with the share `PLAIN` of the budget, unless only interval ends are drawn (`alone`).
         """
         draw, short = self, self.shortfall(n)
         if not self.alone and (short > 1).any():

@@ -1,15 +1,15 @@
 """Composition of privacy guarantees of several kinds, by privacy-loss distributions.
 
 If the privacy loss of one mechanism is l_i with probability p_i, and another mechanism has the privacy profile
-delta(eps), the composition of the two mechanisms has the profile ``sum_i p_i delta(eps - l_i)``. Randomised response
-dominates every eps-DP mechanism, and its privacy loss has only two values. The composition of several mechanisms with
-normal noise is equivalent to a single mechanism with normal noise. An (eps, delta) mechanism reveals all rows with
-probability delta, at worst (Kairouz, Oh and Viswanath 2015). Therefore the loss distribution of guarantees with few
-distinct eps is computed exactly, without a grid (adaptive composition: Zhu, Dong and Wang 2022, Theorem 10). The losses
-of guarantees with many distinct eps, or with other trade-off functions, are moved to a grid so that no delta decreases;
-for other trade-off functions they are then composed by a Fourier transform. A rho-zCDP guarantee determines only Renyi
-divergences. If there is such a guarantee, the Renyi divergences of all guarantees are added, separately for each order,
-and converted to (eps, delta).
+delta(eps), the composition of the two mechanisms has the profile ``sum_i p_i delta(eps - l_i)``. Three facts make this
+sum short. First, randomised response dominates every eps-DP mechanism, and its privacy loss has only two values.
+Second, several mechanisms with normal noise are equivalent to a single one. Third, an (eps, delta) mechanism at worst
+reveals all rows with probability delta, and is an eps-DP mechanism otherwise (Kairouz, Oh and Viswanath 2015).
+Therefore, if the guarantees have few distinct eps, the distribution of their joint loss is computed exactly, without a
+grid (adaptive composition: Zhu, Dong and Wang 2022, Theorem 10). If they have many distinct eps, or are given by a
+general trade-off function, the losses are moved to a grid so that no delta decreases; for a trade-off function they are
+then composed by a Fourier transform. A rho-zCDP guarantee determines only Renyi divergences. If there is such a
+guarantee, the Renyi divergences of all guarantees are added, separately for each order, and converted to (eps, delta).
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class LossDistribution:
         """Return the smallest eps proved at `delta` for the composition of this privacy loss with a rho-zCDP mechanism.
 
         At order a, the composition has a Renyi divergence of at most ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) /
-        (a - 1)``. Here mu is the parameter of the normal loss, and the sum is over the values l of the discrete loss,
-        with probabilities w. Each order gives a valid eps (Canonne, Kamath and Steinke 2020, Proposition 12, as in
-        `tradeoff.zcdp_delta`), so that the result is valid even if the search does not find the best order.
+        (a - 1)``. Here mu is the parameter of the normal part of this loss, and the sum is over the values l of its
+        discrete part, with probabilities w. Each order gives a valid eps (Canonne, Kamath and Steinke 2020, Proposition
+        12, as in `tradeoff.zcdp_delta`), so that the result is valid even if the search does not find the best order.
         """
         if delta <= self.failure:
             return math.inf
@@ -170,11 +170,11 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     Proof. Neighbours differ in one unit, so in one data set, say data set i. The releases about the other data sets
     have the same law for both neighbours. Given these releases, all releases together are a randomised function of the
     releases about data set i. So all releases together satisfy guarantee i, even if the queries about data set i depend
-    on the other releases (McSherry 2009, Theorem 4, for any kind of guarantee). A guarantee that each of the given
-    guarantees implies is therefore satisfied. The weakest of the given guarantees is returned, expressed in the kind of
-    the first guarantee whose kind can express all other guarantees. If the number of units of each data set is public,
-    moving a unit from one data set to another does not give a neighbour, and exchanging two units between two data sets
-    takes two steps, each of which leads to a neighbour. All guarantees are translated to one neighbouring relation.
+    on the other releases (McSherry 2009, Theorem 4, for any kind of guarantee). Since i may be any data set, the joint
+    guarantee must be implied by each of the given guarantees. So the weakest of them is returned, expressed in the kind
+    of the first guarantee whose kind can express all others. If the number of units of each data set is public, moving
+    a unit from one data set to another does not give a neighbour, and exchanging two units between two data sets takes
+    two steps, each of which leads to a neighbour. All guarantees are translated to one neighbouring relation.
 
     Raises
     ------
@@ -191,8 +191,8 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """
     own = _of_one_relation(promises)
     by_delta = sorted(own, key=lambda one: one.delta if isinstance(one, ApproxDP) else 0.0, reverse=True)
-    # The result has the kind of one of the guarantees, and all guarantees are translated into this kind. `kinds` has
-    # one guarantee for each kind; for (eps, delta) it is the guarantee with the largest delta.
+    # The result is of the same kind as one of the guarantees, and all guarantees are translated into this kind. `kinds`
+    # has one guarantee for each kind; for (eps, delta) it is the guarantee with the largest delta.
     kinds = {type(one): one for one in reversed(by_delta)}
     prices = ([kinds[type(one)].spent_on((other,), together) for other in own] for one in own)
     return _first_finite(_largest(each) for each in prices)
@@ -255,11 +255,12 @@ def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArra
 
 @lru_cache(maxsize=32)
 def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArray]:
-    """Return losses on a grid, and probabilities, with at least the delta of joint randomised responses at every eps.
+    """Return a privacy loss on a grid whose delta, at every eps, is at least that of several randomised responses.
 
-    `counts` has a pair (eps, number of responses with this eps) for each distinct eps. For each pair, the probability
-    of a loss is divided between the two adjacent points of the grid, without a change of the mean of e^-loss. The
-    resulting distributions are convolved. An allowance of `ROUNDED` per response covers rounding errors.
+    The result has the grid points and their probabilities. `counts` has a pair (eps, number of responses with this eps)
+    for each distinct eps. For each pair, the probability of a loss is divided between the two adjacent points of the
+    grid, without a change of the mean of e^-loss. The resulting distributions are convolved. The probabilities are
+    raised by the relative amount `ROUNDED` per response to allow for rounding errors.
     """
     whole = math.fsum(eps * k for eps, k in counts)
     # rounding to the grid may increase a loss by one cell for each distinct eps, so len(counts) cells are added
@@ -275,13 +276,14 @@ def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, F
 
 
 def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistribution:
-    """Return a loss distribution on a grid, with at least the delta of a symmetric trade-off function f at every eps.
+    """Return a loss distribution on a grid whose delta, at every eps, is at least that of a trade-off function f.
 
-    Let P be uniform on [0, 1] and Q have the decreasing density ``-f'(x)``. The best test of P against Q at level x
-    rejects below x and has power 1 - f(x), so that f is the trade-off function of (P, Q). The loss is ``log -f'``. For
-    l >= 0 let a(l) and b(l) be level and power of the test that rejects if the loss exceeds l, that is, its rejection
-    probabilities under P and Q. Since f is its own inverse, the loss is below -l with probability a(l) under Q and b(l)
-    under P. The remaining probability ``1 - a(0) - b(0)`` belongs to the loss 0, where f is a line of slope -1.
+    f is symmetric, that is, its own inverse. Let P be uniform on [0, 1] and Q have the decreasing density ``-f'(x)``.
+    The best test of P against Q at level x rejects below x and has power 1 - f(x), so that f is the trade-off function
+    of (P, Q). The loss is ``log -f'``. For l >= 0 let a(l) and b(l) be level and power of the test that rejects if the
+    loss exceeds l, that is, its rejection probabilities under P and Q. By the symmetry of f, the loss is below -l with
+    probability a(l) under Q and b(l) under P. The remaining probability ``1 - a(0) - b(0)`` belongs to the loss 0,
+    where f is a line of slope -1.
 
     The probability of a cell between the points l and l + step of the grid is divided into x at l and y at l + step, so
     that ``x + y = Q(cell)`` and ``x e^-l + y e^-(l + step) = P(cell)``. delta at eps is the mean under P of the
@@ -328,7 +330,7 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
     At every eps >= 0 the delta of the bound is at least the delta of the composition. The two deltas are nearly equal
     at the eps at which they are about `delta`. The probabilities p(l) of the losses l are exponentially tilted, ``p(l)
     e^(tilt l) / M`` with the normalising constant M, so that the losses that matter at `delta` are likely. The tilted
-    probabilities are convolved by a Fourier transform and tilted back, so that small deltas keep their digits. The
+    probabilities are convolved by a Fourier transform and tilted back, so that small deltas are accurate. The
     transform is periodic; its range leaves a probability of at most `WRAPPED` of the tilted distribution beyond either
     end (Chernoff's bound). Probability above the range counts as failure. Probability below the range, of negative
     losses, reappears at the upper end of the range, where it can only increase delta.
@@ -428,7 +430,7 @@ class _Cumulants:
         return math.exp(scipy.optimize.brentq(excess, least, most, xtol=1e-3))
 
     def within(self, tilt: float) -> tuple[float, float]:
-        """Return limits (low, high) of the total privacy loss; the tilted probability beyond each is <= `WRAPPED`."""
+        """Return limits (low, high) of the total loss; under the tilted law, each tail has probability <= `WRAPPED`."""
         at, ends = self(tilt), []
         for sign in (-1, 1):
             further = [k / self.sd for k in np.geomspace(0.003, 30, 16)]

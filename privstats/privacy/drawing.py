@@ -17,7 +17,7 @@ COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73")  # palette of Okabe and It
 LINES = ("-", "--", "-.", ":")  # line styles, for print without colour
 HATCHES = ("", "//", "..", "xx")
 LETTERS = 11  # assumed number of letters per inch, by which a title is broken into lines
-LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # type I errors at which a curve is drawn
+LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # type I error rates at which a curve is drawn
 
 
 def new_axes(width: float, height: float) -> Axes:

@@ -84,7 +84,7 @@ class Ledger(Account):
 
     @classmethod
     def over(cls, account: Account) -> Ledger:
-        """Return the `Account` itself if it is a ledger, otherwise a new ledger with its budget and stored charges."""
+        """Return `account` if it is a ledger, else a new ledger with the budget and stored charges of `account`."""
         if isinstance(account, Ledger):
             return account
         ledger = cls(account.budget, analyst=account.analyst)
@@ -144,7 +144,7 @@ def user() -> str:
 
 
 def ledger_for(given: object) -> str:
-    """Return the advice in the error message for an argument `ledger` that is not a ledger but, for example, a path."""
+    """Return advice for the error message about an argument `ledger` that is not a ledger but, for example, a path."""
     if _is_path(given):
         return f"write ledger=ps.Ledger(path={str(given)!r}), or ledger=ps.Ledger(ps.PureDP(1)) without a file"
     return "write ledger=ps.Ledger(ps.PureDP(1))"

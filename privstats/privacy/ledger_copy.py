@@ -1,4 +1,4 @@
-"""The summary of a ledger that is saved with a fit; it has the name, budget and total spending, but no entries."""
+"""The summary of a ledger that is saved with a fit: the ledger's name, budget and total spending, not its entries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privstats.privacy.promise import Promise
 
 @dataclass(frozen=True)
 class Seen:
-    """Read-only summary of a ledger at one time: its name and its total spending; it cannot be charged.
+    """Read-only summary of a ledger at one time: the ledger's name and total spending; the summary cannot be charged.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Seen:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """A single entry: the total spending of all fits, without names of analysts."""
+        """Ledger entries, reduced to a single entry with the total spending of all fits and no name of an analyst."""
         if self.total is None:
             raise BudgetError(
                 f"the ledger {self.name} could not be read when the fit was saved; open the ledger itself"

@@ -1,14 +1,14 @@
 """A ledger in an SQLite file: charges outlast the process, and no two processes can charge at the same time.
 
-*No row is read without a charge.* A charge is one transaction: other writers are locked out, all entries are read, the
-budget is checked, and the entry is on the disk (`synchronous=EXTRA`: the file, and the folder of its journal) before
-`add` returns, which is before a row is read. If the process ends or fails at any time, either the charge is in the file
-or no row has been read. Each charge opens the file anew, and no process forks during a charge, so that threads and
-forked processes share neither a connection nor SQLite's record of its locks. The journal is a rollback journal and
-never a write-ahead log, whose shared memory is not visible to other machines.
+*No row is read without a charge.* A charge is one transaction, in which other writers are locked out, all entries are
+read, and the budget is checked. The new entry is on the disk (`synchronous=EXTRA`: the file, and the folder of its
+journal) before `add` returns, and rows are read only after that. If the process ends or fails at any time, either the
+charge is in the file or no row has been read. Each charge opens the file anew, and no process forks during a charge, so
+that threads and forked processes share neither a connection nor SQLite's record of its locks. The journal is a rollback
+journal and never a write-ahead log, whose shared memory is not visible to other machines.
 
 *Append-only.* Triggers refuse changes, and each entry has a digest (SHA-256 of the previous digest and of the entry);
-a file in which a digest does not match is refused. The file contains its own inode number: a copy is refused, and so
+a file in which a digest does not match is refused. The file contains its own inode number, so a copy is refused, as
 is a file that was moved to another disk or restored, until ``Ledger(path=..., moved=True)`` declares that no other
 copy is in use. A file with several names (hard links) is refused, as each name would have a journal of its own.
 
@@ -51,12 +51,12 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
     Raises
     ------
     BudgetError
-        If the file is not a ledger, is a copy, has a budget that differs from `budget`, or cannot be read and written;
-        if there is no file and no budget is given.
+        If the file is not a ledger, is a copy of a ledger, has a budget that differs from `budget`, or cannot be read
+        and written; also if there is no file and no budget is given.
     """
     try:
         file = LedgerFile(os.fspath(Path(path).resolve()))
-    # raised if the path is not text, contains a NUL character, or is a circular link
+    # these errors occur if the path is not text, contains a NUL character, or is a circular link
     except (OSError, RuntimeError, TypeError, ValueError):
         raise BudgetError(f"path is {quote(path)}, not the path of a file; write path='study.sqlite'") from None
     if budget is None and not os.path.exists(file.path):

@@ -13,12 +13,12 @@ from privstats.privacy.promise import Promise
 
 @dataclass(frozen=True)
 class Allotted:
-    """Storage of the ledger entries of one analyst, who may spend a part of the ledger's budget.
+    """Storage of one analyst's entries in a ledger; the analyst may spend a part of the ledger's budget.
 
     Parameters
     ----------
     whole : Account
-        The whole ledger, whose store contains the entries of all analysts.
+        The whole ledger, which stores the entries of all analysts.
     analyst : str
         Name of the analyst.
     """
@@ -42,7 +42,7 @@ class Allotted:
         return self._own(self.whole.book.entries)
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries, unless they would overspend the analyst's part of the budget, or the whole budget."""
+        """Add entries; raise an error if they would overspend the analyst's part of the budget or the whole budget."""
 
         def both(before: tuple[Entry, ...]) -> None:
             check(self._own(before))
@@ -61,8 +61,8 @@ def allotted(whole: Ledger, analyst: str, promise: Promise) -> Ledger:
     Raises
     ------
     BudgetError
-        If `promise`, the analyst's budget, is not a guarantee, or has another neighbouring relation than the whole
-        ledger; or if `whole` is itself a ledger for one analyst, which does not show the charges of other analysts.
+        If the analyst's budget `promise` is not a guarantee, or has another neighbouring relation than the whole
+        ledger. Also if `whole` is itself a ledger for one analyst, because it lacks the charges of other analysts.
     """
     if not isinstance(analyst, str) or not analyst:
         raise BudgetError(f"a part of a budget is for an analyst and not for {quote(analyst)}; give a name")

@@ -28,7 +28,7 @@ class Prepaid(Ledger):
     account : Account
         The account to which all fits are charged when this object is created.
     charges : sequence of (parts, call, method)
-        The charge of each fit, in the order of the fits.
+        The charge of each fit, in the order of the fits: its queries (name and guarantee), call and method as text.
 
     Raises
     ------
@@ -56,7 +56,7 @@ class Prepaid(Ledger):
         self._due, self._process, self.key = list(charges), os.getpid(), identity(account)
 
     def charge(self, parts: Iterable[tuple[str, Promise]], call: str = "", method: str = "") -> None:
-        """Use up the entry of the next fit; raise an error for any other fit, and in a forked process.
+        """Use up the ledger entry of the next fit; raise an error for any other fit, and in a forked process.
 
         The arguments must be equal to the charge of the next fit. Nothing more is charged to the account.
         """
@@ -70,7 +70,7 @@ class Prepaid(Ledger):
             del self._due[0]
 
     def give_up(self, later: int) -> None:
-        """Discard unused entries, except the entries of the last `later` fits; discarded entries remain charged."""
+        """Discard the unused ledger entries, except those of the last `later` fits; discarded ones remain charged."""
         with CHARGING:
             del self._due[: len(self._due) - later]
 

@@ -132,7 +132,7 @@ class Promise(ABC):
         Name of the parameter in which a budget of this kind is counted: "eps", "mu" or "rho".
     normal : bool
         Whether the parameter is mu or rho, so that normal noise has a finite cost. An eps-DP mechanism is then charged
-        the largest mu, or rho, that any mechanism with its eps can have.
+        the largest mu, or rho, that a mechanism with this eps can have.
     """
 
     currency: ClassVar[str] = "eps"
@@ -178,7 +178,7 @@ class Promise(ABC):
         Raises
         ------
         BudgetError
-            If no mu implies this guarantee: normal noise cannot give pure eps.
+            If this guarantee is in pure eps: no mu implies it, so normal noise cannot give it.
         """
 
     @abstractmethod
@@ -192,7 +192,7 @@ class Promise(ABC):
     def kept_by(self, *mechanisms: Any) -> Promise:
         """Return the joint guarantee of mechanisms that share this guarantee as their budget.
 
-        The result is this guarantee itself; only `ZeroCDP` may return a stricter guarantee, in mu or eps.
+        The result is this guarantee itself, except that `ZeroCDP` may return a guarantee in mu or eps that implies it.
         """
         return self
 
@@ -250,7 +250,7 @@ class Promise(ABC):
         return f"{type(self).__name__}({values}, {self.neighbors!r})"
 
     def _nothing(self, **numbers: float) -> Self:
-        """Return a guarantee of this kind, for the spent part or the rest of a budget; its parameters may be 0."""
+        """Return the spent part, or the rest, of a budget: a guarantee of this kind whose parameters may be 0."""
         empty = object.__new__(type(self))
         for name, value in {**numbers, "neighbors": self.neighbors}.items():
             object.__setattr__(empty, name, value)
@@ -524,8 +524,8 @@ class ZeroCDP(Promise):
 
         It is a guarantee in mu if all noise is normal, because mu^2 adds up as rho = mu^2 / 2 does, even if later
         queries depend on earlier releases (Smith and Thakurta 2022). It is a guarantee in eps for a single eps-DP
-        mechanism. Otherwise it is this guarantee in rho. For several eps-DP mechanisms the result is in rho,
-        because rho adds up, whereas the sum of their eps exceeds the eps of a single mechanism with the whole rho.
+        mechanism. Otherwise it is this guarantee in rho. For several eps-DP mechanisms, each with a part of rho, the
+        result is in rho, because the sum of their eps would exceed the eps of a single mechanism with the whole rho.
         """
         if mechanisms and all(by.normal for by in mechanisms):
             return self.as_normal()

@@ -22,8 +22,8 @@ class Release:
     value : ndarray, shape (dim,)
         The answer, noise included.
     law : Law, optional
-        Law of the noise in the value, or, for a value chosen by its score, of the noise in the score; None if the law
-        depends on the rows.
+        Law of the noise in the value or, if the mechanism chooses the value by a score (such as a rank), of the noise
+        in this score; None if the law depends on the rows.
     keeps : Promise
         The privacy guarantee of the release.
     within : Set

@@ -191,10 +191,11 @@ def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
 
 
 def limit_mu(sigma: float, q: float, steps: int) -> float:
-    """Return the joint mu of noisy steps on random subsamples, in the limit of many steps and a small sampling share q.
+    """Return the limit of the Gaussian-DP parameter mu of the composition of noisy steps on random subsamples.
 
-    The limit is ``sqrt(2) q sqrt(T) sqrt(e^(1 / sigma^2) Phi(3 / (2 sigma)) + 3 Phi(-1 / (2 sigma)) - 2)``, as ``q
-    sqrt(T)`` tends to a constant (Dong, Roth and Su 2022, Corollary 5.4). For finite T the steps may reveal more.
+    If the number of steps T increases and the sampling share q decreases such that ``q sqrt(T)`` tends to a constant,
+    the limit is ``sqrt(2) q sqrt(T) sqrt(e^(1 / sigma^2) Phi(3 / (2 sigma)) + 3 Phi(-1 / (2 sigma)) - 2)`` (Dong, Roth
+    and Su 2022, Corollary 5.4). For finite T the steps may reveal more.
 
     Parameters
     ----------
@@ -226,11 +227,11 @@ def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, Fl
     """Return level and power of the test of one step that rejects if the privacy loss exceeds `loss`, for `loss` >= 0.
 
     In the worst case the output of a step is N(0, 1) for one data set and ``(1 - q) N(0, 1) + q N(1 / sigma, 1)`` for
-    its neighbour. At levels below the straight part of their trade-off function, the privacy loss is ``log(1 - q + q
-    L)``, with L the likelihood ratio of N(1 / sigma, 1) against N(0, 1). The loss exceeds l at outputs above
-    ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``: with probability Phi(-u) under N(0, 1), and
-    ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the mixture. On the straight part of the trade-off function the
-    loss is 0.
+    its neighbour. The trade-off function of a step is straight between two levels (see the module's docstring), and the
+    privacy loss is 0 there. At lower levels the loss is ``log(1 - q + q L)``, with L the likelihood ratio of
+    N(1 / sigma, 1) against N(0, 1). This loss exceeds l if the output exceeds ``u = sigma log(1 + (e^l - 1) / q) + 1 /
+    (2 sigma)``, which has probability Phi(-u) under N(0, 1) and ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the
+    mixture.
 
     Parameters
     ----------
@@ -256,7 +257,7 @@ def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, Fl
 
 
 def sampled_losses(sigma: float, q: float, steps: int, delta: float) -> LossDistribution:
-    """Return an upper bound for the joint privacy-loss distribution of noisy steps on subsamples.
+    """Return an upper bound for the privacy-loss distribution of the composition of noisy steps on subsamples.
 
     Parameters
     ----------
@@ -301,7 +302,7 @@ def _sd(sigma: float, q: float) -> float:
 
 
 def _sigma_of_limit(mu: float, q: float, steps: int) -> float:
-    """Return the noise multiplier sigma at which `limit_mu`, the limit of the joint mu of many steps, equals `mu`."""
+    """Return the noise multiplier sigma at which `mu` is the Gaussian-DP parameter of many steps (see `limit_mu`)."""
 
     def excess(log_sigma: float) -> float:
         return math.log(max(limit_mu(math.exp(log_sigma), q, steps), 1e-300) / mu)

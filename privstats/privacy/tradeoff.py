@@ -1,4 +1,4 @@
-"""Conversions between eps, (eps, delta), mu and rho to double precision, and trade-off functions.
+"""Conversions between the privacy parameters eps, (eps, delta), mu and rho in double precision; trade-off functions.
 
 A trade-off function ``f(alpha)`` is the smallest type II error of any test, at level ``alpha``, of the hypothesis
 "row i has the value u" against "row i has the value v" (Dong, Roth and Su 2022, Definition 2.1).
@@ -20,7 +20,7 @@ from privstats.errors import BudgetError, quote
 from privstats.numerics.law import FloatArray
 
 _FAR = 40.0  # larger arguments of the normal density are lowered to 40, where the density is zero in double precision
-_SMALL_MU = 1e-3  # below this mu, the difference of two Mills ratios loses digits, and a series in mu is used
+_SMALL_MU = 1e-3  # below this mu, the difference of two Mills ratios loses digits, so a series in mu is used instead
 _LOG_MU = (-50.0, 30.0)  # search interval of gdp_mu for log(mu): exp(-50) is the mu of delta = 1e-22 at eps = 0
 
 
@@ -30,9 +30,10 @@ def mills(u: ArrayLike) -> FloatArray:
 
 
 def reverse(eps: FloatArray, mirrored: FloatArray) -> FloatArray:
-    """Return the delta at `eps` of the pair of laws (Q, P), from `mirrored`, the delta at -eps of the pair (P, Q).
+    """Return the delta at `eps` of a pair of laws (Q, P), from the delta at -eps of the pair (P, Q), `mirrored`.
 
-    The delta is the hockey-stick divergence: the smallest delta for which the pair satisfies the (eps, delta) bound.
+    The delta of (Q, P) is the hockey-stick divergence: the smallest delta with ``Q(S) <= e^eps P(S) + delta`` for all
+    sets S.
     """
     return np.asarray(-np.expm1(eps) + np.exp(eps) * mirrored)
 
@@ -63,7 +64,10 @@ def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
 
 
 def pure_profile(held: float, eps: ArrayLike) -> FloatArray:
-    """Privacy profile (delta at `eps`) of randomised response, the least private mechanism with (`held`, 0)-DP."""
+    """Privacy profile of (`held`, 0)-DP: the smallest delta for which it implies (`eps`, delta)-DP.
+
+    It is the delta of randomised response, the least private mechanism with this guarantee.
+    """
     eps = np.asarray(eps, dtype=float)
     inside = -np.expm1(np.minimum(eps - held, 0.0)) / (1 + math.exp(-held))
     return np.where(eps <= -held, -np.expm1(np.minimum(eps, 0.0)), inside)
@@ -360,7 +364,7 @@ def zcdp_eps(rho: float, delta: float) -> float:
 
 
 def _eps_at_order(rho: float, x: float) -> float:
-    """Return the eps for which 1 + x is the Renyi order that gives the smallest delta of a rho-zCDP mechanism."""
+    """Return the eps for which the formula in `zcdp_delta` is smallest at the Renyi order a = 1 + x."""
     return (1 + 2 * x) * rho + math.log(x) - math.log1p(x)
 
 
@@ -418,7 +422,7 @@ def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
 
 
 def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
-    """Smallest eps' for which (eps, delta)-DP implies (eps', larger_delta)-DP: the inverse of `pure_delta` in its eps.
+    """Smallest eps' for which (eps, delta)-DP implies (eps', larger_delta)-DP: `pure_delta`, solved for its `eps`.
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ def _account(fits: Sequence[Results], facts: FitFacts) -> Account:
 
 
 def _facts(fits: Sequence[Results], same: bool) -> FitFacts:
-    """Return the public information about the weighted mean of the fits: method, guarantee, number of rows, notes."""
+    """Return the public information about the weighted mean of the fits, such as its method, guarantee and notes."""
     every = [fit.facts for fit in fits]
     unit = every[0].neighbors.unit or "row"
     promises = [facts.promise for facts in every]

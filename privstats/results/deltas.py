@@ -21,7 +21,7 @@ DELTA = 1e-6
 def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release]) -> tuple[Note, ...]:
     """Return a note if normal noise, which needs a delta > 0, would make the confidence intervals much shorter.
 
-    The variances of the present noise and of normal noise are compared in one release: the release with the largest
+    The variances of the actual noise and of normal noise are compared in one release: the release with the largest
     share of the budget or, if the noise is large relative to the information (diagnostic `noise_to_signal`), the
     release with the most entries. The ratio of the interval lengths is computed from the ratio of the variances and the
     share of noise in the squared standard errors. Combined fits get no note, because they have no single budget.

@@ -1,4 +1,4 @@
-"""Differentially private tables and plots of residuals: a histogram, and their mean and size by fitted value."""
+"""Differentially private tables and plots of residuals: a histogram, and mean and size of residuals by fitted value."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Diagnostics:
 
     @property
     def scale_location(self) -> pd.DataFrame | None:
-        """Means of sqrt(abs(residual) / std dev) by bin of fitted values; about equal if errors are homoskedastic."""
+        """Table of mean sqrt(abs(residual) / std dev) by bin of fitted values; similar if errors are homoskedastic."""
         return self._frame("scale_location", "mean")
 
     def plot(self, alpha: float = 0.05, *, ax: Any = None) -> Any:
@@ -122,10 +122,10 @@ class Diagnostics:
             axes.axhline(0.0, color="0.5", linewidth=1, linestyle=":")
 
     def _frame(self, kind: str, name: str) -> pd.DataFrame | None:
-        """Return the residual table `kind`, with the edges of each bin, an estimate, its std error and its interval.
+        """Return one of the tables of residuals: edges, estimate, standard error and interval for each bin.
 
-        `name` is the header of the column of estimates. The outer bins include rows beyond the outer edges. The result
-        is None if the table was not requested.
+        `kind` is the key of the table, such as "binned", and `name` the header of the column of estimates. The outer
+        bins include rows beyond the outer edges. The result is None if the table was not requested.
         """
         if kind not in self.kinds:
             return None

@@ -18,7 +18,7 @@ REGRESSIONS = ("lm", "glm", "rq")  # functions that test coefficients against ze
 
 
 class PublicDesign(Protocol):
-    """Attributes that results need of a design (a formula with the declared bounds of its columns, without rows)."""
+    """Attributes of a design (a formula with the declared bounds of its columns, without rows) that results need."""
 
     @property
     def domain(self) -> Any:

@@ -138,7 +138,7 @@ def accepts(
 
 
 def met(width: float, wanted: float) -> str:
-    """Return words that say whether the width of an interval is at most `wanted`, the width declared sufficient."""
+    """Return words that say whether an interval is at most as wide as `wanted`, the width declared sufficient."""
     if math.isnan(width):
         return "not met: no interval"
     return f"{'met' if width <= wanted else 'not met'}: {width:.3g}"
@@ -178,7 +178,7 @@ def shared(promise: Promise) -> str:
 
 
 def budget(facts: FitFacts) -> str:
-    """Return the share of each query in the budget, in words, as whole percentages that add up to 100."""
+    """Return a text with each query's share of the budget; the shares are whole percentages that add up to 100."""
     shares = percentages(share for _, share in facts.budget)
     parts = (f"{QUESTIONS.get(name, name)} {share}%" for (name, _), share in zip(facts.budget, shares, strict=True))
     return f"of {unit_of(facts.divided)}: {', '.join(parts)}"

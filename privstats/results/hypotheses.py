@@ -324,7 +324,7 @@ def _goes_on(text: str, end: int, name: str) -> bool:
 
 
 def _equation(text: str, names: Sequence[str]) -> tuple[FloatArray, float]:
-    """Return the vector R and number r of an equation ``R params = r``, given as text, which may leave out "= 0"."""
+    """Return the vector R and the number r of an equation ``R params = r`` in `text`; "= 0" may be left out."""
     sides: list[list[str]] = [[]]
     k = 0
     while k < len(text):

@@ -132,14 +132,14 @@ class _Grid:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Synthetic rows, and the weight of the fitted mean at each row in a mean, comparison or slope, shape (rows,)."""
+    """Synthetic rows, and weights, shape (rows,), with which their fitted means enter a mean, comparison or slope."""
 
     rows: pd.DataFrame
     weight: FloatArray
 
     @classmethod
     def moved(cls, rows: pd.DataFrame, name: str, values: Any, weight: Any = 1.0) -> _Part:
-        """Return copies of the rows, with column `name` set to `values`, and the weights of their fitted means."""
+        """Return copies of the rows with column `name` set to `values`; their fitted means have the given weights."""
         return cls(rows.assign(**{name: values}), np.broadcast_to(np.asarray(weight, dtype=float), (len(rows),)))
 
 
@@ -185,11 +185,11 @@ class _Call:
         return _predictors(self.results)
 
     def grid(self, needed: Sequence[str], own: Mapping[str, Sequence[Any]]) -> _Grid:
-        """Return the grid of synthetic rows; the means, comparisons or slopes depend on its columns `needed`.
+        """Return the grid of synthetic rows for means, comparisons or slopes that depend on the columns `needed`.
 
-        The grid has all combinations of the values in `own` (by column), of the levels of the factors in `by`, of the
-        values in `at`, and of the levels of all remaining factors in `needed`. The quantities are averaged over the
-        levels of the remaining factors. Columns without effect on the quantities have a single value.
+        The grid has all combinations of the values in `own`, a mapping from columns to values, the levels of the
+        factors in `by`, the values in `at`, and the levels of all remaining factors in `needed`, over which the means,
+        comparisons or slopes are averaged. A column on which they do not depend has a single value.
         """
         known = self.known
         kept = {
@@ -284,7 +284,7 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 def _changes(
     call: _Call, label: str, title: str, moves: Callable[[FloatArray], Sequence[tuple[FloatArray, Any]]]
 ) -> MarginalTable:
-    """Return a table of weighted sums of fitted means at several values of a numeric predictor, such as slopes.
+    """Return a table of slopes or differences: weighted sums of fitted means at several values of a numeric predictor.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def _needed(call: _Call) -> list[str]:
 
 
 def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: bool = False) -> list[_Quantity]:
-    """Return means, comparisons or slopes, with gradients, for each quantile level tau; one entry if there is no tau.
+    """Return means, comparisons or slopes, with gradients: one `_Quantity` for each tau, a single one without tau.
 
     The gradients are with respect to the coefficients of all tau together.
 
@@ -330,7 +330,7 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
     results : FitNumbers
         The fit.
     parts : sequence of _Part
-        Copies of the grid of synthetic rows, such as one copy for each level in a comparison, with weights. The
+        Weighted copies of the grid of synthetic rows, such as one copy for each of the two levels in a comparison. The
         weighted fitted means of corresponding rows are added.
     averaged : int
         Number of consecutive rows that are averaged.
@@ -451,7 +451,7 @@ def _table(
     over: Sequence[str],
     tested: bool = True,
 ) -> MarginalTable:
-    """Return the table of means, comparisons or slopes: label columns `shown`, repeated for each tau, and numbers."""
+    """Return the table of means, comparisons or slopes; each row of labels in `shown` is repeated for each tau."""
     results, many = call.results, len(each)
     value, fixed = (np.stack([getattr(one, name) for one in each], axis=1).ravel() for name in ("value", "fixed"))
     R = np.stack([one.R for one in each], axis=1).reshape(len(value), -1)
@@ -519,9 +519,9 @@ def _with_curvature(
 
     An interval by the delta method (first order) is too short if the derivative of the mean is small at the estimate
     but large within the range of the errors of the coefficients. The returned interval therefore also contains the
-    quantiles of the quantity over random draws of the coefficients. The changes over these draws are multiplied by the
-    ratio of the half-length of the first-order interval to the 1 - alpha quantile of the absolute first-order changes
-    (`first`). This ratio exceeds 1 if there are bias bounds or if coverage is simultaneous.
+    quantiles of the quantity over random draws of the coefficients. First, the changes over these draws are multiplied
+    by a ratio: the half-length of the first-order interval, divided by the 1 - alpha quantile of the absolute
+    first-order changes (`first`). This ratio exceeds 1 if there are bias bounds or if coverage is simultaneous.
 
     Parameters
     ----------

@@ -191,7 +191,7 @@ class FitNumbers:
 
     @property
     def group_rows(self) -> FloatArray | None:
-        """Noisy numbers of rows in each group, for estimates by group; None if these numbers were not released."""
+        """Noisy number of rows in each group, for estimates by group; None if these numbers were not released."""
         rows = getattr(self.estimate, "rows", None)
         return None if rows is None else np.asarray(rows, dtype=float)
 

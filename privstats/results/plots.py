@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-ALONG = ("tau", "q")  # parts of labels that are quantile levels; the estimates of a term are drawn as a line over them
+ALONG = ("tau", "q")  # label parts that are quantile levels; a line joins the estimates of a term at these levels
 TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of whole intervals and of sampling error, distinct for the colour-blind
 BAR = "0.85"  # colour of bars, a lighter grey than the colour of intervals
 ACROSS = 3  # largest number of panels in a row
@@ -188,9 +188,9 @@ class Panel:
     at : array
         Position of each estimate.
     along : str
-        Name of the axis of positions, if the positions are numbers.
+        Label of the numeric axis on which the positions lie; empty if the estimates are listed by name.
     names : tuple of str
-        Texts at the positions, if the positions are not numbers.
+        Names beside the positions, if the estimates are listed by name; otherwise empty.
     widths : array, optional
         Widths of the bars.
     """

@@ -83,7 +83,7 @@ class Prediction:
         if obs:
             z = ndtri(1 - alpha / 2)
             own, whole = z * sd, z * np.hypot(sd, self.sigma)
-            # the interval of the mean allows for bias: its lower end is eta - (low + own) below eta - z std errors
+            # the interval of the mean allows for bias: `low` is below eta - z std errors by eta - (low + own)
             low = np.minimum(low + own, eta) - whole
             return np.column_stack([low, np.maximum(high - own, eta) + whole])
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])
@@ -179,7 +179,7 @@ def slope_of(eta: FloatArray, link: str | None) -> FloatArray:
 
 
 def placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -> FloatArray:
-    """Return a model matrix for the coefficients of all quantile levels: X in the columns of `tau`, zeros elsewhere."""
+    """Return a model matrix for the coefficients at all levels tau: X in the columns of `tau`, zeros in the others."""
     own = [k for k, label in enumerate(labels) if label[-1] == tau]
     if len(own) != X.shape[1]:
         raise FormulaError("predict needs the coefficients of all terms; read fit.params")

@@ -149,7 +149,7 @@ class Results(FitNumbers):
         return wald_test(self.estimate, *parsed_hypothesis(hypothesis, self.names))
 
     def f_test(self, hypothesis: Any) -> WaldTest:
-        """Test linear hypotheses jointly; an alias of `wald_test` under a method name of statsmodels.
+        """Test linear hypotheses jointly, as `wald_test` does; statsmodels has a method of the same name.
 
         Unlike an F statistic, the statistic is not divided by the number of hypotheses.
         """

@@ -120,7 +120,7 @@ class SideBySide:
     response : str
         The common response; empty if the models have different responses.
     keys : tuple of str
-        Names of the parts of the row labels other than the term, such as "tau" or "group".
+        Names of the further parts of a row label, besides the term, such as "tau" or "group".
     models : tuple of ModelColumn
         The fits, each as a column of cells.
     notes : str
@@ -243,7 +243,7 @@ def _heads(fits: Sequence[FitNumbers], names: Sequence[str] | None) -> tuple[lis
 def _entries(
     fit: FitNumbers, keys: tuple[str, ...], rename: Mapping[str, str], stars: bool, digits: int
 ) -> dict[Label, Cell]:
-    """Return the table cells of a fit by label.
+    """Return a mapping from row labels to the table cells of a fit.
 
     A label consists of the name of the term and of one value for each name in `keys`, such as "tau". The value is None
     for a name that the labels of this fit do not have.
@@ -350,7 +350,7 @@ def _notes(fits: Sequence[FitNumbers], models: Sequence[ModelColumn], stars: boo
 
 
 def _covariance(fit: FitNumbers) -> str | None:
-    """Return the kind of the standard errors of a fit, in the words of the summary."""
+    """Return the kind of a fit's standard errors, such as "HC1", as the fit's summary names it."""
     asked = fit.facts.cov_type
     if asked in ("HC2", "HC3"):
         return "HC1"
@@ -379,7 +379,7 @@ def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
 
 
 def _part_of(fit: FitNumbers, other: FitNumbers) -> bool:
-    """Return whether all releases of a fit are among the releases of `other`, a weighted mean of several fits."""
+    """Return whether `other` is a weighted mean of fits that include `fit`, so that it has all releases of `fit`."""
     of_other = {release.value.tobytes() for release in other.releases}
     combines = other.facts.mech == COMBINED and other is not fit and other.facts.formula == fit.facts.formula
     return combines and all(release.value.tobytes() in of_other for release in fit.releases)
@@ -388,9 +388,10 @@ def _part_of(fit: FitNumbers, other: FitNumbers) -> bool:
 def _composed(asked: Sequence[Promise], kept: tuple[Promise, ...]) -> Promise:
     """Return the joint guarantee of all fits.
 
-    The kind of the joint guarantee is the first of eps, mu, rho and (eps, delta) to which the guarantees of all fits,
-    `asked`, can be converted. For (eps, delta) the deltas add up, and eps is the smallest eps that the guarantees of
-    the mechanisms, `kept`, imply at the total delta.
+    The guarantees that users requested for the fits are in `asked`; the guarantees that the mechanisms satisfy are in
+    `kept`. The joint guarantee is of the first kind among eps, mu, rho and (eps, delta) to which all of `asked` can be
+    converted. For (eps, delta), the deltas of `asked` add up to the total delta, and eps is the smallest eps that
+    `kept` together imply at this delta.
     """
     kind = next(kind for kind, counts in COUNTED.items() if all(isinstance(promise, counts) for promise in asked))
     delta = math.fsum(promise.delta for promise in asked if isinstance(promise, ApproxDP))

@@ -42,7 +42,7 @@ SIDES = 0.02  # an interval counts as symmetric if its two sides differ by at mo
 
 @dataclass(frozen=True, repr=False)
 class Summary(Tabular):
-    """The parts of the summary of a fit; prints as text.
+    """The summary of a fit, in parts; it prints as text.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Summary(Tabular):
 
 
 def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summary:
-    """Return the summary of a fit as a table with lines above and below; prints as text."""
+    """Return the summary of a fit: a table with lines above and below, which prints as text."""
     facts, estimate = results.facts, results.estimate
     numbers = TableValues.of(results, level(alpha))
     references = References.of(results, numbers)
@@ -208,9 +208,10 @@ def without_errors(facts: FitFacts, numbers: TableValues) -> bool:
 
 
 def _about(names: set[str], notes: tuple[Note, ...], kinds: tuple[str, ...]) -> int | None:
-    """Return the number of the first note about an estimate, given all `names` of this estimate.
+    """Return the number of the first note about an estimate; a note may use any of the estimate's `names`.
 
-    If there is none, return the number of the first note about all estimates with one of the keys `kinds`, or None.
+    If there is none, return the number of the first note that is about all estimates and has a key in `kinds`, or else
+    None.
     """
     own = (k for k, note in enumerate(notes, start=1) if names & set(note.about))
     general = (k for k, note in enumerate(notes, start=1) if not note.about and note.key in kinds)
@@ -300,7 +301,7 @@ def _shares(numbers: TableValues) -> tuple[str, ...]:
 def _spans(
     facts: FitFacts, table: TextTable, numbers: TableValues, references: References
 ) -> tuple[tuple[int, str] | None, ...]:
-    """Return for each row None, or a text such as "no interval [1]" and the column in which the text begins."""
+    """Return for each row None, or the index of a column and a text to print from there, as "no interval [1]"."""
     if without_errors(facts, numbers):
         return ()
     heads = [column.head for column in table.columns]

@@ -172,7 +172,7 @@ class TextTable:
     spans : tuple of (tuple of (int, str) or None)
         For each row: None, or the index of a column and a string that replaces the cells from this column on.
     name : int
-        Width of the column of names, in characters.
+        Width of the first label column, in characters.
     """
 
     heads: tuple[str, ...]

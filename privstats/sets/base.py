@@ -118,24 +118,24 @@ class Set(ABC):
 
     @abstractmethod
     def distance(self, norm: str) -> float:
-        """Return the largest distance between two contributions whose coordinates are weighted, in the given norm.
+        """Return the largest distance, in the given norm, between two contributions whose coordinates are weighted.
 
-        The weights are the coordinate weights for the neighbouring relation "replace" (see `weights`).
+        Each coordinate is multiplied by its weight for the neighbouring relation "replace" (see `weights`).
         """
 
     @abstractmethod
     def length(self, norm: str, exchange: bool = True) -> float:
-        """Return the largest length of a contribution whose coordinates are weighted, in the given norm.
+        """Return the largest length, in the given norm, of a contribution whose coordinates are weighted.
 
-        The weights are the coordinate weights for "replace" if `exchange`, else for "add_remove" (see `weights`).
+        Each coordinate is multiplied by its weight for "replace" if `exchange` is True, else by that for "add_remove".
         """
 
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
         """Return the weights of the coordinates of a total, shape (size,); a larger weight means less noise.
 
-        The method `sensitivity` bounds the change of the total after each coordinate is multiplied by its weight, in
-        the given norm. Weights above 1 are used if they do not raise the sensitivity. The weights for "replace"
-        (`exchange`) and "add_remove" may differ.
+        The method `sensitivity` bounds, in the given norm, the change of the weighted total, in which each coordinate
+        is multiplied by its weight. Weights above 1 are used only if they do not raise the sensitivity. The weights for
+        "replace" (if `exchange` is True) and for "add_remove" (otherwise) may differ.
         """
         return np.ones(self.size)
 
@@ -154,12 +154,12 @@ class Set(ABC):
 
 
 def known(norm: str, lengths: dict[str, float]) -> float:
-    """Return the bound that `lengths` has for the given norm, for example on the length of a contribution in this norm.
+    """Return the bound for the given norm from `lengths`, which has bounds, by norm, on a length or a distance.
 
     Raises
     ------
     OptionError
-        If no length is proved in that norm.
+        If `lengths` has no bound for this norm.
     """
     if norm not in lengths:
         raise OptionError(f"no sensitivity is proved in the norm '{norm}' here; choose among {', '.join(lengths)}")
@@ -167,7 +167,7 @@ def known(norm: str, lengths: dict[str, float]) -> float:
 
 
 def positive_radius(radius: float) -> float:
-    """Return the radius of a set; refuse a radius that is not positive and finite.
+    """Return the radius of a set; raise an error if it is not positive and finite.
 
     The noise is proportional to the radius.
     """
@@ -198,7 +198,7 @@ def clipped(rows: FloatArray, low: float, high: float) -> FloatArray:
 def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
     """Return row vectors, each scaled down to an l2 norm of at most `radius` if its norm is larger.
 
-    The rows may have any entries: NaN becomes zero, and an infinite entry becomes a large number of the same sign.
+    The entries may be any numbers: before the scaling, NaN becomes zero and infinity a large number of the same sign.
     """
     with np.errstate(all="ignore"):
         squared = squared_length(rows)

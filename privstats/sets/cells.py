@@ -47,9 +47,9 @@ class OneHot(Set):
 class Cells(OneHot):
     """Set for counts of rows by category (cell): a row's vector has one entry, its cell number in 0, ..., `cells` - 1.
 
-    A number outside this range is moved to the nearest cell. With one cell the total is the number of rows, or of
-    privacy units if the vectors of a unit's rows are added first. With more cells this addition is refused, because it
-    would add cell numbers.
+    A number outside this range is moved to the nearest cell. With one cell, the total is the number of rows or, if the
+    vectors of each privacy unit's rows are added up first, the number of units. With more cells, this addition is
+    refused, because it would add cell numbers.
     """
 
     cells: int
@@ -260,7 +260,7 @@ def _positive_count(cells: int) -> None:
 
 
 def cell_numbers(rows: FloatArray, cells: int) -> FloatArray:
-    """Return numbers moved to the range from 0 to cells - 1 and rounded down to whole cell numbers; NaN becomes 0."""
+    """Return numbers clipped to [0, cells - 1] and rounded down to whole cell numbers; NaN becomes 0."""
     return np.asarray(np.floor(clipped(rows, 0.0, cells - 1.0)))
 
 

@@ -21,11 +21,11 @@ from privstats.sets.vectors import BoxProducts, Products, under_the_first
 class CodedProducts(BoxProducts):
     """Set for second moments of rows with a group of dummies for each factor; its bounds are proved in `BoxProducts`.
 
-    A row's vector has the number of the row's level in each group, the root of the row's weight, and all other entries
-    multiplied by this root. The number after a group's last level means that the row has none of the group's levels; a
-    number outside the range is moved to the nearest number inside. So any projected vector represents a row of
-    `BoxProducts` that has, in each group, the root of its weight at its level and zeros elsewhere. The contribution is
-    the contribution of the represented row, so the bounds on distances and lengths proved in `BoxProducts` apply.
+    A row's vector has, for each group, the index of the row's level, then the root of the row's weight, and then the
+    row's entries outside the groups, multiplied by this root. The index after a group's last level means that the row
+    has none of its levels; an index outside the range is moved to the nearest valid index. So any projected vector
+    represents a row of `BoxProducts` that has, in each group, the root of its weight at its level and zeros elsewhere.
+    Its contribution is that of the represented row, so the bounds on distances and lengths in `BoxProducts` apply.
 
     *Total*: products with dummies are summed by level, as integers of at most 2^42.
     """
@@ -85,9 +85,9 @@ class CodedProducts(BoxProducts):
         return Total(tuple(units[self.pairs].tolist()), self.step)
 
     def _parts(self, rows: FloatArray) -> tuple[list[NDArray[np.intp]], FloatArray]:
-        """Return two parts of projected rows: the level numbers, and the coordinates that are not dummies.
+        """Return two parts of projected rows: the level indices, and all other coordinates.
 
-        The first part is a list with one array of shape (n,) for each group (factor).
+        The first part is a list with one array of indices, shape (n,), for each group (factor).
         """
         first = len(self.groups)
         return list(rows[:, :first].T.astype(np.intp)), rows[:, first:]

@@ -1,11 +1,10 @@
-"""Sets for mechanisms that minimise a sum of losses over theta, or draw theta with a density that depends on this sum.
+"""Sets of rows for mechanisms that minimise a sum of losses over theta, or draw theta from a density based on this sum.
 
 A set bounds the loss of a row, the score (the derivative of the loss with respect to the parameters theta) and the
-curvature (the second derivative). For the norms named "score l1", "score l2", "score linf" and "score hull", the method
-`length` returns the largest length of a score; for the norm "loss", a bound on the change of the sum of losses by one
-row.
-The names of these norms differ from the names of norms of contributions, so that mechanisms that add noise to sums
-refuse these sets.
+curvature (the second derivative). The method `length` has the name of a norm as an argument. For "score l1",
+"score l2", "score linf" and "score hull" (a norm that `CheckLosses` defines) it returns the largest length of a score;
+for "loss", it returns a bound on the change of the sum of losses by one row. These names differ from the names of the
+norms of contributions, so that mechanisms that add noise to sums refuse these sets.
 """
 
 from __future__ import annotations
@@ -158,10 +157,11 @@ class CheckLosses(Set):
     Awan (2019, section 4.5) under replace is ``2 (1 - tau) sup |x|``. This number is too small for tau > 1/2: by a
     factor of 9 at tau = 0.9.
 
-    *Loss*: an additive constant does not change a density proportional to exp(-loss), so the sensitivity is half of the
-    range over which the change of the sum varies with theta. One row's loss lies between 0 and ``M (1 + theta_bound)``
-    and varies by at most ``2 M theta_bound``. Let R be the smaller of these two ranges. The sensitivity is R / 2 under
-    add/remove, and R under replace. (The sensitivity of Reimherr and Awan under replace is ``2 M (1 + theta_bound)``.)
+    *Loss*: a changed row changes the sum of losses by a function of theta. An additive constant in this function does
+    not change a density proportional to exp(-loss), so the sensitivity is half of the range of the function. One row's
+    loss lies between 0 and ``M (1 + theta_bound)``, and it varies with theta by at most ``2 M theta_bound``. Let R be
+    the smaller of these two ranges. The sensitivity is R / 2 under add/remove, and R under replace. (The sensitivity of
+    Reimherr and Awan under replace is ``2 M (1 + theta_bound)``.)
     """
 
     m: int

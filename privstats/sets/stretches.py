@@ -12,9 +12,9 @@ from privstats.sets.cells import ByCell
 class Stretches(ByCell):
     """Set of the possible rows (group number, value); each group (cell) has its own range of values.
 
-    The ranges `ends` are for mechanisms, which clamp the values of a cell to the range of this cell. The ranges do not
-    limit the cells to which a row can contribute, and do not change the bounds, proved in `ByCell`, on the distances
-    and lengths of contributions of rows.
+    Mechanisms clamp the values of a cell to the cell's range, given in `ends`. The ranges do not limit the cells to
+    which a row can contribute. Therefore the bounds proved in `ByCell`, on the length of a row's contribution and on
+    the distance between two contributions, hold unchanged.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Balls, boxes and other sets that limit a row's vector, for sums of vectors, or of squares or products of entries."""
+"""Balls, boxes and other sets of vectors, for sums over rows of the vectors, or of squares or products of entries."""
 
 from __future__ import annotations
 
@@ -356,7 +356,7 @@ class BoxProducts(Packed):
     *nuclear*: let D = diag(1, sqrt B_1, ..., sqrt B_q). According to the triangle inequality for matrices of rank one,
     ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and the distance of a row from zero is at most T. (These are the
     moments of Awan and Slavkovic, written as a matrix.) Without an intercept the count is a separate entry. It changes
-    only if a row appears or disappears, and then by 1. So the weight T of the count does not raise the sensitivity
+    only if a row appears or disappears, and then by 1. So a weight of T for the count does not raise the sensitivity
     under replace. If only a single square is released, it changes by at most T.
 
     *hull*, replace: with the squares multiplied by 2, the body K of the module `mechanisms.additive.body` contains all
@@ -444,12 +444,12 @@ class BoxProducts(Packed):
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
-        """Return bounds on contributions, and weights of their entries, for "replace" (`exchange`) or "add_remove".
+        """Return sensitivity bounds, and weights of released entries, for "replace" (`exchange`) or "add_remove".
 
-        The four results are: the largest distance and the largest length of contributions in the given norm; the
-        weights of the squares of the q + 1 entries of a row ``r = (1, z)``, of which the first weight is not used; the
-        weight of the count of rows; and the scales of the entries of a row, shape (q + 1,). The weight of the product
-        of two different entries is the product of their scales.
+        The four results are: the largest distance and the largest length of contributions in the given norm; a weight
+        for the square of each of the q + 1 entries of a row ``r = (1, z)`` (the weight for the 1 is not used); the
+        weight of the count of rows; and a scale for each entry of r, shape (q + 1,). The weight of the product of two
+        different entries is the product of their scales.
         """
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
         if norm not in sides:
@@ -499,7 +499,7 @@ class BoxProducts(Packed):
 
 
 def under_the_first(rows: FloatArray) -> FloatArray:
-    """Return rows in which no entry exceeds the first entry, the root of the row's weight, in absolute value.
+    """Return rows, clamped so that no absolute value exceeds the first entry, which is the root of the row's weight.
 
     The first entry is clamped to [0, 1]; the absolute values of all other entries are clamped to the first entry.
     """
@@ -602,7 +602,7 @@ class Squares(Set):
         return known(norm, lengths)
 
     def _weights(self, norm: str, exchange: bool) -> tuple[float, float]:
-        """Return two weights: c, the count's weight without its factor k or sqrt(k), and w, the weight of a square.
+        """Return c, where the count's weight is c k (l1), c sqrt(k) (l2) or c (linf), and w, the weight of a square.
 
         Under "replace" in l1 and l2, c is larger if no squares are released, and w is larger if the count is not
         released (see ``Squares``).

@@ -13,7 +13,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.base import Set, known, positive_radius, squared_length
 
 GEOMETRIES = ("l1", "l2", "linf")
-MARGIN = 1 - 1e-14  # shortened predictors and lowered weights are multiplied by it, so that rounding violates no bound
+MARGIN = 1 - 1e-14  # factor of shortened predictors and of lowered weights, so that rounding violates no bound
 LARGEST = 1e150  # absolute values of entries are first clamped to this limit, so that their squares are finite
 
 

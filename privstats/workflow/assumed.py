@@ -68,14 +68,14 @@ class Assumption:
 
 @dataclass(frozen=True, eq=False)
 class AssumedDesign:
-    """A design (map from rows to model columns) with a synthetic response in [-1, 1], read from a separate column.
+    """A design (map from rows to model columns) with a synthetic response in [-1, 1], read from an additional column.
 
     Parameters
     ----------
     design : Design
         Map from rows to the columns of the model, without data.
     middle : float
-        Constant that is added to the values of the separate column; the sum, clipped to [-1, 1], is the response.
+        Constant that is added to the values of the additional column; the sum, clipped to [-1, 1], is the response.
     precise : bool
         Whether the error variance of a row is inversely proportional to its weight.
     """

@@ -30,7 +30,7 @@ USUAL = MappingProxyType(  # names of arguments in other packages, with the corr
      "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid", "exposure": "offset"}
 )  # fmt: skip
 
-INTERVALS = ("alpha", "confidence", "level")  # argument names for a confidence level, which few functions have
+INTERVALS = ("alpha", "confidence", "level")  # names for a confidence level, an argument that few functions have
 ELSEWHERE = MappingProxyType(  # remedies in error messages; keys: (function, argument that the function lacks)
     {
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',

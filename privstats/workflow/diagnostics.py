@@ -119,7 +119,7 @@ def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale:
 
 
 def _of_probabilities(fit: Results, response: str, eta: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return the diagnostic of a logistic regression, mean residuals in bins of log odds; `ends` are the bin edges.
+    """Return the only diagnostic of a logistic regression: mean residuals in bins of log odds, with edges `ends`.
 
     Other residual diagnostics are not informative for responses of 0 and 1.
     """

@@ -179,7 +179,7 @@ def _part(label: str, share: float) -> float:
 
 
 def _by_branch(asked: Sequence[Asked]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the labels of the queries before the choice of a method, and of the queries of each branch (method).
+    """Return the labels of the queries before the choice of a branch (method), and those of each branch's own queries.
 
     Queries of stage 0 (estimates of undeclared bounds) and optional queries are left out.
     """

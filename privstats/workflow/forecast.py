@@ -40,8 +40,8 @@ FITS, FEWER = range(9), range(3)  # identifiers of the simulated fits under usua
 MOST = 45  # largest number of simulated fits if the user gives rows that resemble the data (`like`)
 SETTLED = 0.08  # simulation stops if the standard error of the log of an expected width is below this
 VAGUE = 1.5  # with the user's rows `like`, a forecast is a range if (upper / lower quartile of the widths) exceeds this
-# Number of simulated releases whose mean is one answer: `SEVERAL` for one quantile with its interval, `TOGETHER` for
-# several quantiles released together, and `FEW` for coefficients or other vectors.
+# Number of simulated releases whose mean is one answer: `SEVERAL` for one quantile with its interval and for vectors
+# drawn without a noise law, `TOGETHER` for several quantiles released together, and `FEW` for other vectors.
 SEVERAL, TOGETHER, FEW = 25, 9, 3
 # Largest number of synthetic rows given to an exponential mechanism. To represent k times as many rows, the budget is
 # multiplied by k, which gives the same density.
@@ -63,11 +63,11 @@ class Expected:
     ----------
     table : DataFrame
         One row for each term, with the columns std_error, width (of the 95% interval), noise_share, ratio (of widths
-        with and without privacy) and given (share of the fits with an interval). Its attribute `attrs` has the branch
-        (method) that most simulated fits chose, under the key "branch", and under the key "why" the reason why the
-        method gives no intervals with any data; an empty text if it gives intervals.
+        with and without privacy) and given (share of the fits with an interval). Its attribute `attrs` has two keys:
+        "branch" is the method that most simulated fits chose, and "why" is the reason why the method gives no intervals
+        with any data, or an empty text if it can give intervals.
     fits : mapping of int to ndarray
-        Widths of the intervals in each simulated fit, by identifier; infinite if an interval is not reported.
+        For each identifier of a simulated fit, the widths of its intervals; infinite if an interval is not reported.
     """
 
     table: pd.DataFrame
@@ -171,7 +171,7 @@ def _mean(question: Question, by: Any, exact: Any, promise: Promise, relation: R
     """Return the mean of `draws` simulated releases of a query by the mechanism `by`.
 
     For a single quantile without an interval, the exact expectation of the release is returned. `exact` is the exact
-    sum if the query is a sum; for other queries, it has the vectors of all rows.
+    sum if the query is a sum; for other queries, it is a container of the vectors of all rows.
     """
     within: Any = question.within
     streams = (public_stream(-3 - k) for k in range(draws))

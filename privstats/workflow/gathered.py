@@ -10,7 +10,7 @@ from privstats.gate.rehearsal import Asked
 from privstats.models.base import METHODS, Choice
 
 COPIES = 2 * 8  # bytes for each number of a row, because two copies are in memory while blocks of rows are joined
-TOLD = 10**8  # the text of a plan states the memory that a method needs only if it is at least this number of bytes
+TOLD = 10**8  # the text of a plan states a method's memory requirement if this is at least TOLD bytes
 MOST_NUMBERS = 1 << 28  # largest count of numbers (rows x numbers per row) that a method may keep in memory
 
 
@@ -27,11 +27,11 @@ class Gathered:
     row : int
         Upper bound on the memory for each row, in bytes, including the memory for the method's own computations.
     rows : int or None
-        Number of rows, or of privacy units; None if the number is private and no number is assumed.
+        Number of rows or, if rows belong to privacy units, of units; None if it is private and no number is assumed.
     each : int
         Largest number of rows of one privacy unit (person) that are used.
     cure : str
-        Text of the argument that selects another method, which reads the rows in parts.
+        Argument, such as "mech='newton'", with which the user selects another method, which reads the rows in parts.
     """
 
     method: str
@@ -54,7 +54,7 @@ class Gathered:
 
     @property
     def line(self) -> str | None:
-        """Line of the printed plan about the required memory; None if little memory is required."""
+        """Line about the required memory for the printed plan; None if little memory is required."""
         if self.size is None or self.size < TOLD:
             return None
         return (
@@ -75,9 +75,9 @@ class Gathered:
 
 
 def gathering(asked: Iterable[Asked], choice: Choice, rows: int | None, each: int, cure: str) -> Gathered | None:
-    """Return the largest memory requirement of a query, among queries whose mechanism needs all rows at once.
+    """Return the largest memory requirement among the queries whose mechanism needs all rows at once.
 
-    The result is None if no mechanism needs all rows at once.
+    The result is None if there is no such query.
 
     Raises
     ------

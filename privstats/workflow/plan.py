@@ -137,7 +137,7 @@ class Plan:
     division: Division
     turns: Turns
     asked: tuple[Asked, ...]
-    gathered: Gathered | None = None  # memory of a method that needs all rows at once
+    gathered: Gathered | None = None  # memory needed by a method that needs all rows at once
     accepted: Mapping[str, float] = field(default_factory=dict)
     forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # cache by assumption, shared by equal calls
 
@@ -238,10 +238,11 @@ class Plan:
         DataFrame
             One row for each estimate, with the columns std_error, width (of the 95% interval), width_low, width_high,
             noise_share (share of the noise in the squared standard error), ratio (of widths with and without privacy)
-            and given (share of the simulated fits with an interval). width_low and width_high differ if outcomes or
-            levels may be rare, or weights may be unequal, and no hint about these columns is given. With `like`, they
-            are the quartiles of the widths in simulated fits if the quartiles differ by more than a factor of 1.5. A
-            width is NaN if most simulated fits have no interval.
+            and given (share of the simulated fits with an interval). width_low and width_high equal width, with two
+            exceptions. If outcomes or levels may be rare, or weights may be unequal, and no hint about these columns is
+            given, width_high allows for this pessimistic case. With `like`, both are quartiles of the widths in
+            simulated fits if the quartiles differ by more than a factor of 1.5. A width is NaN if most simulated fits
+            have no interval.
 
         Raises
         ------
@@ -279,10 +280,11 @@ class Plan:
         fits: Sequence[int] = forecast.FITS,
         settled: forecast.Settled = lambda *_: False,
     ) -> forecast.Expected:
-        """Return the forecast of interval widths under the usual assumptions about columns, or for the rows `like`.
+        """Return the forecast of interval widths for the rows `like`, by default for usual synthetic rows.
 
         `residual` is the residual standard deviation in units of the response. `fits` has the identifiers of the
-        simulated fits, `most` is the largest number of fits, and the function `settled` may end the simulation early.
+        simulated fits; further fits, up to the number `most`, are simulated if the median width is imprecise. The
+        function `settled` may end the simulation early.
         """
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
@@ -301,10 +303,10 @@ class Plan:
         fits: Sequence[int] = forecast.FITS,
         settled: forecast.Settled = lambda *_: False,
     ) -> forecast.Expected:
-        """Return the forecast of interval widths for synthetic rows under an assumption about columns.
+        """Return the forecast of interval widths for synthetic rows, under the assumptions `assumed` about columns.
 
-        A complete forecast, from all simulated `fits`, is kept in a cache. The function `settled` may end the
-        simulation early, depending on the widths simulated so far.
+        `fits` has the identifiers of the simulated fits. The function `settled` may end the simulation early, depending
+        on the widths simulated so far. A forecast from all `fits` is kept in a cache.
         """
         design = self.public.design
         share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None
@@ -510,9 +512,9 @@ class Plan:
         """Return the ratio of expected to requested interval width, for one term or for each term except the intercept.
 
         The expected width is a median over simulated fits. Their simulation stops when further fits cannot change
-        whether every expected width is at most the requested width. `bounds` contains lower and upper bounds of the
-        ratio in each simulated fit, namely the ratios in the same fit at larger and at smaller numbers of rows (or
-        budgets).
+        whether every expected width is at most the requested width. `bounds` has lower bounds of the ratio in each fit,
+        which are the ratios in the same fit at larger numbers of rows (or budgets), and upper bounds, from smaller
+        numbers.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -674,7 +676,7 @@ PUBLIC = (
 
 
 def make_plan(spec: Specification, rows: int | None, assumed: int | None = None, near: Plan | None = None) -> Plan:
-    """Return the plan of a call, without reading a row. A cache keeps plans, so that equal calls are planned once.
+    """Return the plan of a call, without reading a row; an equal call that was planned before is looked up in a cache.
 
     Under (eps, delta) there are two ways to account for added noise: pure eps, or mu with normal noise. A plan is
     computed for each way, and the plan with the shorter expected intervals is returned.
@@ -689,7 +691,7 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None,
         Assumed number of rows if it is private; only forecasts and the largest allowed delta depend on it.
     near : Plan, optional
         Plan of the same call with another budget or number of rows, for a search over budgets or numbers of rows. A
-        trial run checks whether the queries are the same as in `near`. The new plan is then not kept in the cache.
+        trial run checks whether the queries are the same as in `near`. If `near` is given, the cache is not used.
 
     Raises
     ------
@@ -776,7 +778,7 @@ def _ratio(normal: Plan, pure: Plan, rough: bool) -> float:
     """
     if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
         return math.nan
-    # forecasts are without the user's hints, which must not influence the choice between the plans
+    # these forecasts do not use the user's hints, which must not influence the choice between the plans
     table = normal._under(Assumption()).table
     slopes, first = table.index != "Intercept", table["width"].fillna(math.inf).to_numpy()
 
@@ -969,11 +971,11 @@ def rehearsed(
     """Run the estimator on synthetic rows; return all its queries, and the numbers of passes over the rows.
 
     An estimator that chooses among several methods has one branch per method, and each branch is run. Because the query
-    budgets depend on the set of queries, a plan takes several rounds; a call is one round, with the number `turn`. If
-    the queries equal the queries of the previous round (`before`), every query was asked with its final budget. Then
-    each query is audited (a row's contribution must not depend on other rows), and each branch is also run once without
-    its optional queries. Queries that were `audited` for another plan are exempt from both checks. Only the first round
-    includes inference.
+    budgets depend on the set of queries, a plan takes several rounds of trial runs; this function runs one round, with
+    the number `turn`. If the queries equal the queries of the previous round (`before`), every query was asked with its
+    final budget. Then each query is audited (a row's contribution must not depend on other rows), and each branch is
+    also run once without its optional queries. Queries that were `audited` for another plan are exempt from both
+    checks. Only the first round includes inference.
 
     Raises
     ------
@@ -1040,7 +1042,7 @@ def _check_delta(promise: Promise, rows: int | None) -> None:
 
 
 def _of_terms(term: str | None, names: Sequence[str]) -> NDArray[np.bool_]:
-    """Return a mask of the terms in `names`: True for `term`, or for all terms except the intercept by default."""
+    """Return a mask of the terms in `names`: True for `term` or, if it is None, for all terms but the intercept."""
     if term is None:
         return np.array([name != "Intercept" or len(names) == 1 for name in names])
     if term not in names:

@@ -111,13 +111,13 @@ def described(plan: Any) -> str:
 
 
 def _memory(plan: Any) -> list[str]:
-    """Return the lines about a method that needs much memory for all rows; no lines if there is no such method."""
+    """Return the lines about the memory that the method needs to hold all rows; no lines if it needs little memory."""
     line = plan.gathered and plan.gathered.line
     return labelled("Memory", line) if line else []
 
 
 def _accepted(plan: Any) -> list[str]:
-    """Return the lines about accepted and expected interval widths; no lines if the plan has no accepted widths."""
+    """Return the lines that compare expected interval widths with accepted widths, or no lines if none was declared."""
     if not plan.accepted:
         return []
     return labelled("Accepts", accepts(plan.accepted.items(), plan.expected()["width"], _foreseen))
@@ -191,7 +191,7 @@ def _assumed(plan: Any) -> str:
 
 
 def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
-    """Return lines on widths forecast as a range, hints that would narrow it, and intervals that may be missing."""
+    """Return lines on forecasts that are ranges, hints that would narrow them, and intervals that may be missing."""
     lines, open_columns = [], plan.unhinted()
     if not expected["width_low"].equals(expected["width_high"]):
         cases = costly_cases(plan.public.design, open_columns)
@@ -236,15 +236,15 @@ def _questions(plan: Any) -> list[str]:
 
 
 def _own(p: Planned, plan: Any) -> float:
-    """Return the budget share of a query, minus the shares of optional queries that are paid from this share."""
+    """Return the budget share of a query, minus the parts of this share that optional queries may spend."""
     fractions: Mapping[str, float] = plan.division.fractions
     return fractions[p.label] - math.fsum(fractions[q.label] for q in plan.planned if p.label in q.within_share_of)
 
 
 def _line(p: Planned, planned: Sequence[Planned]) -> str:
-    """Return the text by which a printed plan identifies a query: its name or, for an optional repeat, its label.
+    """Return the text that identifies a query in a printed plan: its name or, for an optional repeat, its label.
 
-    An optional query is a repeat if a query that is not optional has the same name; the labels of the two differ.
+    A repeat is an optional query with the name of a query that is not optional; the labels of the two queries differ.
     """
     repeats = p.within_share_of and any(q.name == p.name for q in planned if not q.within_share_of)
     return p.label if repeats else p.name

@@ -1,4 +1,4 @@
-"""Notes on unused rows, small weights, rows per privacy unit and dates, from releases and public information."""
+"""A fit's notes about unused rows, small weights, rows per unit and dates, from releases and public information."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FULL = 0.8  # a note is shown if the mean number of used rows per unit exceeds t
 
 
 def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return the notes of a fit on unused rows, small weights, rows per privacy unit, and dates used as numbers."""
+    """Return a fit's notes about unused rows, small weights, rows per privacy unit, and dates used as numbers."""
     return (
         *_unused_rows(plan, public, estimate),
         *_small_weights(plan, public, estimate),
@@ -31,7 +31,7 @@ def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
 
 
 def _unused_rows(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a note if many rows were not used, unless the call has the argument `subset`, which excludes rows."""
+    """Return a note if many rows were not used; no note if the call has the argument `subset`, which excludes rows."""
     rows, (used, sd) = public.offered, _released(estimate, "rows used")
     if rows is None or plan.specification.model.subset is not None or not rows - used > max(CLEAR * sd, UNUSED * rows):
         return ()
@@ -79,8 +79,8 @@ def _rows_per_unit(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note
 def _dates(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
     """Return notes which say that dates used as numbers are counted in days since an origin; one note for each origin.
 
-    The notes name columns of dates. A term with a quotation mark in its name compares a date with a text; it is left
-    out, because its unit is not days. Histograms need no note, because their bins are labelled with dates.
+    The notes name the columns of dates. A term with a quotation mark in its name compares a date with a text; such a
+    term is left out, because its unit is not days. Histograms need no note, because their bins are labelled with dates.
     """
     if plan.specification.verb == "hist":
         return ()
@@ -93,7 +93,7 @@ def _dates(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
 
 
 def _released(estimate: Any, name: str) -> tuple[float, float]:
-    """Return a released count and its standard error; NaN if the count was not released."""
+    """Return the released count `name` and its standard error; NaN for both if the count was not released."""
     found = estimate.diagnostics
     return float(found.get(name, math.nan)), float(found.get(f"{name} sd", math.nan))
 

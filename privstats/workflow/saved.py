@@ -168,7 +168,7 @@ def planned_on(plan: Any, data: Any) -> Any:
 
 
 def call_on(plan: Any, data: Any, **more: Any) -> Any:
-    """Call the function of a plan on data; the domain of protected data replaces the domain of the plan."""
+    """Call the planned function on data, with the plan's domain; for `Protected` data, with the domain of the data."""
     spec = plan.specification
     given = {**spec.written, **({"domain": None} if isinstance(data, Protected) else {})}
     return BY_NAME[spec.verb].of(**given, data=data, **more)

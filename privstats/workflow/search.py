@@ -29,7 +29,7 @@ CLOSE = 0.03  # a limit of the search is near the solution if |log(expected / re
 ALMOST = 0.0099  # relative distance of a number that is tried near a limit of the search, slightly less than `WITHIN`
 PROBES = 1  # how often a number 1% away from a limit may be tried in place of the geometric mean of both search limits
 APART_FROM_ONE = 0.05  # a rough forecast is sufficient if |log(expected width / requested width)| exceeds this
-SPACED = 0.03  # extrapolation needs two numbers with |log ratio| above this; between closer ones, widths are irregular
+SPACED = 0.03  # extrapolation uses two numbers if |log(their ratio)| exceeds this; widths at closer ones are irregular
 JUMP = 1.0  # a power law is fitted to the widths at two tried numbers only if |log(ratio of widths)| is below this
 STEPS_OUT = 4.0  # with only one known search limit, the next number is this factor away from it; squared after each use
 
@@ -84,11 +84,11 @@ class Bounds:
     rough: bool = False
 
     def order(self, fits: Sequence[int]) -> list[int]:
-        """Return the identifiers `fits` in the order in which the fits are to be simulated at the next number of rows.
+        """Return the identifiers `fits` in the order in which the fits are to be simulated.
 
-        The number may also be a budget. For each fit, the ratio of interval width to requested width has bounds, from
-        fits at other numbers. Fits with the largest lower bounds come first. Fits come last if their bounds already
-        decide whether the largest ratio over all terms exceeds 1.
+        The bounds of a fit's ratios of interval width to requested width follow from its simulation at other numbers of
+        rows (or budgets). Fits with the largest lower bounds come first. Fits come last if their bounds already decide
+        whether the largest ratio over all terms exceeds 1.
         """
         least = {fit: float(self.least[fit].max()) if fit in self.least else -math.inf for fit in fits}
         decided = {fit for fit in fits if least[fit] > 1 or (fit in self.most and self.most[fit].max() <= 1)}
@@ -97,10 +97,11 @@ class Bounds:
     def median(self, ratios: Mapping[int, FloatArray], fits: Sequence[int]) -> FloatArray | None:
         """Return the median ratios of expected to requested widths, or None if more fits must be simulated.
 
-        For the fits that are not simulated yet, only lower and upper bounds of the ratios are known. The median with
-        the lower bounds and the median with the upper bounds are two limits of the median of all fits. Between these
-        limits the median is estimated from predicted ratios. A predicted ratio is the ratio in the same fit at another
-        number of rows (or budget), times the median change of the ratios in the simulated fits.
+        For the fits that are not simulated yet, only lower and upper bounds of the ratios are known. If the unknown
+        ratios are replaced by their lower bounds, the median is a lower bound of the median of all fits; with the upper
+        bounds, it is an upper bound. Between these two bounds, the median is computed from predicted ratios. A
+        predicted ratio is the ratio in the same fit at another number of rows (or budget), times the median change of
+        the ratios in the simulated fits.
 
         Parameters
         ----------
@@ -174,7 +175,7 @@ class Fall:
     def from_one(self, number: float, widths: Widths) -> float:
         """Return the number of rows (or budget) at which all expected interval widths are at most the requested width.
 
-        The result is extrapolated from `widths`, the expected widths at `number`.
+        The result is extrapolated from `widths`, the expected widths at `number`, a tried number of rows (or budget).
         """
         noise = np.clip(np.nan_to_num(widths.shares), 0.0, 1.0)
         parts = zip(widths.ratios**2 * (1 - noise), widths.ratios**2 * noise, strict=True)
@@ -314,7 +315,8 @@ class Way:
     def is_root(self, number: float) -> bool:
         """Return whether the tried number is the upper limit and exceeds both extrapolated roots by at most 1%.
 
-        One root is extrapolated from the noise shares at this number, the other one from the ratios at two numbers.
+        A root is an extrapolated result. One root is computed from the expected widths, and the shares of noise in the
+        variances, at the tried number alone; the other root is computed from the expected widths at two numbers.
         """
         return number == self.high and all((1 - WITHIN) * number <= root <= number for root in self.roots)
 

@@ -26,7 +26,7 @@ from privstats.workflow.division import BOUNDS
 
 FINEST = 1e-9  # the scale of `stretch` is linear for values up to this size, and logarithmic beyond
 WIDEST = 690.0  # largest position on the scale of `stretch`, slightly above arcsinh(1e290 / FINEST)
-GRID = 2.0**-22  # grid step on the scale of `stretch`, which resolves six digits of a number
+GRID = 2.0**-22  # grid step on the scale of `stretch`; this step resolves six digits of a number
 LEVEL = 0.97  # level of the quantile of distances from the median; below 1, so that rank errors miss the maximum
 MARGIN = 2.0  # distance of the bounds from the median, divided by the quantile of distances of values from the median
 FARTHEST = 1e70  # bounds lie within twice this number, so that products of four bounds do not overflow
@@ -34,7 +34,7 @@ ENOUGH = 3000.0  # a column needs at least this product of number of rows and ep
 
 
 def stretch(values: FloatArray) -> FloatArray:
-    """Return the arcsinh of scaled values: a scale, for both signs, on which orders of magnitude have equal widths."""
+    """Return the arcsinh of values in units of `FINEST`, a scale that is logarithmic for large values of both signs."""
     return np.arcsinh(np.clip(values, -1e290, 1e290) / FINEST)
 
 

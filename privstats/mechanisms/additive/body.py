@@ -82,7 +82,7 @@ def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatAr
 
 
 def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the norms of n points, shape (n,), in the norm whose unit ball is the convex body H, a part of K.
+    """Return the norms of n points, shape (n,), in the norm whose unit ball is the convex body H, a subset of K.
 
     The points are given by their linear, square and cross-product coordinates, as in `gauge`. The module's docstring
     defines both bodies.
@@ -272,18 +272,18 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 
 
 def _moments(above: FloatArray, q: int) -> FloatArray:
-    """Return an importance weight, and three conditional second moments times the weight, for each row, shape (4, n).
+    """Return importance weights, and three conditional second moments times these weights, shape (4, n).
 
-    `second_moments_body` averages the results over the rows. Let u be a uniform point of the convex body K of the
-    module's docstring. Each row of `above` has the numbers ``d_i = |u_i| - 1`` of the k linear coordinates u_i with
-    ``|u_i| > 1``. The weight is proportional to their density divided by the density from which they were drawn. The
-    second moments of a linear, a square and a cross-product coordinate of u are conditional on the d_i.
+    Let u be a uniform point of the convex body K of the module's docstring. Each of the n rows of `above` has the
+    numbers ``d_i = |u_i| - 1`` of the k linear coordinates u_i with ``|u_i| > 1``. The weight is proportional to the
+    density of the d_i divided by the density from which they were drawn. The second moments of a linear, a square and a
+    cross-product coordinate of u are conditional on the d_i. `second_moments_body` averages over the rows.
     """
     n, k = above.shape
     t, mass = _overlaps(above, 2)
     J = mass.sum(axis=1)
-    # sum, over the k coordinates i with |u_i| > 1, of the mean squared half-length of the interval of the cross product
-    # u_ij, where j is any one of the other coordinates
+    # the cross product u_ij is uniform on an interval; `mixed` is the mean squared half-length of the interval for any
+    # coordinate j with |u_j| <= 1, summed over the k coordinates i with |u_i| > 1
     mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J
     linear = ((1 + above) ** 2).sum(axis=1) + (q - k) * ((1 - t) ** 2 * mass).sum(axis=1) / J
     square = 4 * ((1 - above**2) ** 2).sum(axis=1) + 4 * (q - k)

@@ -27,11 +27,11 @@ LARGEST_HULL = 3  # largest number q of columns for which the norm's unit ball i
 
 @dataclass(frozen=True, eq=False)
 class HullLaw(ScaledLaw):
-    """Noise v with density proportional to ``exp(-|v|_K)``, drawn as a Gamma(dim + 1) variable times a point of K.
+    """Noise v for second moments, with density proportional to ``exp(-|v|_K)``.
 
-    v is noise for second moments. The point is uniform on K, the unit ball of the norm. K is a convex body that
-    contains all differences of two rows' moments, with squares multiplied by two. It is one of two bodies of the module
-    `body`: the smaller body H for up to three columns, and the larger body for more columns. If no linear coordinates
+    It is drawn as a Gamma(dim + 1) variable times a uniform point of K, the unit ball of the norm. K is a convex body
+    that contains all differences of two rows' moments, with squares multiplied by two. For up to three columns it is
+    the body H of the module `body`, for more columns the larger body K of that module. If no linear coordinates
     (products of a column and the constant) are released, K is the box ``[-2, 2]^dim``. If the number of rows (the
     count) is released, too, K is the Cartesian product of this body or box and [-1, 1].
     """
@@ -79,9 +79,9 @@ class HullLaw(ScaledLaw):
 
 @dataclass(frozen=True)
 class Hull(Additive):
-    """Noise for second moments by the K-norm mechanism of a convex body K, scaled to the sensitivity in the norm of K.
+    """Noise for second moments by the K-norm mechanism, scaled to the sensitivity in the norm with unit ball K.
 
-    Privacy: eps-DP (`KNorm`, with K the body). Neighbouring relation: the relation for which the sensitivity is
+    Privacy: eps-DP (`KNorm`, with K the convex body). Neighbouring relation: the relation for which the sensitivity is
     computed. K contains the difference of the moments of any two rows, because it is an intersection of half-spaces and
     cylinders, each of which contains all these differences. Awan and Slavkovic (2021, section 6) use the intersection
     of the cylinders alone. This class also uses half-spaces if z, the vector of the predictors and the response, has at

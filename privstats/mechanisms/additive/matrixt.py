@@ -50,8 +50,8 @@ ROW_BY_ROW = 32  # largest order of noise matrices that are sampled row by row
 def exponent(order: int, beyond: int = 0) -> float:
     """Return the exponent s of the density ``det(I + W^2)^-s`` of a noise matrix W, chosen for small variances.
 
-    A density exists only for s > order / 2. If `beyond` is positive, return the exponent of the law of a principal
-    submatrix, of the given order, of a noise matrix with `beyond` more rows and columns.
+    W has `order` rows and columns; a density exists only for s > order / 2. If `beyond` is positive, W is a principal
+    submatrix of a noise matrix that has `beyond` more rows and columns, and s is the exponent of the submatrix's law.
     """
     return max(1.1 * (order + beyond) + 1, 3.0) - beyond / 2
 
@@ -79,20 +79,20 @@ class Part:
         return len(self.indices)
 
     def entries(self, pairs: Pairs) -> Pairs:
-        """Return the row and column indices, within the submatrix, of the released entries in the submatrix."""
+        """Return the row and column indices, counted within the submatrix, of its released entries."""
         i, j = pairs
         return np.searchsorted(self.indices, i[self.inside]), np.searchsorted(self.indices, j[self.inside])
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixTLaw(ScaledLaw):
-    """Law of the entries `pairs` of a symmetric noise matrix W with density proportional to ``det(I + W^2)^-s``.
+    """Law of the released entries of a symmetric noise matrix W with density proportional to ``det(I + W^2)^-s``.
 
-    The exponent s depends on the order of W (`exponent`). If no entry (0, j) with j > 0 is released, the noise of the
-    count, entry (0, 0), is independent of the noise of all other entries. If entries (0, j) are released and the count
-    is not released, W has this density on the matrices with W_00 = 0. A positive `beyond` is for simulations only: W is
-    then a principal submatrix of a noise matrix with `beyond` more rows and columns. The noise added to a release
-    always has beyond = 0.
+    `pairs` has the row and column indices of these entries. The exponent s depends on the order of W (`exponent`). If
+    no entry (0, j) with j > 0 is released, the noise of the count, entry (0, 0), is independent of the noise of all
+    other entries. If entries (0, j) are released and the count is not released, W has this density on the matrices with
+    W_00 = 0. A positive `beyond` is for simulations only: W is then a principal submatrix of a noise matrix with
+    `beyond` more rows and columns. The noise added to a release always has beyond = 0.
     """
 
     pairs: Pairs
@@ -140,7 +140,7 @@ def parts(pairs: Pairs) -> Iterator[Part]:
     """Yield the submatrices into which a symmetric matrix is divided, so that each submatrix has independent noise.
 
     The submatrices are principal submatrices: each is formed by some rows and by the columns with the same indices.
-    `pairs` has the row indices and the column indices of the entries that are released.
+    The argument `pairs` has the row indices and the column indices of the released entries.
     """
     i, j = pairs
     alone = (i == 0) & (j == 0)
@@ -273,7 +273,7 @@ def _student(rng: Rng, shape: tuple[int, int], shape_parameter: float) -> FloatA
 
 
 def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, float]:
-    """Return E W_0j^2, E W_ij^2 and E W_jj^2 of the noise matrix W, for different i, j > 0.
+    """Return the mean squares of the entries W_0j, W_ij and W_jj of the noise matrix W, for different i, j > 0.
 
     W has density proportional to ``det(I + W^2)^-s`` and, if `hollow`, W_00 = 0. The three mean squares follow from the
     recursion in the module's docstring. The law is invariant under orthogonal transformations of the coordinates (if

@@ -31,7 +31,7 @@ class SphericalLaw(ScaledLaw):
 
 @dataclass(frozen=True)
 class Spherical(KNorm):
-    """Spherical noise, scaled to the l2 sensitivity.
+    """Mechanism that adds spherical noise, scaled to the l2 sensitivity of the total.
 
     Privacy: eps-DP (`KNorm`, with K the l2 ball). Neighbouring relation: the relation for which the sensitivity is
     computed. Noise: the norm is Gamma(dim) and the direction uniform, both drawn exactly (Awan and Slavkovic 2021,

@@ -1,10 +1,10 @@
-"""Noise for smooth sensitivity: the largest shift with which a noise law is private, for given ratios of scales.
+"""Largest shift at which noise scaled to the smooth sensitivity is private, for each ratio of the noise scales.
 
 Two neighbouring data sets release ``T + N Z`` and ``T' + N' Z``, where Z is noise of a fixed law. The ratio of the
-scales N and N' is at most e^beta, and T and T' differ by at most alpha times the smaller scale. The functions of this
-module return, for each number in the array `beta`, the largest alpha with which the two laws satisfy the guarantee in
-both directions. They return 0 if the guarantee does not hold for any positive alpha. The largest alpha is written
-alpha(beta) below.
+scales N and N' is at most e^beta, and T and T' differ by at most alpha times the smaller scale (alpha is the shift).
+For each number in the array `beta`, the functions of this module return alpha(beta), the largest alpha with which the
+two laws satisfy the guarantee in both directions, or 0 if the guarantee does not hold for any positive alpha. For
+normal and Laplace log-normal noise, the returned alpha is proved to be private, but need not be the largest.
 
 *beta may be chosen from the data*, if the law of Z is fixed. Let S_beta be the smooth sensitivity, and ``N = min over
 beta of S_beta / alpha(beta)``. Let N' be the smaller scale, and beta' the beta at which N' attains this minimum. Then T
@@ -28,7 +28,7 @@ from scipy.special import erfcx, ndtr
 
 from privstats.numerics.law import FloatArray
 
-STEEPEST = 40.0  # upper limit of the log ratio beta of scales, and of eps in exponentials; a higher one changes nothing
+STEEPEST = 40.0  # upper limit of the log ratio beta of scales, and of eps in exponentials; a higher limit has no effect
 HALVINGS = 60
 # sigma of the log-normal factor e^(sigma Y) in `laplace_ln`; with this sigma the noise has the least variance if the
 # smooth sensitivity is proportional to 1 / beta
@@ -61,16 +61,17 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
 
     The result is exact. Let a be the shift, in units of the smaller scale, and rho >= 1 the ratio of scales. The law
     with the larger scale is called the wide law, the other the narrow law. For a <= eps, rho = e^beta is least
-    favourable in both directions. Wide law against narrow law: the set where the density ratio exceeds e^eps does not
-    contain the centre of the wide law, so a larger scale of the wide law increases the probability of this set. Narrow
-    law against wide law: all points of the set where the density ratio exceeds e^eps have a distance below rho from the
-    centre of the wide law. At these points, a larger scale reduces the density of the wide law.
+    favourable in both directions. For the wide law against the narrow law, this holds because the set where the density
+    ratio exceeds e^eps does not contain the centre of the wide law, so a larger scale of the wide law increases the
+    probability of this set. For the narrow law against the wide law, this holds because all points of the set where the
+    density ratio exceeds e^eps have a distance below rho from the centre of the wide law. At these points, a larger
+    scale reduces the density of the wide law.
     """
     rho1 = np.expm1(beta)
     with np.errstate(over="ignore"):
         log_cosh = math.log(delta) - np.log(-np.expm1(-beta)) + (eps + beta) / rho1
     far = np.maximum(log_cosh, 0.0)
-    # this is rho1 times arccosh(e^far), with e^far = max(exp(log_cosh), 1), computed without overflow
+    # `wide` is rho1 times arccosh(e^far), with e^far = max(exp(log_cosh), 1), computed without overflow
     wide = np.where(log_cosh < 0, 0.0, rho1 * (far + np.log1p(np.sqrt(-np.expm1(-2 * far)))))
     return largest(lambda a: laplace_delta(eps, a, beta)[1] <= delta, np.minimum(wide, eps))
 
@@ -80,14 +81,13 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 
     The delta of a law P against a law Q is the smallest number with ``P(S) <= e^eps Q(S) + delta`` for all sets S. The
     law with the larger scale is called the wide law, the other the narrow law. The first array has the delta of the
-    wide law against the narrow law, the second array the delta of the narrow law against the wide law. beta is at most
-    eps.
+    wide against the narrow law, the second the delta of the narrow against the wide law. beta is at most eps.
 
     Let the narrow law, with density q, have its centre at 0, and the wide law, with density p and scale rho = e^beta,
-    its centre at a. Wide against narrow: the densities satisfy ``p = e^eps q`` at two points x1 < 0 and x2 > a, and the
-    tails beyond these points contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)``. Narrow against wide: the set where
-    ``q > e^eps p`` is an interval [-left, right] around the centre of the narrow law, where the log ratio is largest.
-    The interval ends before the centre of the wide law, because the log ratio there is beta - a.
+    its centre at a. For the wide law, the densities satisfy ``p = e^eps q`` at two points x1 < 0 and x2 > a, and the
+    tails beyond these points contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)`` to its delta against the narrow
+    law. For the narrow law, the set where ``q > e^eps p`` is an interval [-left, right] around its centre, where the
+    log ratio is largest. The interval ends before the centre of the wide law, because the log ratio there is beta - a.
     """
     rho, rho1 = np.exp(beta), np.expm1(beta)
     wide = rho1 / (2 * rho) * (np.exp((a - eps - beta) / rho1) + np.exp(-(a + eps + beta) / rho1))
@@ -104,11 +104,11 @@ def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     """Return a shift alpha for which normal noise is proved to be (eps, delta)-DP, for each log ratio beta of scales.
 
     Let a be the shift, in units of the smaller scale, and rho >= 1 the ratio of scales; the law with the larger scale
-    is called the wide law, the other the narrow law. Wide law against narrow law: for a^2 <= 2 eps, rho = e^beta is
-    least favourable, because the set where the density ratio exceeds e^eps does not contain the centre of the wide law;
-    this delta is exact. Narrow law N(0, 1) against wide law N(a, rho^2): for every rho the log ratio ``log rho - x^2 /
-    2 + (x - a)^2 / (2 rho^2)`` is at most ``beta + a^2 / 2 - a x``. So delta at eps is at most the delta of N(0, 1)
-    against N(a, 1) at eps - beta.
+    is called the wide law, the other the narrow law. For the wide law against the narrow law and a^2 <= 2 eps, rho =
+    e^beta is least favourable, because the set where the density ratio exceeds e^eps does not contain the centre of the
+    wide law; this delta is exact. For the narrow law N(0, 1) against the wide law N(a, rho^2) at any rho, the log ratio
+    ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most ``beta + a^2 / 2 - a x``. So delta at eps is at most the
+    delta of N(0, 1) against N(a, 1) at eps - beta.
     """
     return largest(lambda a: np.maximum(*gaussian_delta(eps, a, beta)) <= delta, np.full_like(beta, math.sqrt(2 * eps)))
 

@@ -12,8 +12,8 @@ from privstats.numerics.law import FloatArray, Rng
 
 EXACT_DIM = 3  # largest number of columns for which draws are exact (`geometric_median`)
 STEPS = 2000  # number of steps of the Markov chain, which is used for more than EXACT_DIM columns
-UNIFORM, CELL = 0.05, 0.05  # probabilities that a proposal is uniform on the grid, or in the median's grid cell
-DESCENT = 60  # largest number of steps of each search for the median: first by the loss, then by the score's norm
+UNIFORM, CELL = 0.05, 0.05  # probabilities that a proposal is uniform on the grid, or uniform in the median's cell
+DESCENT = 60  # largest number of steps that reduce the loss, and then of steps that reduce the norm of the score
 
 
 def exact_location_for(dim: int) -> bool:

@@ -6,7 +6,7 @@ Notation: for a matrix A and a vector b, the residual is ``e = A theta - b``, it
     g = G(t) + mu (t - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + (||e|| + y'e),      G(t) = b'y - mu t,
 
 and every summand after G(t) is non-negative on the ball. Hence ``g >= G(t)`` for every y (weak duality), also if y is
-not optimal. A `Cover` uses d of the summands, as linear coordinates of theta, and omits all others. Omitting summands
+not optimal. A `Cover` uses d of the summands to define d coordinates of theta, and omits all others. Omitting summands
 can only enlarge the set, so the set always contains the required level set.
 """
 
@@ -35,8 +35,8 @@ class Cover:
     with shape (d, d), and `shift` a vector. `curve` and `rise` are positive numbers computed from the level set (see
     `corner`).
 
-    1. A corner set in k = `curved` coordinates w and m linear coordinates z_i, defined by ``sum_i x_i + |w|^2 / curve
-      <= rise`` with ``x_i >= 0``. The number x_i is the scaled distance of z_i from ``anchor_i gamma``: ``z_i =
+    1. A corner set ``sum_i x_i + |w|^2 / curve <= rise`` in a vector w of k = `curved` coordinates and m linear
+      coordinates z_i. The number ``x_i >= 0`` is the scaled distance of z_i from ``anchor_i gamma``: ``z_i =
       anchor_i gamma + plus_i x_i`` above this point, and ``z_i = anchor_i gamma - minus_i x_i`` below. According to
       Dirichlet's integral, the volume of the corner set is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) *
       prod_i (plus_i + minus_i)``.
@@ -86,8 +86,8 @@ class Cover:
         """Return one uniform point of the cover of each of n level sets, shape (n, d).
 
         Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i``, or a level set of a squared loss. The corner
-        set has coordinates ``x_i >= 0`` and w, of dimension k, with ``sum_i x_i + |w|^2 / curve <= rise``. A uniform
-        point of this set follows from a Dirichlet vector. Independent variables are drawn: a standard exponential
+        set ``sum_i x_i + |w|^2 / curve <= rise`` has m coordinates ``x_i >= 0`` and a vector w of k coordinates. Its
+        uniform points are computed from Dirichlet vectors, and these from independent variables: a standard exponential
         variable for each x_i, a Gamma(k/2) variable for ``|w|^2 / curve``, and one more exponential variable for the
         difference between `rise` and the left-hand side of the inequality that defines the corner set. All variables
         are divided by their sum and multiplied by `rise`.
@@ -147,17 +147,17 @@ def norm_of(norm: str, e: FloatArray) -> FloatArray:
 
 
 def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
-    """Return covers, sets that contain a level set of the residual norm ||A theta - b||, for k = 0, ..., rank(A).
+    """Return rank(A) + 1 covers: sets that contain a level set of the residual norm ||A theta - b|| on the l1 ball.
 
-    Cover number k bounds the norm of k residuals and the l1 norm of d - k coefficients: it is the set ``||(A theta -
-    b)_I|| <= gamma, |theta_J|_1 <= t``, with a set I of k indices and a set J of d - k indices. Cover 0 is the l1 ball,
-    and cover d (if the rank of A is d) is the level set of the residual's norm. The covers with 0 < k < d are for level
-    sets that are thin in k directions and wider than the ball in all other directions, for example if A is singular. I
-    and J are chosen so that the matrix M of the `Cover`, with the rows A_I and the unit vectors of J, has a large
-    determinant. Under l1 and linf, A is symmetric and positive semidefinite, and J contains the indices outside I. So
-    the determinant of M is a principal minor of A, up to its sign, and a greedy Cholesky factorisation with pivots
-    chooses I. Under l2, a rotation of the residual does not change its norm, and a QR factorisation with pivots gives
-    both the rotation and J.
+    Cover number k bounds the norm of k entries of the residual and the l1 norm of d - k coefficients: it is the set
+    ``||(A theta - b)_I|| <= gamma, |theta_J|_1 <= t``, with a set I of k indices and a set J of d - k indices. Cover 0
+    is the l1 ball, and cover d (if the rank of A is d) is the level set of the residual's norm. The covers with 0 < k <
+    d are for level sets that are thin in k directions and wider than the ball in all other directions, for example if A
+    is singular. I and J are chosen so that the matrix M of the `Cover`, with the rows A_I and the unit vectors of J,
+    has a large determinant. If the norm is l1 or linf, A is symmetric and positive semidefinite, and J contains the
+    indices outside I. So the determinant of M is a principal minor of A, up to its sign, and a greedy Cholesky
+    factorisation with pivots chooses I. If the norm is l2, a rotation of the residual does not change it, and a QR
+    factorisation with pivots gives both the rotation and J.
     """
     d = A.shape[1]
     if norm == "l2":
@@ -208,7 +208,7 @@ def corner(
     - mu t is the lower bound of the residual's norm on the ball, and ``rise >= gamma - G(t)`` and ``curve`` are the
     constants of the corner set (see `Cover`). The identity in the module's docstring writes ``||e|| - G(t)`` as the sum
     of the terms ``mu (t - |theta|_1)``, ``mu |theta_j| - c_j theta_j`` and ``||e|| + y'e``, all non-negative. Under
-    every norm, the first two kinds of terms are used as linear coordinates: some single terms ``mu |theta_j| - c_j
+    every norm, the first two kinds of terms give linear coordinates: some single terms ``mu |theta_j| - c_j
     theta_j``, and the sum of all remaining terms of these two kinds. The term ``||e|| + y'e`` gives further
     coordinates:
 
@@ -217,8 +217,8 @@ def corner(
     * l1: ``||e|| + y'e = sum_i (|e_i| + y_i e_i)``;
     * l2: let w be the part of the residual orthogonal to y, and a = -y'e. Then ``a - G(t)`` is the sum of the linear
       terms, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``. So the linear terms plus ``|w|^2 / (2 gamma)`` are
-      at most ``gamma - G(t)``, and curve = 2 gamma. (`level_sets` also uses this case for the loss, with y = 0 and c
-      minus the gradient of the loss.)
+      at most ``gamma - G(t)``, and curve = 2 gamma. (`level_sets` also uses this case for the loss, with y = 0; c is
+      then the negative gradient of the loss.)
 
     The choice of the d coordinates affects only the speed. A QR factorisation with pivots chooses them so that the
     matrix M has a large determinant.

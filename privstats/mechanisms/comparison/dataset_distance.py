@@ -34,7 +34,7 @@ class Grid:
 
     @classmethod
     def within(cls, low: float, high: float, step: float, bits: int) -> Grid:
-        """Return the grid of step 2^j `step`, with the least j >= 0 for which there are at most about 2^bits points."""
+        """Return the grid whose step is 2^j times `step`, with the least j >= 0 for at most about 2^bits points."""
         width = max(high / 2 - low / 2, 1e-300)
         excess = math.ceil(math.log2(width) + 1 - math.log2(step)) - bits
         return cls(low, high, math.ldexp(step, max(0, excess)))
@@ -65,12 +65,12 @@ def exact_level(level: float) -> Fraction:
 
 
 def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
-    """For each point x, return the least number of replacements that make x the p/q-quantile, the ceil(n p/q)-th value.
+    """For each point x, return the least number of replacements that make x the p/q-quantile, of rank ceil(n p/q).
 
     p/q is `level`, and values are sorted in ascending order. Let L be the number of values below x, a the number of
-    values equal to x and G the number of values above x, with the sum n. The number of replacements is ``max(0, L - (r
-    - 1), G - (n - r))``, where ``r = max(1, ceil(n p/q))`` is the rank of the quantile. The number would not be smaller
-    if additions and removals were allowed, too, each counted as one change. Proof: with ``F = (1 - p/q)(L + a) - (p/q)
+    values equal to x and G the number of values above x, with the sum n. The quantile has the rank ``r = max(1, ceil(n
+    p/q))``, so the number of replacements is ``max(0, L - (r - 1), G - (n - r))``. The number would not be smaller if
+    additions and removals were allowed, too, each counted as one change. Proof: with ``F = (1 - p/q)(L + a) - (p/q)
     G``, x is the quantile if and only if ``0 <= F < a``. Replacing a value above x by x increases F by 1, and replacing
     a value below x by x increases a - F by 1. An addition or a removal increases F, and a - F, by at most 1.
 
@@ -92,19 +92,19 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
 def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
     """For each grid point x, return the least number of additions and removals of values that make x the p/q-quantile.
 
-    p/q is `level`. The quantile is defined as in `quantile_replacing`, so x must be one of the values: if it is not, it
-    is added first, and e = 1; otherwise e = 0. Let a be the number of values equal to x, and let ``F = (1 - p/q)(L + a)
-    - (p/q) G``, with L values below x and G values above x. x is the quantile if and only if ``0 <= F < a``. Removing a
-    value above x increases F by p/q, and adding a value x increases F by 1 - p/q. Removing a value below x increases a
-    - F by 1 - p/q, and adding a value x increases a - F by p/q. So one change increases F, or a - F, by at most M, the
-    larger of p/q and 1 - p/q. M is less than a, so no change leads from one side of the interval [0, a) to the other
-    side. The returned number is ``e + ceil(-F / M)`` if F < 0, ``e + floor((F - a) / M) + 1`` if F >= a, and e
-    otherwise.
+    p/q is `level`. The quantile is defined as in `quantile_replacing`, so x must be one of the values. Let e = 0 if it
+    is; otherwise let e = 1, and x is added to the values first. Let a be the number of values that are then equal to x,
+    and let ``F = (1 - p/q)(L + a) - (p/q) G``, with L values below x and G values above x. x is the quantile if and
+    only if ``0 <= F < a``. Removing a value above x increases F by p/q, and adding a value x increases F by 1 - p/q.
+    Removing a value below x increases a - F by 1 - p/q, and adding a value x increases a - F by p/q. So one change
+    increases F, or a - F, by at most M, the larger of p/q and 1 - p/q. M is less than a, so no change leads from one
+    side of the interval [0, a) to the other side. The returned number is ``e + ceil(-F / M)`` if F < 0, ``e + floor((F
+    - a) / M) + 1`` if F >= a, and e otherwise.
     """
     p, q = level.numerator, level.denominator
     missing = (equal == 0).astype(np.int64)
     a = equal + missing
-    F = (q - p) * (below + a) - p * above  # q times F = (1 - p/q)(values up to x) - (p/q)(values above x)
+    F = (q - p) * (below + a) - p * above  # q times the number F of the docstring, so that it is whole
     M = max(p, q - p)
     return missing + np.where(F < 0, -(F // M), np.where(q * a <= F, (F - q * a) // M + 1, 0))
 
@@ -115,9 +115,9 @@ QUANTILE = {"replace": quantile_replacing, "add_remove": quantile_adding}
 def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> tuple[IntArray, IntArray, IntArray]:
     """Return runs of consecutive grid points with equal dataset distance, for the p/q-quantile with p/q = `level`.
 
-    The dataset distance of a point is the number of values that must change so that the point is the quantile. The
-    first m + 1 runs are the grid points between neighbouring distinct values; the last m runs are the m distinct
-    values.
+    The dataset distance of a point is the number of values that must change so that the point is the quantile. If there
+    are m distinct values, the first m + 1 runs are the grid points below, between and above these values; the last m
+    runs are the values themselves.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def sample_mean(rng: Rng, offsets: IntArray, top: int, kind: str, rate: float) -
     """Return a random grid point with probability proportional to ``exp(-rate * dataset distance)``, for a mean.
 
     The dataset distance of a grid point is the number of values that must change so that the mean is this point. The
-    result is the offset of the grid point, in [0, top].
+    result is the offset of the grid point, in [0, top], where `top` is the offset of the upper end of the grid.
     """
     lowest, highest = mean_levels(offsets, top, kind)
     points = np.diff(highest - lowest + 1, prepend=0)

@@ -26,8 +26,8 @@ from privstats.privacy.release import Release
 class Duff(Mechanism):
     """Choose x on the public grid with probability proportional to ``exp(-eps k(x) / (2 rows))``.
 
-    k(x) is the number of values that must change so that the statistic of the values, rounded to the grid, is x. `rows`
-    is the number of rows in which neighbouring data sets may differ.
+    k(x) is the smallest number of changes of values after which the statistic of the values, rounded to the grid, is x.
+    `rows` is the number of rows in which neighbouring data sets may differ.
 
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). k(x) is the distance of the data set from the set of all data
     sets with the statistic x. This distance changes by at most 1 with each row that changes (Gillenwater and Munoz
@@ -69,10 +69,10 @@ class Duff(Mechanism):
 class DuffQuantile(Duff):
     """Choose a grid point x near a quantile, the ceil(level n)-th smallest of n values.
 
-    The probability of x decreases with k(x), the number of values that must change so that x is the quantile.
+    The probability of x decreases with k(x), the smallest number of changes of values after which x is the quantile.
 
     Privacy: see `Duff`. The function `quantile_adding` computes k(x) if neighbours differ by added or removed rows, and
-    `quantile_replacing` if they differ by replaced rows. Up to rounding this is the rank mechanism (Smith 2011): if
+    `quantile_replacing` if they differ by replaced rows. Up to rounding, it is the rank mechanism (Smith 2011): if
     rows are added or removed, k(x) is ``|rank of x - level n| / max(level, 1 - level)``. But k(x) may also decrease as
     x moves away from the quantile. For if x is one of the values, x need not be added to the data, and k(x) may be
     smaller than at the grid points on both sides of x.
@@ -92,13 +92,13 @@ class DuffQuantile(Duff):
 class DuffMean(Duff):
     """Choose a grid point x near the mean of a column.
 
-    The probability of x decreases with k(x), the number of values that must change so that x is the mean.
+    The probability of x decreases with k(x), the smallest number of changes of values after which x is the mean.
 
     Privacy: see `Duff`. k(x) is the smallest number k for which the interval of possible means after k changes
     (`mean_levels`) contains x. If rows are added or removed, only sets of changes with at least one addition count, so
-    that k(x) >= 1. Except at finitely many points x, this is the number of values that must change. It also changes by
+    that k(x) >= 1. Except at finitely many points x, this k(x) is the number of values that must change. It changes by
     at most 1 between neighbours: if k changes, one of them an addition, lead from a data set to the mean x, then k + 1
-    changes, one of them an addition, lead from each neighbouring data set to x.
+    changes, one of them an addition, lead from each neighbouring data set to the mean x.
 
     The intervals are found in O(n) after sorting; Gillenwater and Munoz Medina (2020) use a dynamic program. If rows
     are replaced, the error is up to twice the error of Laplace noise. A grid of more than 2^30 points is coarsened, for

@@ -76,8 +76,8 @@ def to_units(values: FloatArray, low: float, high: float, step: float) -> tuple[
 def sample_location_quantile(rng: Rng, units: Units, level: float, grid: LocationGrid, rate: float) -> int:
     """Return a random grid point t with probability exactly proportional to ``exp(-rate |score(t)|)``.
 
-    The score is the number of smallest absolute value between ``#{units < t} - level n`` and ``#{units <= t} - level
-    n``.
+    For the n values `units`, the score is the number of smallest absolute value in the interval from ``#{units < t} -
+    level n`` to ``#{units <= t} - level n``.
 
     Parameters
     ----------
@@ -114,10 +114,10 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
 def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float = 0.0) -> float:
     """Return a lower bound on the norm of the geometric median's score at all points within `radius` of `centre`.
 
-    If the radius is 0, the bound is the norm of the score at the centre. Otherwise, let rho be the radius. For a row at
-    a distance r > rho from the centre, the direction from a point of the ball to the row differs from the direction
-    from the centre to the row by an angle of at most asin(rho / r). So the row's unit vector changes by at most the
-    chord of this angle. The unit vector of a row inside the ball may have any direction.
+    The score is a sum of unit vectors, one from each row to the point. If the radius rho is 0, the bound is the norm of
+    the score at the centre. Otherwise, consider a row at a distance r > rho from the centre. The directions to it
+    from the centre and from a point of the ball differ by an angle of at most asin(rho / r). So its unit vector changes
+    by at most the chord of this angle. The unit vector of a row inside the ball may have any direction.
     """
     pull, free = np.zeros(len(centre)), 0.0
     for start in range(0, len(rows.counts), CACHED_POINTS):
@@ -161,9 +161,9 @@ def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) ->
 
 
 class LocationBoxes:
-    """Rejection sampler of points near a geometric median, with boxes that cover the grid and bounds on the score.
+    """Rejection sampler of grid points near a geometric median, which proposes points from boxes that cover the grid.
 
-    The bounds are lower bounds on the norm of the score. A box with a rejected point is divided into smaller boxes.
+    Each box has a lower bound on the norm of the score (shortest subgradient). Boxes with rejected points are split.
     """
 
     def __init__(self, units: Units, grid: LocationGrid, rate: float) -> None:

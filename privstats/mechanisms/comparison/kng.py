@@ -1,4 +1,4 @@
-"""Two mechanisms for least squares: the density of theta decreases with the norm of the score or with the loss."""
+"""Mechanisms that draw least-squares coefficients with density decreasing in the norm of the score, or in the loss."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class KNormGradient(Mechanism):
     The score is the gradient of half the weighted sum of squared residuals. Privacy: eps-DP (Reimherr and Awan 2019,
     Theorem 3.1). D (1 + |theta|_1) bounds the change of the score at theta between neighbours in the norm K
     (`SquaredLosses`), so the exponent changes by at most eps / 2, and so does the log normaliser. On a bounded
-    parameter set the latter change is not zero, so the factor 1/2 in the exponent is needed. The sensitivity may depend
+    parameter set the normaliser does change, so the factor 1/2 in the exponent is needed. The sensitivity may depend
     on theta, so D does not increase with the bound on theta, and the bound hardly affects accuracy.
 
     The bound on the parameters, `theta_bound=`, replaces the base measure of the paper's Remark 4.2. Without a bound or

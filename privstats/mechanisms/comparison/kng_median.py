@@ -19,9 +19,9 @@ from privstats.privacy.release import Release
 class KNGMedian(Mechanism):
     """Choose theta on a public grid in [low, high]^d; its probability is proportional to ``exp(-eps |score| / (2 D))``.
 
-    The score at theta is the shortest subgradient of the sum of losses. For one coordinate, the loss is the quantile
-    loss at the given level; for more coordinates, the sum of losses is ``sum |theta - x_i|_2`` (the geometric median,
-    for any level).
+    The score at theta is the shortest subgradient of the sum of losses, and D is its sensitivity. For one coordinate,
+    the loss of a row is the quantile loss at the given level. For more coordinates it is ``|theta - x_i|_2``, whose sum
+    is minimised by the geometric median, for any level.
 
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1, with the counting measure of the grid). The subgradients of a
     row's loss form a set, and the subgradients of the sum of losses are the sums of one subgradient per row. So the
@@ -34,12 +34,12 @@ class KNGMedian(Mechanism):
     - more coordinates: a row adds a unit vector, or at theta itself the unit ball; the bound is 2 if a row is replaced,
       and 1 if a row is added or removed.
 
-    The factor 1/2 in the exponent is needed because the log normaliser changes, too, by at most eps / 2. The paper is
-    corrected in three points. D for one coordinate is not 2 (1 - t), which is too small for t > 1/2 and larger than
-    needed for t < 1/2. theta must lie in a bounded set. Where the gradient does not exist, the shortest subgradient
-    takes its place, so that rows equal to theta count, too. The paper's Theorem 3.2 assumes a Hessian, which the loss
-    of a quantile does not have. For any number of rows, theta is a random point of a random gap between values, and its
-    law does not approach Laplace noise (`benchmarks/kng_limit.py`).
+    The factor 1/2 in the exponent is needed because the log normaliser changes, too, by at most eps / 2. Reimherr and
+    Awan are corrected in three points. First, D for one coordinate is not 2 (1 - t), which is too small for t > 1/2 and
+    larger than needed for t < 1/2. Second, theta must lie in a bounded set. Third, where the gradient does not exist,
+    the shortest subgradient takes its place, so that rows equal to theta count, too. Their Theorem 3.2 assumes a
+    Hessian, which the loss of a quantile does not have. For any number of rows, theta is a random point of a random gap
+    between values, and its law does not approach Laplace noise (`benchmarks/kng_limit.py`).
 
     Up to three coordinates (`exact_location_for`) theta is drawn exactly, by rejection. With more coordinates, theta is
     the last state of a Markov chain of a fixed number of steps, and the guarantee holds for the chain's stationary law.
@@ -69,7 +69,7 @@ class KNGMedian(Mechanism):
 
 
 def score_distance(relation: Relation, dim: int, level: float) -> float:
-    """Return the sensitivity D: the largest change of the norm of the shortest subgradient between two neighbours."""
+    """Return the sensitivity D: the largest change of the shortest subgradient's norm between two neighbours."""
     if dim > 1:
         return relation.rows * (2.0 if relation.exchange else 1.0)
     return relation.rows * (1.0 if relation.exchange else max(level, 1 - level))

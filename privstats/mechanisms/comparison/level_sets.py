@@ -189,7 +189,7 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
         loss(theta) = loss(p) + c'p - mu radius
                       + mu (radius - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + |B (theta - p)|^2 / 2,
 
-    so that ``loss(p) + c'p - mu radius`` is a lower bound of the loss; a level set lies in a `Cover` with curve = 2.
+    so that the first line is a lower bound of the loss. A level set of the loss lies in a `Cover` with curve = 2.
 
     Parameters
     ----------

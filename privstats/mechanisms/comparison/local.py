@@ -21,10 +21,10 @@ from privstats.mechanisms.comparison.noisy_sgd import MARGIN
 from privstats.numerics.exact import NOISE_BITS, step_of, toward_zero
 from privstats.numerics.law import FloatArray, Rng
 
-# A person sends the products of two entries of a vector a, plus noise. The entries are rounded to multiples of about
-# 2^-15 sqrt(noise sd), so that the products are multiples of a step of about 2^-30 noise sds.
+# A person sends the entries of a a', for a vector a, plus noise. The entries of a are rounded to multiples of about
+# 2^-15 sqrt(noise sd), so that the entries of a a' are multiples of a step of about 2^-30 noise sds.
 FACTOR_BITS = 15
-SMALLEST, LARGEST = 1e-6, 1e100  # the noise scale must lie between them, so that sums of answer and noise are exact
+SMALLEST, LARGEST = 1e-6, 1e100  # limits of the noise scale, within which the sum of answer and noise is exact
 
 
 def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bool_]:
@@ -33,8 +33,8 @@ def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bo
     An answer is the truth with probability ``e^eps / (1 + e^eps)``, and otherwise the opposite of the truth.
 
     Privacy: each answer satisfies eps-DP. The probability of an answer if the truth is "yes" is at most e^eps times its
-    probability if the truth is "no", and conversely (Warner 1965). The probability of the opposite answer, and so the
-    factor e^eps, has a relative error of about 1e-9 (`passes`).
+    probability if the truth is "no", and conversely (Warner 1965). The probability of the opposite answer, drawn by
+    `passes`, has a relative error of about 1e-9, and so has the factor e^eps.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bo
 
 @dataclass(frozen=True)
 class RowHolder:
-    r"""Noisy answers of one person, the holder of a row (x, y), about any theta; each answer satisfies mu-GDP.
+    r"""Noisy answers of one person, the holder of a row (x, y), at given coefficients; each answer satisfies mu-GDP.
 
-    Let ``r = y - x'theta`` be the residual, ``psi = clip(r, -c, c)`` the clipped residual, and ``w = min(1, C^2 /
-    |x|^2)`` the weight of the row, with the thresholds c = `clip` and C = `length`. An answer is one of the following
-    vectors plus normal noise:
+    Let ``r = y - x'theta`` be the residual at coefficients theta, ``psi = clip(r, -c, c)`` the clipped residual, and
+    ``w = min(1, C^2 / |x|^2)`` the weight of the row, with the thresholds c = `clip` and C = `length`. An answer is one
+    of the following vectors plus normal noise:
 
     - `score`: ``-w psi x``. Its norm is at most B = c C, so the scores of two rows differ by at most 2 B (this bound is
       reached by two rows with the same x of norm C, and with y = -inf and y = inf). The noise has standard deviation
@@ -106,15 +106,15 @@ class RowHolder:
         return 2 * self.bound / self.mu
 
     def curvature_sd(self, p: int) -> FloatArray:
-        """Return the noise sds of the entries of `curvature` (a Hessian's upper triangle), shape (p (p + 1) / 2,)."""
+        """Return the noise sd of each entry of `curvature` (a Hessian's upper triangle), shape (p (p + 1) / 2,)."""
         return _triangle_sd(p, self.length, self.mu)
 
     def square_sd(self, p: int) -> FloatArray:
-        """Return the noise sds of the entries of `square` (a matrix s s' of scores s), shape (p (p + 1) / 2,)."""
+        """Return the noise sd of each entry of `square` (the upper triangle of s s'), shape (p (p + 1) / 2,)."""
         return _triangle_sd(p, self.bound, self.mu)
 
     def score(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy scores of n rows at coefficients theta; each is computed by the person who holds the row.
+        """Return noisy scores of n rows at coefficients theta, each computed by the person who holds the row.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class RowHolder:
         return _sent_products(a, self.curvature_sd(x.shape[1]), rng)
 
     def square(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy matrices s s' for the scores s of n rows; each is computed by the person who holds the row.
+        """Return the noisy matrices s s' for the scores s of n rows, each computed by the person who holds the row.
 
         The array has one row per person, with the upper triangle of the matrix: its shape is (n, p (p + 1) / 2).
         """
@@ -176,7 +176,7 @@ def _triangle_sd(p: int, longest: float, mu: float) -> FloatArray:
 
 
 def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
-    """Return the upper triangle of x x' plus noise for each row x of `a`; x is rounded so that products are exact."""
+    """Return the upper triangle of x x' plus noise for each row x of `a`, where x is rounded so that x x' is exact."""
     step = step_of(math.sqrt(sd.min()), FACTOR_BITS)
     a = toward_zero(a, step)
     i, j = np.triu_indices(a.shape[1])
@@ -184,9 +184,9 @@ def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
 
 
 def _sent(exact: FloatArray, sd: FloatArray, step: float, rng: Rng) -> FloatArray:
-    """Return the answers `exact` plus normal noise with std deviations `sd`, rounded to multiples of `step`.
+    """Return the answers `exact`, multiples of `step`, plus normal noise rounded to multiples of `step`.
 
-    The exact answers must already be multiples of `step`.
+    The noise has the standard deviations `sd` before it is rounded.
     """
     noise: FloatArray = sd * rng.standard_normal(exact.shape)
     return exact + np.floor(noise / step + 0.5) * step

@@ -84,9 +84,9 @@ def ladder(
 def at_distances(widths: FloatArray, rows: int, whole: float) -> FloatArray:
     """Return bounds on the change of the quantile if one unit changes, at data sets near the given data.
 
-    A unit (row or person) has up to r = `rows` rows, and `widths` has the widths W(0), W(1), ... of a ladder. Entry q
-    of the result is W(r (q + 1)), a bound at every data set that differs from the given data in q units. The last entry
-    is `whole`, the width of the public range.
+    A unit (row or person) has up to r = `rows` rows. The ladder of the module's docstring has the widths W(0), W(1),
+    ... (`widths`). Entry q of the result is W(r (q + 1)), a bound at every data set that differs from the given data in
+    q units. The last entry is `whole`, the width of the public range.
     """
     return np.append(widths[rows::rows], whole)
 

@@ -1,17 +1,17 @@
 """Minimisers of strictly convex quadratic functions on an l1 ball, with a proved bound on the numerical error.
 
 Objective perturbation releases a minimiser. Its privacy proof requires a bound on the distance between the computed
-point and the minimiser, on every data set. Convergence is not assumed. The result of a fast computation in float64 is
-used if a certificate proves the bound. Otherwise the same steps are taken in exact rational arithmetic, and a theorem
-says that their number is finite. No exception is raised.
+point and the minimiser, on every data set, so convergence is not assumed. The result of a fast computation in float64
+is used if a certificate proves the bound. Otherwise the same steps are taken in exact rational arithmetic, and a
+theorem says that their number is finite. No exception is raised.
 
 The steps are those of Wolfe's algorithm (1976, "Finding the nearest point in a polytope", Mathematical Programming 11).
 The ball is the convex hull of the atoms ``+-radius e_j``, with the unit vectors e_j. A corral is an affinely
 independent set of atoms whose convex hull contains, in its relative interior, the minimiser over its affine hull. As
-long as adding an atom to the corral lowers the minimum, the atom is added, and atoms whose weight would become negative
-are removed. The added atom lies outside the affine hull, so the corral stays independent, and the next minimum is
-strictly lower. So no corral is repeated, and there are finitely many corrals. The argument also holds if several atoms
-lower the minimum equally, or if several weights become negative at the same point.
+long as adding an atom lowers the minimum over the hull, the atom is added, and atoms whose weight would become negative
+are removed. The added atom lies outside the affine hull, so the set stays affinely independent, and the next minimum is
+strictly lower. So no corral is repeated, and as there are finitely many corrals, the steps end. The argument also holds
+if several atoms lower the minimum equally, or if several weights become negative at the same point.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def minimise_on_l1_ball(
         Finite, symmetric (only the lower triangle is used), with A + gamma I positive definite. Otherwise the bound
         does not hold, but a point of the ball is returned.
     b, tilt : ndarray, shape (d,)
-        Linear part of the loss, and random linear term; finite.
+        Vectors of the two linear terms, ``-b'theta`` from the data and the random ``tilt'theta``; finite.
     gamma : float
         Coefficient of the ridge penalty, positive.
     radius : float
         Radius of the l1 ball, positive.
     tolerance : float
-        Largest allowed norm of the residual of the optimality condition, in units of `b`.
+        Upper limit of ``lambda_min |theta - theta*|_2``, in the units of `b`.
 
     Returns
     -------
@@ -118,9 +118,9 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
 def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float) -> FloatArray:
     """Return an approximate minimiser of ``theta'A theta / 2 - b'theta`` on the l1 ball; zeros if the steps fail.
 
-    Wolfe's steps (`wolfe`) are taken in float64. The result is usually close to the minimiser, but this is not certain.
+    The steps of `wolfe` are taken in float64. The result is usually close to the minimiser, but this is not certain.
     """
-    # A is scaled so that its largest entry is about 1, like the coefficients of the constraint; this improves the
+    # A is scaled so that its largest entry is about 1, like the coefficients of the constraint, in order to improve the
     # condition number
     shift = -math.frexp(float(np.abs(A).max()))[1]
     slack = np.ldexp(tolerance, shift) / (4 * math.sqrt(len(b)))
@@ -134,7 +134,7 @@ def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float
 def exact_quadratic(matrix: Numbers, vector: Numbers, radius: float, start: FloatArray) -> FloatArray:
     """Return the exact minimiser, rounded to float64, of ``theta'A theta / 2 - b'theta`` on the l1 ball.
 
-    A is `matrix`, and b is `vector`. If A is not positive definite, a ridge is added to A first.
+    A is `matrix`, and b is `vector`. If A is not positive definite, a multiple of the identity is first added to A.
     """
     ridge = max(*np.abs(matrix).sum(axis=0), Fraction(1, 2**1074)) / 2**52
     while not positive_definite(matrix):
@@ -147,10 +147,10 @@ def wolfe(
 ) -> Numbers:
     """Return the minimiser of theta'A theta / 2 - b'theta on the l1 ball, found by Wolfe's steps.
 
-    The arithmetic follows the number type of the arguments, float64 or Fraction. A corral, a set of vertices ``+-radius
-    e_j`` of the ball (atoms), is stored as coordinates `at`, `signs` and positive `weights` with the sum `radius`:
-    theta is the sum of ``weight sign e_at``. The first corral has the coordinates and signs of the nonzero entries of
-    `start`. By default, `start` is the minimiser over the whole space.
+    All arithmetic is done in the number type of the arguments, float64 or Fraction. A corral is a set of atoms, which
+    are vertices ``+-radius e_j`` of the ball. It is stored as coordinates `at`, `signs`, and positive `weights` with
+    the sum `radius`, so that theta is the sum of ``weight sign e_at``. The first corral has the coordinates and signs
+    of the nonzero entries of `start`, by default the minimiser over the whole space.
 
     Parameters
     ----------

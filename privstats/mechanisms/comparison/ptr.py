@@ -23,17 +23,17 @@ PART_OF_RANGE = 64  # the default of eta, the declared bound on the change by on
 class ProposeTestRelease(Mechanism):
     """Release the quantile with noise Lap(2 eta / eps), if a noisy distance shows that the quantile is stable.
 
-    Lap(s) denotes Laplace noise of scale s. Let A be the distance, in rows (or persons), to the nearest data set at
-    which one unit may change the quantile by more than eta (`local_sensitivity`). The bound eta on this change is
-    declared; its default is (high - low) / 64, with the public range [low, high]. The answer is NaN if ``A + Lap(2 /
-    eps)`` is at most the threshold ``log(1 / (2 delta)) / (eps / 2)``; the threshold is 0 if delta > 1/2. The proof of
-    privacy includes the missing answer as one of the outcomes.
+    Lap(s) denotes Laplace noise of scale s. Let A be the distance, in units (rows or persons), to the nearest data set
+    at which one unit may change the quantile by more than eta (`local_sensitivity`). The bound eta on this change is
+    declared; its default is (high - low) / 64, with the public range [low, high]. The noisy quantile is released if ``A
+    + Lap(2 / eps)`` exceeds the threshold ``log(1 / (2 delta)) / (eps / 2)``, which is 0 if delta > 1/2; otherwise NaN
+    is released. The proof of privacy includes NaN as one of the outcomes.
 
     Privacy: (eps, delta) (Dwork and Lei 2009). The distances A of two neighbouring data sets differ by at most 1. If
-    one unit changes the quantile at a data set by at most eta, the test is (eps / 2)-DP and the answer is (eps / 2)-DP.
-    Otherwise A = 0, and an answer is given with probability at most delta, so ``P(M in S) <= P(no answer, M in S) +
-    delta <= exp(eps / 2) P'(no answer, M in S) + delta``, where M is the release and P' the probability under the
-    neighbouring data set. Answers are rounded to a public grid.
+    one unit changes the quantile at a data set by at most eta, the test is (eps / 2)-DP and the noisy quantile is (eps
+    / 2)-DP. Otherwise A = 0, and the test is passed with probability at most delta, so ``P(M in S) <= P(M = NaN, M in
+    S) + delta <= exp(eps / 2) P'(M = NaN, M in S) + delta``, where M is the release and P' the probability under the
+    neighbouring data set. The noisy quantile is rounded to a public grid.
 
     Some lecture notes define A in another way, as the number of changes that move the quantile *from its current value*
     by more than eta. The test would then not be private: changing one row can change this number from 51 to 2.

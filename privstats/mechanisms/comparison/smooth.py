@@ -25,7 +25,7 @@ LEAST_DELTA = 1e-100  # a delta up to this is refused, as perhaps no pair (shift
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
     """Return the quantile, and bounds on the change of the quantile if one unit (row or person) changes.
 
-    Bound number q, q = 0, 1, 2, ..., holds at every data set that differs from the data in q units.
+    Entry q = 0, 1, 2, ... of the array of bounds holds at every data set that differs from the data in q units.
 
     Raises
     ------
@@ -92,7 +92,7 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return public arrays alpha, beta: shifts of Z and log ratios of scales up to which the guarantee holds."""
+        """Return public arrays alpha, beta: the largest admissible shift of Z, for each log ratio beta of scales."""
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
@@ -121,7 +121,7 @@ class Smooth(Mechanism):
 class SmoothCauchy(Smooth):
     """Cauchy noise scaled to the smooth sensitivity of a quantile, for pure eps-DP.
 
-    Privacy: see `Smooth`; alpha(beta) follows from the exact largest log ratio of two Cauchy densities
+    Privacy: see `Smooth`; the shift alpha(beta) follows from the exact largest log ratio of two Cauchy densities
     (`admissible.cauchy`). Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina
     (2020), Proposition 3, use eps / 6 for the shift alpha and for the log ratio beta of scales. With these values the
     guarantee holds, too, but the noise is at least about six times as large as here at the same beta.
@@ -143,8 +143,8 @@ class SmoothCauchy(Smooth):
 class SmoothLaplace(Smooth):
     """Laplace noise scaled to the smooth sensitivity of a quantile, for (eps, delta)-DP.
 
-    Privacy: see `Smooth`; alpha(beta) is found from the exact delta of the least favourable pair of Laplace laws
-    (`admissible.laplace`). Bun and Steinke (2019), Theorem 34, give a sufficient but not necessary condition.
+    Privacy: see `Smooth`; the shift alpha(beta) is found from the exact delta of the least favourable pair of Laplace
+    laws (`admissible.laplace`). Bun and Steinke (2019), Theorem 34, give a sufficient but not necessary condition.
     """
 
     label, needs_delta = "smooth laplace", True
@@ -182,10 +182,10 @@ class SmoothLaplaceLN(Smooth):
 class SmoothGaussian(Smooth):
     """Normal noise scaled to the smooth sensitivity of a quantile, for (eps, delta)-DP.
 
-    Privacy: see `Smooth`; `admissible.gaussian` computes alpha(beta). Normal noise of scale 2 S_beta / eps, with the
-    smooth sensitivity S_beta, as in some lecture notes, does not satisfy (eps, delta)-DP: the scale lacks the factor 5
-    sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith (2007). With this factor, the actual delta is far below the
-    required delta, so the noise is larger than necessary; `admissible.gaussian` needs less noise.
+    Privacy: see `Smooth`; `admissible.gaussian` computes the shift alpha(beta). Normal noise of scale 2 S_beta / eps,
+    with the smooth sensitivity S_beta, as in some lecture notes, does not satisfy (eps, delta)-DP: the scale lacks the
+    factor 5 sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith (2007). With this factor, the actual delta is far
+    below the required delta, so the noise is larger than necessary; `admissible.gaussian` needs less noise.
     """
 
     label, needs_delta = "smooth gaussian", True

@@ -80,18 +80,18 @@ class Derivatives:
 
     A row consists of the weight w, the predictors x, the response y and the offset o.
 
-    All sums are exact. For this purpose, scores are rounded to multiples of `step`, and the two factors of a Hessian
-    entry to multiples of `root`. A row's terms a and b of the error (`Tilted.derivatives`) are rounded up to multiples
-    of 2^-10 of the largest score and of the largest Hessian entry, respectively.
+    All sums are exact. For this purpose, scores are rounded to multiples of `step`. A row's Hessian is vv', and v is
+    rounded to multiples of `root`. The terms a and b of a row's error bound (`Tilted.derivatives`) are rounded up to
+    multiples of 2^-10 of the largest score and of the largest Hessian entry, respectively.
 
     Parameters
     ----------
     loss : RowLoss
     theta : ndarray, shape (d,)
     step, root : float
-        Grid steps of the scores, and of the factors of Hessian entries; powers of two.
+        Grid steps of the scores and of the vectors v, both powers of two.
     errors : bool
-        Whether to return bounds of the rounding errors of scores, too.
+        Whether to return the terms a and b of the error bound, too; otherwise zeros replace them.
     """
 
     loss: Any
@@ -103,9 +103,9 @@ class Derivatives:
     def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
         """Return four sums over the rows of `part`, shape (n, d + 3), with columns w, x, y and o.
 
-        The sums are: the number n of rows; two bounds of rounding errors, shape (2,), in units of 2^-53 (see
-        `Tilted.derivatives`); the score, shape (d,), as whole multiples of `step`; and the Hessian, shape (d, d), as
-        whole multiples of ``root^2``.
+        The sums are: the number n of rows; the terms a and b of the bound on rounding errors, in units of 2^-53 (see
+        `Tilted.derivatives`), shape (2,); the scores, as whole multiples of `step`, shape (d,); and the Hessians, as
+        whole multiples of ``root^2``, shape (d, d).
         """
         loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
         errors, scores, hessian = np.zeros(2), 0, 0
@@ -311,7 +311,7 @@ def digits_for(within: BoundedLosses, tolerance: float) -> int:
 
 @dataclass(frozen=True)
 class Steepest:
-    """Surrogate loss with first derivative 0, whose second derivative is the largest one of the original loss."""
+    """Surrogate loss with first derivative 0; its second derivative is the largest one of the original loss."""
 
     loss: RowLoss
 
@@ -322,9 +322,9 @@ class Steepest:
 
 @dataclass(frozen=True)
 class Flattest:
-    """Stand-in for a loss in `Derivatives`: lower bounds replace its second derivative, and zeros its first derivative.
+    """Surrogate loss with first derivative 0; its second derivative is a lower bound for the original loss.
 
-    The bound at eta holds for the second derivative at all linear predictors within the distance `reach` of eta.
+    At eta, it bounds the original second derivative at all linear predictors within the distance `reach` of eta.
     """
 
     loss: RowLoss

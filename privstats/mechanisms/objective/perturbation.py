@@ -22,7 +22,7 @@ LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of the coeff
 FARTHEST = 2.0**13  # largest norm of the coefficient vector; longer vectors are shortened to this norm
 # allowance for 16 rounding errors of numbers up to `FARTHEST`: in the coefficients, their shortening, and the noisy sum
 ROUNDING = 2.0**-49 * FARTHEST
-# largest exponent in the formula for the ridge coefficient; a smaller exponent gives a larger, also private, ridge
+# largest exponent in the formula for the ridge coefficient; a smaller one gives a larger ridge, which is private, too
 MOST_EXPONENT = 6.0
 
 
@@ -53,7 +53,7 @@ class TiltLaw:
         return self.noise.variance()
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance matrix, shape (q, q), of ``onto @ b``, for a (q, m) matrix and the linear term b."""
+        """Return the covariance matrix, shape (q, q), of ``onto @ b``; b is the linear term, `onto` a (q, m) matrix."""
         return self.noise.covariance(onto)
 
 
@@ -63,8 +63,8 @@ class ObjectivePerturbation(Mechanism):
 
     The sum is over the rows: w is a row's weight, x its predictors, o its offset, y its response, and l its loss; gamma
     is the coefficient of the ridge penalty. Privacy: eps-DP. The share `GUARD` of eps is for the guard below. Let e be
-    the remaining eps, divided by the largest number of rows of a privacy unit, since a ratio of determinants is bounded
-    row by row.
+    the remaining eps, divided by the largest number of rows of a privacy unit, since the proof adds up the changes due
+    to single rows.
 
     The losses are convex on all of R^m, and their slopes are Lipschitz functions. So t is a function of b, with an
     inverse b(t), and both functions are Lipschitz. The density of t is ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)``
@@ -74,17 +74,17 @@ class ObjectivePerturbation(Mechanism):
     Let one row have the absolute slope s and the curvature h at t. Let S be the largest absolute slope of any row, and
     C the largest ``w |x|_2^2``. If a row is replaced, b(t) changes by at most ``(s + S) R``; if a row is added or
     removed, by at most ``s R``. A row's Hessian has rank one, so the ratio of the determinants is at most ``1 + h C /
-    gamma``, where h is the curvature of the row that belongs to the data set in the numerator. So the log density
-    changes by at most e for each row, and by the sum of these changes for several rows, if for every pair (s, h) that a
-    row can have
+    gamma``, where h is the curvature of the row that belongs to the data set in the numerator. So one row changes the
+    log density by at most e, and several rows by at most the sum of these changes, if for every pair (s, h) of a row
 
         replace:      c (s + S) + log(1 + h C / gamma) <= e,    c = q e / (2 S),
         add, remove:  c s + log(1 + h C / gamma) <= e,          c = q e / S.
 
     For any split q below 1, the first condition holds with ``gamma = max h C / (exp(e - c (s + S)) - 1)``, and the
     second with ``gamma = max h C / (exp(e - c s) - 1)``; a larger gamma is private, too. Rows that are missing, or that
-    have a lower weight, have smaller s and h. If the largest curvature depends on the response y through a factor s(y),
-    the proof holds with h the curvature divided by s(y), and C the largest ``w |x|_2^2 s(y)`` (see `WeightedLosses`).
+    have a lower weight, have smaller s and h. If the largest curvature depends on the response y through a factor k(y),
+    the proof holds with h the curvature divided by k(y), and C the largest ``w |x|_2^2 k(y)`` (in `WeightedLosses`, the
+    factor is called s(y)).
 
     The offset o may contain the linear predictor of an earlier release of the coefficients. Then t is the difference
     from the earlier release, and the ridge penalty is zero at the earlier release.

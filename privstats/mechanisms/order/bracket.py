@@ -1,16 +1,16 @@
 """Confidence limits of a quantile, with or without the quantile, drawn jointly and exactly, with small rank errors.
 
-The released numbers, the boundaries ``x_1 <= ... <= x_J``, J = 2 or 3, have a density proportional to ``exp(-rate max_j
-|rank(x_j) - t_j|)`` with target ranks t_j. Because of ``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, the law is a
-mixture: a radius r is drawn first, then a uniform point of a box, with ascending coordinates. Side j of the box
-consists of the numbers whose ranks lie in ``[t_j - r, t_j + r]``. Given r, the boundaries depend on each other only
-through their order. So a boundary in a long gap between values does not make it more probable that another boundary
-lies in the same gap. In the module `joint`, by contrast, the density (with equal rates) does not change when a boundary
-moves, as long as its rank error stays between the rank errors of the two neighbouring boundaries.
+The released numbers ``x_1 <= ... <= x_J``, J = 2 or 3, are called boundaries. Their density is proportional to
+``exp(-rate max_j |rank(x_j) - t_j|)`` with target ranks t_j. Because of ``exp(-rate d) = rate int_d^inf exp(-rate r)
+dr``, the law is a mixture: a radius r is drawn first, then a uniform point, with ascending coordinates, of a box. Side
+j of the box consists of the numbers whose ranks lie in ``[t_j - r, t_j + r]``. Given r, boundaries depend on each other
+only through their order, so that a boundary in a long gap between values does not make it more probable for others to
+lie there. In the module `joint`, by contrast, the density (with equal rates) does not change when a boundary moves, as
+long as its rank error stays between the rank errors of the two neighbouring boundaries.
 
 As in `joint`, the public range is divided into cells around the points of the public grid, and each cell into equal
-parts, which are numbered (`joint.Parts`). A value is moved to a random part of the cell of its grid point. The number
-of the part in which a boundary lies is drawn exactly, as a whole number.
+parts, which are numbered (`joint.Parts`). Each value is replaced by a random part of the cell around its grid point.
+The number of the part in which a boundary lies is drawn exactly, as a whole number.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from privstats.mechanisms.order.joint import Parts, Window
 from privstats.mechanisms.order.ranked import Ranked
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-RARE = 30.0  # boundaries outside the window of ranks are proposed with a probability of at most about exp(-RARE)
+RARE = 30.0  # boundaries beyond the sorted values (the window) are proposed with a probability <= about exp(-RARE)
 
 
 def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> FloatArray:
     """Return J = 2 or 3 ascending random numbers, shape (J,), whose ranks among the values are near `targets`.
 
-    The density of the numbers (boundaries) is proportional to exp(-rate times the largest of the J absolute rank
-    errors). The target ranks are multiples of `FINE`, 2^-20, so that rank errors are exact in float64. Only values in a
-    window of ranks around the targets are sorted. The law is a mixture over a radius, which bounds the rank errors.
-    Radii too large for the window are proposed with probability proportional to an upper bound of their mass, and
-    accepted with a probability equal to the ratio of their mass to the bound. After a rejection, boundaries are drawn
-    from the law over all values, as if proposals were repeated. So the draw is exact for every window.
+    The density of the numbers (boundaries) is proportional to ``exp(-rate e)``, where e is the largest absolute value
+    of the J rank errors ``rank - target``. Targets are multiples of `FINE`, 2^-20, so that rank errors are exact in
+    float64. Only values with ranks near the targets (the window) are sorted. The law is a mixture over a radius, an
+    upper limit of the rank errors. Radii too large for the window are proposed with a probability proportional to an
+    upper bound of their mass, and accepted with probability mass / bound. After a rejection, boundaries are drawn from
+    the law over all values, as if proposals were repeated. So the draw is exact, however wide the window is.
     """
     parts, n, J = Parts(values.grid), values.n, len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
@@ -61,11 +61,11 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes of vectors (x_1, ..., x_J) of boundaries, for each of m increasing radii `r`; J intervals are the sides.
+    """Boxes, one for each of m increasing radii `r`: sets of vectors of J boundaries with rank errors of at most r.
 
-    Side j of box i extends from ``a[j, i]`` to ``b[j, i]`` (arrays of shape (J, m)). It consists of the numbers whose
-    rank among the values differs from the target rank of boundary j by at most ``r[i]``. The endpoints are
-    positions in whole parts of grid cells (`Parts`), so lengths are computed exactly, before conversion to floats.
+    Box i is a product of J intervals, its sides. Side j extends from ``a[j, i]`` to ``b[j, i]`` (arrays of shape (J,
+    m)) and consists of the numbers whose rank among the values differs from the target rank of boundary j by at most
+    ``r[i]``. Its ends are numbers of parts of grid cells (`Parts`), so its length is computed exactly, as an integer.
     """
 
     r: FloatArray
@@ -74,7 +74,7 @@ class RankBoxes:
 
     @classmethod
     def of(cls, knots: IntArray, start: int, n: int, targets: FloatArray, least: float, most: float) -> RankBoxes:
-        """Return the boxes for the radius `least`, and for every larger radius up to `most` at which a side grows.
+        """Return the boxes for the radius `least` and for each larger radius, up to `most`, at which a box changes.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class RankBoxes:
             The sorted values with ranks start + 1, ..., start + k, preceded by one smaller number and followed by one
             larger number, all given as part numbers (`Parts`).
         start : int
-            Rank of the numbers in the first gap between knots.
+            Rank that a number between the first two knots would have among all values.
         n : int
             Number of all values.
         targets : ndarray, shape (J,)
@@ -103,7 +103,7 @@ class RankBoxes:
             return np.asarray(np.log(self.volume()) - rate * self.r + share)
 
     def volume(self) -> FloatArray:
-        """Return the volume of the set of ordered points (with ascending coordinates) in each box, shape (m,).
+        """Return, for each box, the volume of the set of its points with ascending coordinates, shape (m,).
 
         Given x_2, the coordinate x_1 lies in an interval of length f, and x_3 (if J = 3) in an interval of length g.
         Both lengths are piecewise linear in x_2. The integral of ``f g`` over each piece is computed from f and g at

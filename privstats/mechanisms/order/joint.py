@@ -43,7 +43,7 @@ from privstats.numerics.law import FloatArray, IntArray, Rng
 # the cells around zero and both bounds, where ties are frequent, are widened by this share of the range in total
 HEAPED = 0.03
 RARE = 30.0  # a boundary outside its window of ranks is proposed with probability at most about exp(-RARE)
-NEGLIGIBLE = 45.0  # terms below exp(-NEGLIGIBLE) < 2^-64 times a sum do not change the sum in float64
+NEGLIGIBLE = 45.0  # a term below exp(-NEGLIGIBLE) < 2^-64, relative to a sum, does not change the sum in float64
 PART_BITS = 62  # log2 of the largest number of parts of all grid cells together
 
 
@@ -51,8 +51,8 @@ PART_BITS = 62  # log2 of the largest number of parts of all grid cells together
 class Parts:
     """The cells around the points of a public grid, each divided into equal parts, which are numbered from 0.
 
-    A cell has 2^bits parts. Many values may equal zero or an end of the grid, so the cells of these points have `more`
-    times 2^bits further parts: a boundary (noisy quantile) is then drawn less often from a long gap beside them.
+    A cell has 2^bits parts. The cells around zero and the ends of the grid, which many values may equal, have `more`
+    times 2^bits further parts, so that boundaries (noisy quantiles) are drawn less often from a long gap beside them.
 
     On the line of positions, part k is the interval ``[k, k + 1)``. Values have whole numbers as their positions.
     Therefore a boundary that is uniform in a gap between two values lies in each part of the gap with the same
@@ -69,22 +69,22 @@ class Parts:
 
     @cached_property
     def more(self) -> int:
-        """Additional width of each cell around zero or an end of the grid, in widths of an ordinary cell."""
+        """Additional width of each cell around zero or an end of the grid; the unit is the width of the other cells."""
         return int(HEAPED * (self.grid.last - self.grid.first + 1)) // len(self.heaps)
 
     @cached_property
     def cells(self) -> int:
-        """Total width of the cells around all grid points, in widths of a cell that is not widened for ties."""
+        """Total width of the cells around all grid points; the unit is the width of a cell not widened for ties."""
         return int(self.grid.last - self.grid.first) + 1 + self.more * len(self.heaps)
 
     @property
     def bits(self) -> int:
-        """log2 of the number of parts of a cell that is not widened for ties; at least 10 for up to 2^51 points."""
+        """log2 of the number of parts of a cell not widened for ties; at least 10 for grids of up to 2^51 points."""
         return PART_BITS - self.cells.bit_length()
 
     @property
     def end(self) -> int:
-        """Number of parts into which the cells around all grid points together are divided."""
+        """Total number of parts of the cells around all grid points; the parts are numbered from 0 to end - 1."""
         return self.cells << self.bits
 
     def spread(self, units: FloatArray, rng: Rng) -> IntArray:
@@ -117,7 +117,7 @@ class Targets:
     rates : ndarray, shape (J + 1,)
         Decrease of the joint log density per value by which a cell between boundaries is above or below its target.
     width : float
-        Number of ranks in a window on each side of a target; at first, only values with ranks in a window are read.
+        Half-width of the window of ranks around each target; at first, only values with ranks in a window are read.
     """
 
     ranks: FloatArray
@@ -153,9 +153,9 @@ class Targets:
         return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
 
     def excess(self, ranks: FloatArray) -> float:
-        """Return the log of the ratio of envelope to joint density of J boundaries with the given ranks, shape (J,).
+        """Return log(envelope / density), for the joint density of J boundaries with the given ranks, shape (J,).
 
-        The envelope, an upper bound, is the density at rank errors that are clamped to [-width, width].
+        The envelope is an upper bound of the density: the density at rank errors that are clamped to [-width, width].
         """
         errors = ranks - self.ranks
         return self.cost(errors) - self.cost(np.clip(errors, -self.width, self.width))
@@ -169,7 +169,7 @@ def draw_joint(
     Parameters
     ----------
     values : Ranked
-        The n values, on the grid of the draws.
+        The n values, rounded to the public grid from which the boundaries are drawn.
     targets : ndarray, shape (J,)
         Target ranks, ascending, in [0, n].
     rates : ndarray, shape (J + 1,)
@@ -177,8 +177,8 @@ def draw_joint(
     rng : Rng
         Source of randomness.
     width : float, optional
-        Number of ranks in the window on each side of a target. The default is large enough to make boundaries outside
-        their windows improbable.
+        Half-width of the window of ranks around each target; at first, only values with ranks in a window are read.
+        With the default, boundaries outside their windows are improbable.
 
     Returns
     -------
@@ -227,12 +227,12 @@ class Window:
 
     A value is stored as the index of a random part of the grid cell around it (`Parts`). `values` has the values with
     ranks start + 1, ..., stop of each span. `labels`, shape (len(values) + 1,), has the ranks of the gaps between these
-    values. The mask `holes` marks gaps that contain further values, which were not read. The rank of such a gap is the
-    rank at one of its ends; all other ranks are exact.
+    values. The mask `holes` marks gaps that contain further values, which were not read. Such a gap has the
+    rank at one of its ends as its label; all other labels are exact.
 
     A grid cell is read as a whole, even if only some of its values are in a span. `stretches` has, for each span, the
-    smallest and the largest grid point of its values, and `inside` has all values from the first to the second of these
-    points. All other values are read only when the method `all` is called.
+    smallest and the largest grid point of its values, and `inside` has all values from the smallest to the largest
+    point. All other values are read only when the method `all` is called.
     """
 
     values: IntArray
@@ -266,9 +266,9 @@ class Window:
         return cls(np.concatenate(kept), labels, holes, inside, stretches, values, parts, rng)
 
     def all(self) -> IntArray:
-        """Return all values, sorted, each as the index of a random part of the grid cell around it (`Parts`).
+        """Return all values, sorted; each is given as the index of a random part of the grid cell around it (`Parts`).
 
-        The first call reads the values that are not in `inside`.
+        The values that are not in `inside` are read at the first call.
         """
         if self.everything is None:
             ends = pairwise([(-math.inf, -math.inf), *self.stretches, (math.inf, math.inf)])
@@ -277,7 +277,7 @@ class Window:
         return self.everything
 
     def ranks(self, x: IntArray) -> FloatArray:
-        """Return each boundary's rank: the number of values whose part index is at most that of the boundary in `x`."""
+        """Return each boundary's rank: the number of values whose part index is at most the boundary's index in `x`."""
         return np.searchsorted(self.all(), x, side="right").astype(float)
 
 
@@ -285,14 +285,14 @@ Forward = tuple[list[FloatArray], list[FloatArray]]
 
 
 def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> Forward:
-    """Return log total weights of placements of boundaries in K gaps: lists `arrive` and `leave` of arrays, shape (K,).
+    """Return logs of total weights of placements of boundaries in K gaps, in two lists of arrays of shape (K,).
 
     A placement puts boundaries (noisy quantiles), in ascending order, in gaps between sorted values; a gap may have
     several. Its weight is the integral of the boundaries' unnormalised joint density over all positions in their gaps.
-    ``arrive[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j in gaps before gap i, if
-    boundary j + 1 is in gap i (without the integral over its positions); j = 0, ..., J - 1. ``leave[j][i]`` is the log
-    of the total weight of all placements of boundaries 1, ..., j for which boundary j is in gap i and boundary j + 1 in
-    a later gap; j = 1, ..., J.
+    In the first list, ``arrive[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j in gaps
+    before gap i, if boundary j + 1 is in gap i (without the integral over its positions); j = 0, ..., J - 1. In the
+    second list, ``leave[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j for which
+    boundary j is in gap i and boundary j + 1 in a later gap; j = 1, ..., J.
 
     Parameters
     ----------
@@ -319,10 +319,10 @@ def in_gaps(
     """Return the log of the total weight of all placements of j boundaries with boundary j in gap i, shape (K,).
 
     This is ``leave[j]`` of `forward_pass` (see there for placements), with j = len(errors). For gap i it is the log of
-    a sum of j terms, from sums for fewer boundaries; term m is for m boundaries in the gap. Because of ``(s + m - 1)!
-    >= s! m!``, with s >= 1 the number of the first j - m + 1 boundaries in the gap, the sum of the terms for m and more
-    boundaries is at most ``exp(leave[j - m + 1][i]) length^(m - 1) / m!``, times the density's factor for m - 1 empty
-    cells. If this bound is negligible in most gaps, further terms are computed only for the remaining gaps.
+    a sum of j terms: term m, for m boundaries in the gap, is computed from sums for fewer boundaries. If m or more are
+    in gap i, so are the last m - 1 and s >= 1 of the others. As ``(s + m - 1)! >= s! m!``, the terms from m on add up
+    to at most ``exp(leave[j - m + 1][i]) length^(m - 1) / m!``, times the factor of the density for m - 1 empty cells.
+    If this bound is negligible in most gaps, further terms are computed only for the remaining gaps.
     """
     j, total, cost = len(errors), log_length + arrive[-1], np.zeros(len(log_length))
     every: IntArray = np.arange(len(total))
@@ -365,9 +365,9 @@ def backward_pass(
 
 
 def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
-    """Yield the decrease of the boundaries' log density from its maximum due to m - 1 empty cells, m = 1, ..., j.
+    """Yield, for m = 1, ..., j, the decrease of the boundaries' log density from its maximum due to m - 1 empty cells.
 
-    They are between the boundaries j - m + 1, ..., j, if these boundaries are in the same gap between sorted values.
+    The empty cells lie between the m boundaries j - m + 1, ..., j, if these are in the same gap between sorted values.
 
     Parameters
     ----------
@@ -396,9 +396,9 @@ def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: f
     """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for k = 0, ..., K - 1.
 
     The arrays have the length K, the number of gaps between sorted values: `x` has log weights, and `before` and
-    `after` have the ascending rank errors of two neighbouring boundaries (noisy quantiles) in each gap. For each k, the
-    terms with ``before_i <= after_k`` have the first indices, and the remaining terms have a range of indices that ends
-    at k. No sum is computed as a difference of cumulative sums, which would lose digits.
+    `after` have the rank errors of two neighbouring boundaries (noisy quantiles) in each gap. Since these ascend, the
+    first terms of the sum for k have ``before_i <= after_k``, and all later terms ``before_i > after_k``. Each of these
+    two groups is summed without a difference of cumulative sums, which would lose digits.
     """
     k = np.arange(len(x))
     cut = np.minimum(np.searchsorted(before, after, side="right"), k)

@@ -18,7 +18,7 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True)
 class ModeMechanism(Mechanism):
-    """Base class of mechanisms that release the index of a candidate with a large total.
+    """Base class of mechanisms that release the index of a candidate with a large total (number of rows).
 
     The input of `choose` is the difference between the largest total and the total of each candidate, in units of the
     l1 sensitivity divided by eps. For counts, the sensitivity is 1 if rows are added or removed. It is 2 if rows are
@@ -38,7 +38,7 @@ class ModeMechanism(Mechanism):
         """Return the index of one candidate, chosen at random by the mechanism's rule.
 
         `deficits`, shape (number of candidates,), has the difference between the largest total and each candidate's
-        total, in units of the l1 sensitivity divided by eps.
+        total (its number of rows), in units of the l1 sensitivity divided by eps.
         """
 
 
@@ -46,8 +46,8 @@ class ModeMechanism(Mechanism):
 class PermuteAndFlip(ModeMechanism):
     """Permute-and-flip: visit the candidates in random order until a candidate is accepted.
 
-    A candidate is accepted with probability ``exp(-deficit)``. Its deficit is the difference between the largest total
-    and the candidate's total, in units of the l1 sensitivity divided by eps.
+    A candidate is accepted with probability ``exp(-deficit)``. The total of a candidate is its number of rows; the
+    deficit is the largest total minus the candidate's total, in units of the l1 sensitivity divided by eps.
 
     Privacy: eps-DP (McKenna and Sheldon 2020). The mechanism is sampled in another way that has the same law (Ding et
     al. 2021): independent exponential noise with scale (l1 sensitivity) / eps is added to every total, and the
@@ -72,7 +72,7 @@ class PermuteAndFlip(ModeMechanism):
 class ModeExponential(ModeMechanism):
     """Choose a candidate with probability proportional to ``exp(-deficit)``.
 
-    The deficit of a candidate is the difference between the largest total and the candidate's total, in units of the l1
+    The total of a candidate is its number of rows; its deficit is the largest total minus its total, in units of the l1
     sensitivity divided by eps.
 
     Privacy: eps-DP. The weight of a candidate is ``exp(-deficit)``. A candidate's probability is the reciprocal of a
@@ -93,7 +93,7 @@ class ModeExponential(ModeMechanism):
 class DuffMode(ModeMechanism):
     """Choose a candidate with probability proportional to ``exp(-deficit / 2)``.
 
-    The deficit of a candidate is the difference between the largest total and the candidate's total, in units of the l1
+    The total of a candidate is its number of rows; its deficit is the largest total minus its total, in units of the l1
     sensitivity divided by eps. The mechanism is included for comparison.
 
     Privacy: eps-DP. The mechanism also satisfies the stricter guarantee (eps / 2)-DP, because the factor 1/2 in the

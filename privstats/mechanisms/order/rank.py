@@ -46,17 +46,17 @@ class Range(Protocol):
 class Rank(Mechanism):
     """Choose one number, or several numbers jointly, with a density that decreases with the errors of their ranks.
 
-    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). Each changed row changes the error of the ranks, defined
-    below, by at most S, and neighbours differ in at most `rows` rows (triangle inequality along a chain of data sets).
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The error is a distance of ranks from target ranks, defined
+    below. One changed row changes it by at most S, and neighbours differ in at most `rows` rows (triangle inequality).
     So the exponent ``eps error / (2 S rows)`` changes by at most eps / 2, and the log normaliser changes by at most eps
     / 2, too. Neighbouring relation: the relation of the query. The draw is exact (`rank_sampler`, `joint`), on a public
     grid.
 
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho is the rank of a grid point x. Let R
     be the piecewise linear function through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high), with the sorted values
-    y_i; then R(rho) = x. Where R is flat, rho is an interval, and the error is the distance of ``tau (n + 1)`` from
+    y_i; then R(rho) = x. At tied values, rho is an interval, and the error is the distance of ``tau (n + 1)`` from
     this interval. The sensitivity S is max(tau, 1 - tau) if rows are added or removed, and 1 if a row is replaced.
-    Proof: if a value is added, the new function R' satisfies ``R(s - 1) <= R'(s) <= R(s)`` at whole s, hence at all s.
+    Proof: if a value is added, the new function R' satisfies ``R(s - 1) <= R'(s) <= R(s)`` at integers s, so at all s.
     So each end of the interval changes by an amount in [0, 1], and ``tau (n + 1)`` changes by tau. If a value is
     replaced, both data sets arise from the same smaller data set by adding one value, and ``tau (n + 1)`` is equal for
     both. If a replaced value becomes missing, it is removed, and the error changes by at most max(tau, 1 - tau) <= 1.
@@ -64,13 +64,13 @@ class Rank(Mechanism):
     *Several levels* (Gillenwater, Joseph and Kulesza 2021). The chosen numbers divide the values into cells of c_j
     values. The error is ``sum_j |c_j - w_j|``, where the target counts w_j have the sum n. A replaced value changes two
     counts by 1, so S = 2. An added value in cell i increases c_i by 1 and each w_j by w'_j, where ``w'_j >= 0`` and the
-    w'_j have the sum 1. So the error changes by at most ``(1 - w'_i) + sum_{j != i} w'_j = 2 (1 - w'_i)``. Since w'_j
-    is the difference of neighbouring levels for each n, S = 2 (1 - min_j w'_j) if rows are added or removed (their
+    w'_j have the sum 1. So the error changes by at most ``(1 - w'_i) + sum_{j != i} w'_j = 2 (1 - w'_i)``. As w'_j
+    is the difference of two adjacent levels, whatever n is, S = 2 (1 - min_j w'_j) if rows are added or removed (their
     Lemma 1). S = 2 if a row is replaced, also if values may be missing.
 
     *Levels with confidence intervals*: the endpoints of the intervals are drawn, too. The error is the same sum, with
     the target ranks ``tau n - h(n)`` and ``tau n + h(n)`` for the endpoints, where h allows for the sampling error and
-    the error of the mechanism. S = 2 under each relation: no w_j decreases as n increases, so ``w'_j >= 0``
+    the error of the mechanism. S = 2 for all neighbours, because no w_j decreases as n increases, so ``w'_j >= 0``
     (`interval_targets`). n need not be public, because h(n) is used only in the error.
 
     *A single level with its confidence interval*: the error is the largest of the absolute errors of the three ranks
@@ -82,7 +82,7 @@ class Rank(Mechanism):
     *Levels without intervals*: the endpoints are drawn only for levels whose intervals can have the stated confidence.
     The choice of these levels depends on the query's approximate number of values, `about`, which is public or released
     before, and not on the values (`Ends.hopeful`). The quantiles at all other levels are drawn separately, without
-    endpoints, with the share `PLAIN` of eps. The shares of the two draws add up to eps.
+    endpoints, with a constant share (`PLAIN`) of eps. The shares of the two draws add up to eps.
 
     Differences from the papers: the rank of a single number is interpolated, so that for tau = 1/2 the target is the
     usual median, the mid-point of the two middle values if n is even. The interpolation does not increase the
@@ -117,7 +117,7 @@ class Rank(Mechanism):
             raise OptionError("the confidence of intervals must lie between 0 and 1, such as 0.95")
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> RankErrors | RankLaw:
-        """Return the approximate, public law of the rank errors (rank minus target rank) of the drawn numbers."""
+        """Return the approximate, public law of the rank errors (rank minus target rank) of the numbers to be drawn."""
         eps, kind = promise.as_pure().eps, "replace" if relation.exchange else "add_remove"
         if self.confidence is not None:
             grid = grid_of(within)
@@ -153,7 +153,7 @@ class Rank(Mechanism):
     ) -> FloatArray:
         """Return random quantiles, with the endpoints of all confidence intervals that can have the stated confidence.
 
-        The endpoints of all other intervals are NaN. `law` describes a draw of all quantiles with all endpoints.
+        The endpoints of all other intervals are NaN. `law` has the parameters of a draw of all endpoints.
         """
         draw = law.hopeful(within.about[0]) if within.about else law
         kept = np.isin(self.levels, () if draw is None else draw.levels)

@@ -53,7 +53,7 @@ class Runs:
     fall: FloatArray
 
     def log_mass(self) -> FloatArray:
-        """Return the log of the sum of the unnormalised density over each run, a geometric series, shape (m,)."""
+        """Return the log of the unnormalised mass of each run of grid points, a geometric sum, shape (m,)."""
         with np.errstate(divide="ignore"):
             return np.asarray(self.top + np.log(-np.expm1(-self.fall * self.count)) - np.log(-np.expm1(-self.fall)))
 
@@ -167,17 +167,17 @@ def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
 def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> Runs:
     """Return the runs of grid points (`Runs`) between the first and the last of the given knots (sorted values).
 
-    `start` is the index of the first given knot among all knots 0, ..., n + 1. Further knots that are equal to the
-    first or the last given knot may be left out. Such a knot would only extend the rank interval of its grid point away
-    from the target rank (`target`), so it does not affect the distance of this interval from the target rank.
+    `start` is the index of the first given knot among all knots 0, ..., n + 1; `target` is the target rank. Of several
+    equal knots at either end of the given knots, some may be left out. They would only extend the interval of ranks of
+    this grid point away from the target rank, so the distance of the interval from the target rank is the same.
     """
     point, index, ties = np.unique(knots, return_index=True, return_counts=True)
     lower = start + index.astype(float)
     upper = lower + ties - 1
     at_knots = -rate * np.maximum(0.0, np.maximum(lower - target, target - upper))
     left, u, gap = point[:-1], upper[:-1], np.diff(point)
-    # a gap between two distinct knots begins at the knot `left` with the largest index u, and is `gap` steps long; the
-    # points left + t, t = 1, ..., gap - 1, have the rank u + t / gap, which is at most the target for t <= split
+    # u is the largest index of the knots equal to `left`, and the next distinct knot is `gap` steps away; the points
+    # left + t, t = 1, ..., gap - 1, between them have the rank u + t / gap, which is at most the target for t <= split
     split = np.clip(np.floor((target - u) * gap), 0, gap - 1)
     rising, falling = -rate * (target - u - split / gap), -rate * (u + (split + 1) / gap - target)
     one, fall = np.ones(len(point)), rate / gap

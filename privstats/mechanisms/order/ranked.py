@@ -119,9 +119,9 @@ class Ranked:
 
 
 def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> FloatArray:
-    """Return the values of `part`, rounded to the grid and in grid steps, that lie in at least one of the intervals.
+    """Return the values of `part` that lie in at least one of the intervals, rounded to the grid, in grid steps.
 
-    `part`, shape (m, 1), is one part of the data. The order of the values does not change. Values more than two steps
+    `part`, shape (m, 1), is a block of the column. The order of the values does not change. Values more than two steps
     away from all intervals are left out before rounding, to save time.
     """
     first, last, step = grid.first, grid.last, grid.step
@@ -132,9 +132,9 @@ def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> Float
 
 
 def cell_counts(grid: RankGrid, parts: Sequence[tuple[float, float, int, int]], part: FloatArray) -> list[IntArray]:
-    """Return the number of values of `part` in each cell, one array for each interval of the grid in `parts`.
+    """Return the number of values of a block in each cell, one array for each interval of the grid in `parts`.
 
-    An interval is given as (first point, last point, width of its cells, number of its cells), in grid steps.
+    An interval is (first point, last point, width of its cells, number of cells), in grid steps; `part` is the block.
     """
     units, counts = points_near(grid, [(low, last) for low, last, *_ in parts], part), []
     for low, last, width, many in parts:

@@ -19,14 +19,14 @@ from privstats.privacy.release import Release
 class RankInStretches(Mechanism):
     """Release a quantile of the values in each cell (an interval between earlier releases) with the mechanism `Rank`.
 
-    Privacy: parallel composition (`InEachCell`), since a row lies in one cell, and the limits and the number of the
-    cells are functions of earlier releases. If the two limits of a cell are equal, their value is the only possible
-    answer, and it is released without noise (Kaplan, Schnapp and Stemmer 2022).
+    Privacy: parallel composition (`InEachCell`), since a row lies in one cell, and the number of cells and the limits
+    of each cell are functions of earlier releases. If the two limits of a cell are equal, their value is the only
+    possible answer, and it is released without noise (Kaplan, Schnapp and Stemmer 2022).
 
     Parameters
     ----------
     levels : tuple of (float or None)
-        Probability of the quantile in each cell; None for a cell without a release.
+        For each cell, the probability of the quantile of the cell's values; None for a cell without a release.
     """
 
     levels: tuple[float | None, ...]

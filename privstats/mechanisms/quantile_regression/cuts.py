@@ -21,7 +21,7 @@ class Cuts:
     Parameters
     ----------
     target : Target
-        Target density; its `norm` is the norm of the score, or "loss".
+        Target density; its field `norm` names the norm of the score, or is "loss" if the density depends on the loss.
     basis : ndarray, shape (d, d)
         Matrix of the linear coordinates phi of theta: ``theta = centre + basis phi``, with a fixed point `centre`.
     points : ndarray, shape (k, d)
@@ -39,10 +39,10 @@ class Cuts:
     losses: FloatArray
 
     def bounds(self, middles: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return lower bounds on the loss if `target.norm` is "loss", else on the score's norm, in m boxes, shape (m,).
+        """Return a lower bound on the loss or on the score's norm in each of m boxes of coordinates phi, shape (m,).
 
-        Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,), both in the
-        coordinates phi of theta.
+        The bound is on the loss if `target.norm` is "loss". Box i has the centre ``middles[i]``, and in each coordinate
+        all boxes have the same half-width, an entry of `halves`, shape (d,).
         """
         rise = middles @ self.pulls.T - (self.points * self.pulls).sum(axis=1) - np.abs(self.pulls) @ halves
         if self.target.norm == "loss":

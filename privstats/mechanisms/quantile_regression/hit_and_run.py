@@ -1,4 +1,4 @@
-"""Draws of the coefficients of a quantile regression by a Markov chain, for more columns than rejection can handle.
+"""Draws of quantile-regression coefficients by a Markov chain, for more columns than rejection sampling can handle.
 
 A draw is the last state of the chain. Each step draws theta on a line through the current theta, from the conditional
 law on this line. Along a line the score is a step function and the loss is piecewise linear. So the conditional law is
@@ -134,7 +134,7 @@ class CheckLines:
         """Select the rows whose residual can change sign in a box around the minimiser of the loss.
 
         The box has the half-widths `halves`, shape (d,), in the linear coordinates phi of theta (`RowFrame`). The
-        scores of all other rows are summed once.
+        scores of all other rows are constant in the box, so their sum is computed only once.
         """
         self.halves = halves
         self.pool = self.all.within(np.zeros(len(halves)), halves)
@@ -149,14 +149,14 @@ class CheckLines:
         self.pull = self.pool.pull + self.x @ (self.u <= 0)
 
     def sweep(self, rng: Rng, random: bool) -> None:
-        """Take d steps of the chain: in random directions if `random`, otherwise along each of the coordinates phi."""
+        """Take d steps of the chain: in random directions if `random`, otherwise along each axis of the `RowFrame`."""
         d = len(self.phi)
         self.refresh()
         for way in rng.standard_normal((d, d)) if random else np.eye(d):
             self.step(rng, way)
 
     def step(self, rng: Rng, way: FloatArray) -> None:
-        """Draw the next state on the line through the current state, in the direction `way` of the coordinates phi."""
+        """Draw the next state on the line through the current state that has the direction `way` in the `RowFrame`."""
         v = self.frame.basis @ way
         whole = segment(self.frame.centre + self.frame.basis @ self.phi, v, self.target.radius)
         middle, first = self.first_reach(way, v, whole[1] - whole[0])
@@ -192,10 +192,10 @@ class CheckLines:
                 return
 
     def potential(self, v: FloatArray, t: float, start: float) -> float:
-        """Return the target density's rate times the norm of the score at the point ``theta + t v`` of a line.
+        """Return minus the log target density, up to a constant, at the point ``theta + t v`` of a line.
 
-        theta is the current state of the chain, and v the direction of the line. If the density depends on the loss,
-        return the rate times the increase of the loss from the point ``theta + start v`` to this point.
+        theta is the current state, and v the direction of the line. The result is the density's rate times the norm of
+        the score or, if the density depends on the loss, times the increase of the loss from ``theta + start v``.
         """
         target, theta = self.target, self.frame.centre + self.frame.basis @ self.phi
         if target.norm == "loss":
@@ -205,14 +205,14 @@ class CheckLines:
         return target.rate * float(size_of(target.norm, pull, target.tilt))
 
     def first_reach(self, way: FloatArray, v: FloatArray, length: float) -> tuple[float, float]:
-        """Return the centre and half-length of the interval (window) of a line on which the density is computed first.
+        """Return the centre and half-length of a line's first window, the interval on which the density is computed.
 
-        Both are multiples of the line's direction, `way` in the coordinates phi and v in the coordinates theta; the
-        current state is at 0. They are computed for a quadratic approximation of the loss, with the curvature estimate
-        that also defines phi (`RowFrame`) as its Hessian. If the density depends on the loss, the half-length is five
-        standard deviations of the density on the line. If the density depends on the score, the half-length is so large
-        that, in this approximation, the part of the line outside the window (at most `length` long) has little mass
-        compared with the region around the current state.
+        A point of the line is ``theta + t v``, where theta is the current state, and both results are values of t. In
+        the coordinates phi (`RowFrame`) the direction is `way`. The loss is approximated by a quadratic function, whose
+        Hessian is the curvature estimate that defines phi. If the density depends on the loss, the half-length is five
+        standard deviations of the density on the line. If it depends on the score, the half-length is so large that, in
+        this approximation, the part of the line outside the window (at most `length` long) has little mass compared
+        with the region around the current state.
         """
         target = self.target
         if target.norm == "loss":
@@ -226,10 +226,10 @@ class CheckLines:
     def window(
         self, slopes: FloatArray, v: FloatArray, whole: tuple[float, float], ends: tuple[float, float]
     ) -> LineWindow:
-        """Return the pieces of the density on a line between two `ends`, and upper bounds on the density elsewhere.
+        """Return the window of a line between `ends`: its pieces, and upper bounds on the target density beyond it.
 
-        The bounds hold on the segment `whole`, the part of the line inside the parameter set. `slopes` has the decrease
-        of each row's residual per unit of distance along the line, whose direction is v.
+        The bounds hold on `whole`, the segment of the line inside the parameter set. `slopes` has the decrease of each
+        row's residual per unit of distance along the line, which has the direction v.
         """
         target = self.target
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -266,10 +266,10 @@ class CheckLines:
         return LineWindow(edges, pulls, tilts, logs, (left, right))
 
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
-        """Return a random point of the line, as a distance from the current state, and the index of the point's piece.
+        """Draw a point of a line; return its signed distance from the current state, and the index of its piece.
 
-        The point is drawn from the density in the window and, outside the window, from upper bounds on the density. The
-        index is None for a point outside the window. `inside` is the log mass of the window.
+        The density of the draw is proportional to the target density in the window, whose log mass is `inside`, and to
+        the upper bounds on the target density outside the window, where the index is None.
         """
         before = math.exp(window.tails[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))
@@ -309,7 +309,7 @@ def segment(theta: FloatArray, v: FloatArray, radius: float) -> tuple[float, flo
 
 
 def segment_of_box(phi: FloatArray, way: FloatArray, halves: FloatArray) -> tuple[float, float]:
-    """Return the smallest t and the largest t with ``|phi + t way| <= halves`` in every coordinate."""
+    """Return the smallest and the largest t for which ``phi + t way`` is in the box from -halves to halves."""
     with np.errstate(divide="ignore", invalid="ignore"):
         there, back = (halves - phi) / np.abs(way), (halves + phi) / np.abs(way)
     ups, downs = np.where(way >= 0, there, back), np.where(way >= 0, back, there)
@@ -317,9 +317,9 @@ def segment_of_box(phi: FloatArray, way: FloatArray, halves: FloatArray) -> tupl
 
 
 def _fallen(part: float, fall: float) -> float:
-    """Return a quantile of the density on [0, 1] that is proportional to ``exp(-fall x)``.
+    """Return the quantile, at probability `part`, of the density on [0, 1] that is proportional to ``exp(-fall x)``.
 
-    The probability of the quantile is `part`, or 1 - part if fall < 0.
+    For a negative `fall` the probability is 1 - part instead.
     """
     size = abs(fall)
     part = -math.log1p(part * math.expm1(-size)) / size if size > 1e-9 else part

@@ -1,4 +1,4 @@
-"""Two mechanisms for quantile regression: the density of theta decreases with the score's norm or with the loss."""
+"""Two mechanisms that draw quantile regression coefficients, one by the norm of the score, the other by the loss."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class KNGQuantile(Mechanism):
     """Choose theta in ``|theta|_1 <= theta_bound`` with density proportional to ``exp(-eps |G(theta)|_K / (2 D))``.
 
     ``G(theta) = sum (1{y <= x'theta} - tau) x`` is the derivative of the sum of check losses at level tau of the rows
-    (x, y); x has the predictors, y is the response.
+    with predictors x and response y; D is the sensitivity of G in the norm K.
 
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). The derivatives G of two neighbouring data sets differ by at
     most D in the norm K, at every theta (`CheckLosses`), so the exponent changes by at most eps / 2. The log normaliser
@@ -48,8 +48,8 @@ class KNGQuantile(Mechanism):
     Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. With more coefficients, theta is the
     last state of a Markov chain of a fixed number of sweeps, and the guarantee holds for the chain's stationary law.
     The distance between the law of the last state and the stationary law is measured, not proved. The time of a draw
-    depends on the rows and is not protected. The rate ``eps / (2 D)`` is at most `AMPLE`: a lower rate is more private,
-    and a larger eps has no further effect.
+    depends on the rows and is not protected. The rate ``eps / (2 D)`` is lowered to the constant `AMPLE` if it exceeds
+    this limit. A lower rate is more private.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class KNGQuantile(Mechanism):
             raise OptionError("the noise that separates equal responses has no positive width")
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
-        """Return the law of the score G at the chosen theta; the law neglects the boundary of the parameter set."""
+        """Return the law of the score G at the chosen theta, with the boundary of the parameter set neglected."""
         sensitivity = within.sensitivity(f"score {self.norm}", relation)
         scale = 1 / (self._rate(promise, within, relation) * sensitivity.weights)
         if self.norm == "hull":
@@ -92,9 +92,9 @@ class KNGQuantile(Mechanism):
 
 @dataclass(frozen=True)
 class ExponentialQuantile(Mechanism):
-    """Choose theta with density proportional to ``exp(-eps L(theta) / (2 D))``; L is the sum of check losses.
+    """Choose theta with density proportional to ``exp(-eps L(theta) / (2 D))``, where L is the sum of check losses.
 
-    theta lies in the set ``|theta|_1 <= theta_bound``.
+    theta lies in the set ``|theta|_1 <= theta_bound``, and D is the sensitivity of L.
 
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The sums L of two neighbours differ by at most D, up to an
     additive constant, which cancels with the normaliser (`CheckLosses`). In Reimherr and Awan (2019) D is at least

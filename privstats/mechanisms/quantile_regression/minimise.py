@@ -181,8 +181,8 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
     """Return the minimiser of the sum of check losses, found by linear programs with only a part of the rows.
 
-    The minimiser lies in the ball ``|theta|_1 <= radius``. The first program has the rows with the smallest absolute
-    residuals at theta. A further row is added if its residual has another sign at the program's solution than at theta.
+    The minimiser is sought in ``|theta|_1 <= radius``. The first program has the rows with the smallest absolute
+    residuals at theta. Then rows are added whose residuals at the program's solution have other signs than at theta.
     """
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))

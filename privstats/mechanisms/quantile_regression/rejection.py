@@ -24,8 +24,8 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, 
 from privstats.numerics.law import FloatArray, Rng
 
 ROUND = 32  # a round of the sampler proposes 1 + (number of boxes) / ROUND points, then splits boxes of rejected points
-# a cube around the minimiser has a half-width of about FAR / rate (FAR_LOSS / sqrt(rate) if the density depends on the
-# loss), with the rate of the target density; outside it, the first bounds of boxes follow from convexity (`Cuts`)
+# the smallest cube around the minimiser of the loss has a half-width of about FAR / rate, for the target's rate, or of
+# FAR_LOSS / sqrt(rate) if the density depends on the loss; bounds outside it follow from convexity at first (`Cuts`)
 FAR, FAR_LOSS = 400.0, 20.0
 # a box is halved in the coordinates whose contribution to the range of the log density in the box (`strain`) is at
 # least this share of the largest contribution
@@ -77,7 +77,7 @@ def sample_boxes(rng: Rng, target: Target) -> FloatArray:
 
 
 class CheckBoxes:
-    """Rejection sampler of a target density, with boxes that cover the parameter set; rejections divide boxes."""
+    """Rejection sampler with proposals from boxes that cover the parameter set; boxes of rejected points are split."""
 
     def __init__(self, target: Target) -> None:
         rows: Rows = Ties.of(target) or Pool.of(RowFrame.of(target, turned=True))
@@ -102,9 +102,9 @@ class CheckBoxes:
     def cuts_about(self, shells: list[tuple[float, Rows]]) -> Cuts:
         """Return lower bounds on the potential, computed from the tangents of the convex loss at a few points.
 
-        The potential is the norm of the score or, if the density depends on the loss, the loss. `shells` has one pair
-        for each cube around the minimiser of the loss, from the outermost to the innermost cube: the half-width of the
-        cube, and a `Rows` object for points in it. The points with tangents lie in three of the five innermost cubes.
+        The potential is the norm of the score or, if the density depends on the loss, the loss. For each nested cube
+        around the minimiser of the loss, outermost first, `shells` has the half-width and a `Rows` object for points in
+        the cube. The tangents touch the loss at points in up to three of the five innermost cubes.
         """
         d = len(self.frame.centre)
         corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
@@ -132,7 +132,7 @@ class CheckBoxes:
                 self.split(chosen)
 
     def potential(self, phi: FloatArray, rows: Rows) -> float:
-        """Return the potential at phi, the loss or the norm of the score, computed by `rows` of a box around phi."""
+        """Return the potential (norm of the score, or loss) at phi, a point of a box with the given `rows`."""
         pull, value = rows.at(phi)
         return value if self.target.norm == "loss" else float(size_of(self.target.norm, pull, self.target.tilt))
 
@@ -156,8 +156,8 @@ class CheckBoxes:
         """Return the contribution of each coordinate to the range of the log density in a box, shape (d,).
 
         Up to a constant, the log density is minus the rate times the norm of the score or, if `target.norm` is "loss",
-        minus the rate times the loss. If the box may contain points outside the parameter set, the size of the box
-        relative to this set is added.
+        minus the rate times the loss. If points of the box may lie outside the parameter set, the length of the box in
+        the coordinate, relative to the radius of this set, is added.
         """
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
@@ -180,12 +180,12 @@ class CheckBoxes:
         self.log_masses += [part.log_volume - self.target.rate * part.bound for part in parts]
 
     def bounds(self, rows: Rows, middles: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return lower bounds on the loss if the density depends on it, else on the score's norm, in each of k boxes.
+        """Return lower bounds on the potential (norm of the score, or loss) in each of k boxes, shape (k,).
 
-        Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,). If the density
-        depends on the score, a row whose residual can have both signs in a box adds one of two vectors to the score. So
-        the inner product of the score with each direction of `ways` lies in an interval, whose distance from 0 gives a
-        bound on the norm. A bound on the loss is computed from its tangent at the centre of the box, by convexity.
+        Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,). For the score, a
+        row whose residual can have both signs in a box adds one of two vectors. So the inner product of the score with
+        each direction of `ways` lies in an interval, whose distance from 0 gives a bound on the norm. A bound on the
+        loss is computed from its tangent at the centre of the box, by convexity.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":

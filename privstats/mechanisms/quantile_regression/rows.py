@@ -59,11 +59,11 @@ class RowFrame:
     def longest(self) -> float:
         """Largest change of a coefficient along a half-axis of the box `halves`, in radii of the parameter set.
 
-        The box contains the parameter set, whose radius is the bound on |theta|_1. The change is at most 2 radii if the
-        coordinates are along principal axes (`of` with ``turned=True``). Proof: let s_j be the eigenvalue, on axis j,
-        of the loss's estimated Hessian (or its square root, if the density of theta depends on the loss). The entries
-        of row j of `inverse` are at most s_j, the entries of column j of `basis` are at most 1 / s_j, and the centre
-        lies in the parameter set.
+        The radius is the bound on |theta|_1. The change is at most 2 radii if the axes of the box are principal axes of
+        the loss's estimated Hessian (`of` with ``turned=True``). Proof: let s_j be the eigenvalue that belongs to axis
+        j or, if the density of theta depends on the loss, the square root of this eigenvalue. The entries of row j of
+        `inverse` are at most s_j, the entries of column j of `basis` are at most 1 / s_j, and the centre lies in the
+        parameter set.
         """
         return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
 
@@ -77,7 +77,7 @@ class RowFrame:
 
     @classmethod
     def of(cls, target: Target, turned: bool = False) -> RowFrame:
-        """Return coordinates of the coefficients theta along whose axes the score (or the loss) changes similarly.
+        """Return coordinates of theta, scaled so that the score (or the loss) changes about equally along each axis.
 
         If the density of theta (`Target`) depends on the score, the basis is the inverse of the loss's estimated
         Hessian (`curvature`), so that each coordinate changes one entry of the score. If it depends on the loss, the
@@ -94,9 +94,9 @@ class RowFrame:
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
         """Return coordinates of theta, each proportional to the change of the fit x'theta at one of the distinct x.
 
-        `x` has the distinct vectors, and `groups` the index of each row's vector. A coordinate is the fit at theta
-        minus the fit at the minimiser of the loss (the centre), multiplied by the estimated curvature of the loss with
-        respect to this fit, so that the score changes at about the same rate along each axis. If the density of theta
+        `x` has the distinct vectors, and `groups` the index of each row's vector. A coordinate is the change of the fit
+        from the minimiser of the loss (the centre) to theta, times the estimated curvature of the loss with respect to
+        this fit, so that the score changes at about the same rate along each axis. If the density of theta
         (`Target`) depends on the loss, the factor is the root of the curvature, so that the loss changes at about the
         same rate. If the distinct x are linearly independent, each coordinate changes the fit at one x only. If
         responses are tied as well, the score is a step function of these fits and is constant between tied responses.
@@ -120,7 +120,7 @@ class RowFrame:
 
 
 def _flattest(target: Target) -> float:
-    """Return the lower limit of the curvature estimates that define the coordinates of a `RowFrame`.
+    """Return the lower limit of the estimated curvatures of the loss that scale the coordinates of a `RowFrame`.
 
     At this curvature, a change of theta by the radius of the parameter set changes the score (or the loss, if the
     density of theta depends on it) by about 1 / `rate` (see `Target`). Smaller estimates are replaced by the limit.
@@ -196,7 +196,7 @@ class Ties:
         """Return the rows of the regression, grouped by their vectors x of predictors; None if this is impossible.
 
         Grouping is not possible if the rows have more than `DISTINCT` different vectors x, or if these vectors are so
-        close to each other that boxes of coordinates become too long for the public grid (`LONGEST`).
+        close to each other that boxes of coordinates become longer than the public grid allows (`LONGEST`).
         """
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
@@ -223,10 +223,10 @@ class Ties:
         return pull[0], float(value[0])
 
     def below(self, fits: FloatArray, side: Literal["left", "right"] = "right") -> NDArray[np.intp]:
-        """Return the number of rows whose residual is below each of the given changes of the fit, shape (boxes, k).
+        """Return the number of rows at each of the k distinct x with a residual below a limit, shape (boxes, k).
 
-        Residuals are taken at the centre, the minimiser of the loss. `fits`, shape (boxes, k), has the fits x'theta at
-        the k distinct x, minus the fits at the centre. Residuals equal to a change count if `side` is "right".
+        The residuals are taken at the minimiser of the loss (the centre). The limits are the changes of the fits
+        x'theta from the centre, `fits`, shape (boxes, k). Residuals equal to a limit count if `side` is "right".
         """
         return np.column_stack([np.searchsorted(v, fits[:, k], side) for k, v in enumerate(self.u)])
 
