@@ -119,7 +119,7 @@ class Problem:
         return max(self.sizes.rows / self.sizes.scores, 1.0) if self.most_rows > 1 else 1.0
 
     def total(self, number: float) -> Whole | None:
-        """Return the total count of a histogram of norms, `number`, with its standard error; None if rows have weights.
+        """Return `number`, the total count of a histogram of norms, with its standard error; None for weighted rows.
 
         With privacy units (persons), `number` is only an upper bound of the total, because a unit may have no used row;
         the standard error is then infinite.

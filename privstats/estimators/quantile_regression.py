@@ -604,7 +604,7 @@ class OneOrder(OneStep):
         return best_clip(lengths, self.score_sd(w) / self.largest, self.m, self.tail).times(self.largest)
 
     def clip_of_rows(self, lengths: Lengths, w: Start) -> Clip:
-        """Return the norm to which weighted rows are clipped in a score, for the shortest confidence interval."""
+        """Return the clipping norm of weighted rows in a score that gives the shortest expected interval."""
         spread, squares = self.tau * (1 - self.tau), self.squared_weights(np.inf)
         return best_radius(lengths, self.score_sd(w), squares * spread, 2 * spread, self.m, self.tail)
 

@@ -58,7 +58,7 @@ def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
 
 
 def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
-    """Return, as texts, the conditions on columns that define a level of a factor or combination of factors (`key`)."""
+    """Return strings: the conditions on columns that define the level `key` of a factor or combination of factors."""
     each = level if len(key) > 1 else (level,) * len(key)
     return [condition(made.coded[name], at) for name, at in zip(key, each, strict=True)]
 

@@ -69,7 +69,7 @@ class DesignFactor:
         return int(first[0]) if simple else None
 
     def dummies(self, level: int) -> list[int]:
-        """Return the positions, within `columns`, of the dummies of the factor's level with index `level`."""
+        """Return the positions, within `columns`, of the dummies of the level with index `level` of this factor."""
         return [int(place) for place in np.flatnonzero(self._high[level])]
 
     def compared_with(self, level: Any) -> str:

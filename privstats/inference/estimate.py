@@ -46,7 +46,7 @@ __all__ = [
 
 NEW = 0.98  # a bias bound above this share of the public bound on a coefficient's absolute value is uninformative
 UNIDENTIFIED_SHARE = 0.25  # largest accepted bias bound due to unidentified directions, divided by the 95 % half-length
-# largest bias bound due to unidentified directions, in std errors, of an estimate that is reported
+# an estimate is reported only if its bias bound due to unidentified directions is at most this many std errors
 MOST_UNIDENTIFIED = 50.0
 WIDEST_ETA = 10.0  # an interval is reported only if its half-length moves the linear predictor by less than this (rms)
 FULL_RANK = 1e-6  # a matrix has full rank if all diagonal entries of its QR factor R exceed this share of the largest

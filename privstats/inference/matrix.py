@@ -194,9 +194,9 @@ class NoisyMatrix:
         return replace(self, value=self.value[:k, :k], map=self.map[:, :k])
 
     def entry_variances(self, V: FloatArray) -> FloatArray:
-        """Return the variances of ``v_i' N v_j`` for the q columns v_i of V, with N the matrix's noise, shape (q, q).
+        """Return noise variances, shape (q, q), of ``v_i' X v_j``, for this noisy matrix X and the q columns v_i of V.
 
-        N is map' U map, where U is the noise of the release. Either the entries of U are uncorrelated (law
+        The noise of X is map' U map, where U is the noise of the release. Either the entries of U are uncorrelated (law
         `Uncorrelated`), or the distribution of U is assumed to be invariant under rotations. In the second case, with
         variance s^2 off the diagonal and d^2 on the diagonal, the variance of ``a'U b`` for vectors a and b is
         ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.

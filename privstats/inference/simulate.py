@@ -19,10 +19,10 @@ from privstats.numerics.law import FloatArray
 
 DRAWS = 9_999  # number of draws: the .95 quantile of noise has a relative error of 1%, and p-values go down to 1e-4
 FEWEST = 999  # smallest number of draws, for noise with very many coordinates
-WORK = 2.0**24  # limit of (number of draws) x (time of a draw; unit: one coordinate); `FEWEST` draws are always made
+WORK = 2.0**24  # limit of (number of draws) x (`_work` of a draw), unless this allows fewer than `FEWEST` draws
 KNOTS = 1801  # number of normal quantiles at which gamma quantiles are tabulated
 BLOCK = 2**21  # number of simulated coordinates in memory at a time
-KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws, and largest number of values of each
+KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws, and of cached values per distribution
 SINGLE = 32  # number of the largest draws that are kept as single values, not grouped
 GROWTH = 1.12  # approximate ratio of the ranks at which two successive groups of sorted draws end
 

@@ -82,7 +82,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class WeightedColumns:
-    """Vector (weight, z'M) of a row z, for weighted sums of the values z'M and of their squares (set `Squares`).
+    """Vector (weight, z'M) of a row z; the set `Squares` sums weights, weighted values z'M, and weighted squares.
 
     M is the field `matrix`, with one column for each linear function of z.
     """
@@ -447,9 +447,9 @@ class One:
 
 @dataclass(frozen=True, eq=False)
 class OffEnds:
-    """Indicators, times row weights, of whether each linear function z'M of a row z is above -1, then below 1.
+    """Row weight times the indicators ``z'M > -1``, then ``z'M < 1``, of linear functions z'M of a row z.
 
-    M is the field `matrix`, and z'M lies in [-1, 1]. So the sums count the rows not at -1, then the rows not at 1.
+    M is the field `matrix`, and z'M lies in [-1, 1]. The sums count the rows that are not at -1 and, in the second half, the rows not at 1.
     """
 
     matrix: FloatArray

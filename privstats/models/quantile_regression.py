@@ -23,10 +23,10 @@ NORMS = ("hull", *OF_VECTORS)
 # steps, and shorter ones. Above this value, the bias of objective perturbation may exceed its bias bound, except for
 # medians.
 FEW_ROWS = 750.0
-# Limits of 2 min(tau, 1 - tau) n eps / d if confidence intervals are requested. Below the limit for d coefficients in
-# `SAMPLED_BELOW`, the exact sampler is used in place of objective perturbation. The sampler does not whiten predictors,
-# so with two or more coefficients it gives no intervals if predictors vary over only a fifth of the range between their
-# bounds. Below `MEDIAN_ROWS`, objective perturbation is used for medians.
+# Limits of 2 min(tau, 1 - tau) n eps / d, which measures rows and budget per coefficient (d coefficients), if intervals
+# are requested. Below `SAMPLED_BELOW[d]`, the exact sampler is used in place of objective perturbation. The sampler
+# does not whiten predictors. With two or more coefficients it gives no intervals if predictors vary over only a fifth
+# of the range between their bounds. Below `MEDIAN_ROWS`, objective perturbation is used for medians.
 MEDIAN_ROWS = 3000.0
 SAMPLED_BELOW = {1: FEW_ROWS, 2: 550.0, 3: 300.0}
 

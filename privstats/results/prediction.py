@@ -89,7 +89,7 @@ class Prediction:
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return predictions and intervals under the names of statsmodels; ``obs_ci_...`` are prediction limits."""
+        """Return predictions and intervals in columns named as in statsmodels; ``obs_ci_...`` are prediction limits."""
         ends, wide = self.conf_int(alpha), self.conf_int(alpha, obs=True)
         return pd.DataFrame(
             {

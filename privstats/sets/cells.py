@@ -1,4 +1,4 @@
-"""Sets of vectors that each contribute to one cell (a factor level, an interval of norms), and sets of real values."""
+"""Sets of vectors for sums by cell (such as a factor level, or a range of norms), and sets of real values."""
 
 from __future__ import annotations
 

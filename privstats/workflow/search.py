@@ -161,10 +161,10 @@ class Fall:
     falling: int
 
     def root(self, rest: float, noise: float) -> float:
-        """Return the number x at which ``rest x^-still + noise x^-falling`` is 1.
+        """Return the number of rows (or budget) x at which the expected width of intervals equals the requested width.
 
-        At this number of rows (or budget), the expected width equals the requested width. The result is inf if no x
-        satisfies the equation, and NaN if `rest` or `noise` is negative or NaN.
+        At x, the modelled squared ratio of the two widths, ``rest x^-still + noise x^-falling``, is 1. The result is
+        inf if no x satisfies the equation, and NaN if `rest` or `noise` is negative or NaN.
         """
         if not (rest >= 0 and noise >= 0):
             return math.nan

@@ -22,7 +22,7 @@ from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
-LARGEST_HULL = 3  # largest number q of columns for which the norm's unit ball is the smaller body H of module `body`
+LARGEST_HULL = 3  # largest number of columns for which the unit ball of the noise is the hull H of the module `body`
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,8 +76,8 @@ def to_units(values: FloatArray, low: float, high: float, step: float) -> tuple[
 def sample_location_quantile(rng: Rng, units: Units, level: float, grid: LocationGrid, rate: float) -> int:
     """Return a random grid point t with probability exactly proportional to ``exp(-rate |score(t)|)``.
 
-    For the n values `units`, the score is the number of smallest absolute value in the interval from ``#{units < t} -
-    level n`` to ``#{units <= t} - level n``.
+    For the n values `units`, let I be the interval from ``#{units < t} - level * n`` to ``#{units <= t} - level * n``.
+    The score is the point of I that is closest to 0.
 
     Parameters
     ----------
