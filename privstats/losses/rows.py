@@ -449,7 +449,7 @@ class One:
 class OffEnds:
     """Row weight times the indicators ``z'M > -1``, then ``z'M < 1``, of linear functions z'M of a row z.
 
-    M is the field `matrix`, and z'M lies in [-1, 1]. The sums count the rows that are not at -1 and, in the second half, the rows not at 1.
+    M is the field `matrix`, and z'M lies in [-1, 1]. The sums count the rows not at -1 and, at last, those not at 1.
     """
 
     matrix: FloatArray
