@@ -75,7 +75,7 @@ SHARES: Mapping[str, Mapping[str, float]] = {
         "score sizes": 0.15, "residual squares": 0.10, "score": 0.45,
     },
     "perturbed": {
-        "units": 0.02, "scales": 0.05, "response square": 0.03, "levels": 0.14, "rare values": 0.05,
+        "units": 0.02, "scales": 0.05, "response square": 0.03, "levels": 0.14, "rare values": 0.10,
         "narrow scales": 0.12, "narrow response": 0.08, "squares of products": 0.06, "coarse matrix": 0.12,
         "moments": 0.68, "meat of moments": 0.12, "second matrix": 0.12, "whitened squares": 0.06,
         "score sizes": 0.12, "coefficients": 0.64, "squares of scores": 0.04,
