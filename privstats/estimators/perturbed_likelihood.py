@@ -37,7 +37,7 @@ from privstats.estimators.histogram import Clip, Lengths, shortest_clip
 from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.one_step import Doubts, Hessian, LastRelease, Pilot, Step
-from privstats.estimators.preconditioner import Start
+from privstats.estimators.preconditioner import Start, roots
 from privstats.estimators.ridges import curvature_of, of_shortest
 from privstats.gate.questions import Ask, Sum, Values
 from privstats.inference.estimate import Estimate, EstimatingEquation
@@ -298,12 +298,19 @@ class TiltedLogLink(LikelihoodStep):
         return HessianAt(matrix, last.at.to_theta, np.eye(self.m), self.rows, at)
 
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: HessianAt) -> Meat:
-        """Return the score's variance as a diagonal matrix, computed from released squares of the score's entries."""
-        m, at, level = self.m, hessian.at, max(clip.variance, SQUARES_NOISE * self.rows)
+        """Return the score's variance, computed from released squares of the entries of whitened scores.
+
+        If the model is correct, the variance is proportional to the Hessian. So the scores are whitened by the released
+        Hessian (with eigenvalues raised to the noise), and the variance of whitened scores is taken as diagonal.
+        """
+        at, level = hessian.at, max(clip.variance, SQUARES_NOISE * self.rows)
+        values, V, least = hessian.matrix.eigen
+        raised = np.maximum(values, least)
+        back, T = roots((V * (raised / raised.mean())) @ V.T)
         if not (self.robust or self.dispersed):
-            return Meat(level * np.eye(m), self.freedom)
-        of = ClippedLikelihoodScores(self.loss, at.P, at.eta, clip.radius, clip.curvature, self.farthest)
-        return self.meat_of_squares(of, clip, last, level)
+            return Meat(level * np.eye(self.m), self.freedom).mapped(back)
+        of = ClippedLikelihoodScores(self.loss, at.P, at.eta, clip.radius, clip.curvature, self.farthest, at.P @ T)
+        return self.meat_of_squares(of, clip, last, level).mapped(back)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
         """Return the estimating equation unchanged, with the constant parameters of all factor levels, and no notes.

@@ -111,9 +111,17 @@ class ClippedLikelihoodScores(ScoreClip):
 
     psi is minus the derivative of the loss with respect to the linear predictor eta. Before psi is computed, eta is
     clamped so that the mean is inside or near the response's bounds.
+
+    Parameters
+    ----------
+    onto : ndarray, shape (width, k), optional
+        Matrix B; if it is given, the scores of a row z are ``w clip(psi, c) z'B``.
     """
+
+    onto: FloatArray | None = None
 
     def __call__(self, block: RowBlock) -> FloatArray:
         x, eta, _, w, c = self.weighed(block)
+        x = x if self.onto is None else block.times(self.onto)
         scores: FloatArray = x * (w * np.clip(self.loss.psi(eta, block.response), -c, c))[:, None]
         return scores

@@ -225,7 +225,9 @@ REGRESSIONS = {
     "ClippedProductRows": [rows.ClippedProductRows(P, THETA, 0.6, 2.0, 1.5)],
     "ClippedProductScores": [rows.ClippedProductScores(P, THETA, 0.6, 2.0, 1.5)],
     "ClippedLikelihoodRows": [clipped_likelihood.ClippedLikelihoodRows(*COUNTED[k], 9.0) for k in (0, 1)],
-    "ClippedLikelihoodScores": [clipped_likelihood.ClippedLikelihoodScores(*COUNTED[k], 9.0) for k in (0, 1)],
+    "ClippedLikelihoodScores": [
+        clipped_likelihood.ClippedLikelihoodScores(*COUNTED[k], 9.0, onto) for k in (0, 1) for onto in (None, Q)
+    ],
     "ProductSizes": [rows.ProductSizes(P, THETA, 2.0, 4.0)],
     "LogDistance": [rows.LogDistance(THETA, 0.1, 1e-5)],
     "HeldBeside": [rows.HeldBeside(P, 0, 0.7)],
