@@ -200,6 +200,13 @@ def far_group(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": np.where(far, 5 + rng.normal(size=n), 0.1 * x + 0.1 * rng.normal(size=n))})
 
 
+def far_cluster(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a predictor that is ten times as large in 6 % of the rows, with a mean that is not linear."""
+    far = rng.uniform(size=n) < 0.06
+    x = np.where(far, rng.normal(20, 1.5, n), rng.normal(2, 0.6, n)).clip(0, 30)
+    return pd.DataFrame({"x": x, "y": (np.where(far, 4, 0.8 * x) + rng.normal(0, 0.8, n)).clip(-5, 12)})
+
+
 def rare_ones(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows of a predictor, declared as a number, that is 1 in 1 % of the rows and 0 in the others."""
     x, w = (rng.uniform(size=n) < 0.01).astype(int), rng.normal(size=n)
@@ -463,6 +470,10 @@ CASES = {
     ),
     "far_group": Case(  # README promises no coverage here
         lm(far_group, "y ~ x", {"x": (-5, 5), "y": (-10, 10)}), promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5})
+    ),
+    "far_cluster": Case(
+        lm(far_cluster, "y ~ 0 + x", {"x": (0, 30), "y": (-5, 12)}),
+        promises=({"eps": 1.0}, {"mu": 0.5}),
     ),
     "rare_ones": Case(
         lm(rare_ones, "y ~ x + w", {"x": (0, 1), "w": (-5, 5), "y": (-10, 10)}),

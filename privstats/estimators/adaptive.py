@@ -65,14 +65,14 @@ SHARES: Mapping[str, Mapping[str, float]] = {
     "normal": {
         "units": 0.02, "scales": 0.04, "levels": 0.14, "rare values": 0.10, "scales again": 0.05,
         "coarse matrix": 0.09, "moments": 0.75, "meat of moments": 0.12, "second matrix": 0.06,
-        "residual scale": 0.03, "leverages": 0.03, "hessian": 0.10, "first step": 0.06, "score sizes": 0.10,
-        "residual squares": 0.08, "score": 0.58,
+        "residual scale": 0.03, "leverages": 0.08, "hessian": 0.10, "first step": 0.06, "score sizes": 0.10,
+        "residual squares": 0.08, "score": 0.53,
     },
     "pure": {
         "units": 0.02, "scales": 0.05, "levels": 0.14, "rare values": 0.10, "scales again": 0.06,
         "coarse matrix": 0.08, "moments": 0.75, "meat of moments": 0.12, "second matrix": 0.08,
-        "residual scale": 0.04, "leverages": 0.03, "hessian": 0.16, "first step": 0.08, "meat": 0.09,
-        "score sizes": 0.15, "residual squares": 0.10, "score": 0.45,
+        "residual scale": 0.04, "leverages": 0.08, "hessian": 0.16, "first step": 0.08, "meat": 0.09,
+        "score sizes": 0.15, "residual squares": 0.10, "score": 0.40,
     },
     "perturbed": {
         "units": 0.02, "scales": 0.05, "response square": 0.03, "levels": 0.14, "rare values": 0.10,

@@ -18,6 +18,8 @@ from privstats.gate.questions import Ask
 from privstats.inference.estimate import Estimate, NormalEstimate
 from privstats.inference.tables import PointEstimate
 
+LEVERAGES = 0.03  # budget share of the histogram of leverages; rows of dummies have no leverages far from all others
+
 
 @dataclass(frozen=True)
 class ClippedMeans:
@@ -43,6 +45,8 @@ class ClippedMeans:
     def shares(self) -> Mapping[str, float]:
         """Budget share of each query, by name of the query."""
         shares = SHARES[self.noises.shares]
+        spare = shares["leverages"] - LEVERAGES
+        shares = {**shares, "leverages": LEVERAGES, "score": round(shares["score"] + spare, 10)}
         return shares if self.sums is None else {**shares, "sums": 1 - shares["scales"]}
 
     @property

@@ -66,7 +66,8 @@ TAILS = {
     "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score norms of count and gamma models
     "rows": Tail(0.35, fastest=0.92, residue=0.3),  # norms of rows, used as approximate norms of scores
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
-    "leverages": Tail(0.25, fastest=0.92),
+    "leverages": Tail(0.25, fastest=0.92, slow=True),
+    "weighted rows": Tail(0.25, fastest=0.92),  # norms of rows, times the root of the information, of likelihoods
 }
 
 

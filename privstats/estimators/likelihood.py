@@ -537,7 +537,7 @@ class NewtonSteps(LikelihoodStep):
         cap = min(w.longest * min(self.loss.largest_slope, 1e12) ** 0.5, FAR_PSI * m**0.5)
         ends = edges(m**0.5 / 2, max(cap, m**0.5))
         leverages = Sum("leverages", of, within=Shells(m, ends), keep=self.keep)
-        lengths = Lengths.released(self.ask, self.by, leverages, self.total(rows), TAILS["leverages"])
+        lengths = Lengths.released(self.ask, self.by, leverages, self.total(rows), TAILS["weighted rows"])
         question = Sum("hessian", of, within=Products(m), keep=self.keep)
         variance = self.ask.law(question, by=self.by.matrix).variance()
         noise = noise_edge(m, float(np.sqrt(variance[min(1, len(variance) - 1)])))

@@ -20,7 +20,7 @@ from privstats.privacy.promise import Neighbors
 from tests.conftest import thinned
 from tests.estimators.conversation import Adaptive, SufficientStatistics, fit_of
 
-CURRENCIES = [{"mu": 1.0}, {"eps": 4.0}]
+CURRENCIES = [{"mu": 1.0}, {"eps": 5.0}]
 STEPS = {"mu": Adaptive(NORMAL, branches=("steps",)), "eps": Adaptive(PURE, branches=("steps",))}
 
 

@@ -150,7 +150,7 @@ def test_clipped_scores_are_reported_with_what_they_may_move():
 
     def clipped(x):
         data = pd.DataFrame({"x": x, "y": (rng.normal(0, 1, 4000) > 0) * 1.0})
-        return ps.dp_lm("y ~ x", data, mu=0.5, domain={"x": (0, 100), "y": (0, 1)}, rng=1)
+        return ps.dp_lm("y ~ x", data, mu=0.5, domain={"x": (0, 100), "y": (0, 1)}, mech="newton", rng=1)
 
     assert any("were clipped" in text or "extend to" in text for text in clipped(skewed).summary().notes)
     assert not any("extend to" in text for text in clipped(even).summary().notes)
@@ -392,7 +392,7 @@ def test_only_a_factor_with_slopes_needs_more_rows():
     domain = {"x": (0, 1), "g": ["a", "b"], "h": ["s", "r"], "y": (-4, 7)}
     needed, least = [], list[float]()
     for formula in ("y ~ x * C(g) + C(h)", "y ~ x * C(h) + C(g)"):
-        fit = ps.dp_lm(formula, data, mu=0.5, domain=domain, rng=1)
+        fit = ps.dp_lm(formula, data, mu=0.5, domain=domain, mech="newton", rng=1)
         assert np.isnan(fit.params["C(h)[T.r]"]) and np.isfinite(fit.params["C(g)[T.b]"])
         (found,) = filter(None, (re.search(r"about ([\d,]+) rows are needed", text) for text in fit.summary().notes))
         needed.append(float(found[1].replace(",", "")))
