@@ -1,6 +1,7 @@
 """The command line: commands to fit or plan a model, show or run saved plans, and print ledgers and domains.
 
-An error prints one line to stderr and gives exit code 2. No traceback is shown, since it might contain data.
+An error prints one line to stderr and gives exit code 2. No traceback is shown, since it might contain data. A closed
+output, or a pipe whose reader has ended, is no error.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import os
 import re
 import sys
 import warnings
@@ -24,7 +26,7 @@ from privstats.formula.domain import Domain
 from privstats.privacy.ledger import Ledger
 from privstats.privacy.ledger_text import PROMISES
 from privstats.privacy.promise import Neighbors, Promise
-from privstats.results.files import check_new, write_text
+from privstats.results.files import OPEN_LEDGER, check_new, write_text
 from privstats.results.study import StudyResults
 from privstats.results.text import RULE
 from privstats.version import VERSION
@@ -75,6 +77,9 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise OptionError(f"{message}; see {self.prog} --help")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        _print(message, file)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code.
@@ -101,7 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             chosen.act(chosen)
             return 0
         except PrivstatsError as error:
-            problem, code = in_shell(str(error)) if hasattr(chosen, "formula") else str(error), REFUSED
+            cure = f"list a ledger by privstats ledger {getattr(chosen, 'file', '')}"
+            problem = str(error).replace(OPEN_LEDGER, cure)
+            problem, code = in_shell(problem) if hasattr(chosen, "formula") else problem, REFUSED
         except KeyboardInterrupt as stop:
             problem, code = str(stop) or "interrupted", INTERRUPTED_CODE
         except Exception as error:  # its text may quote rows and is not shown
@@ -292,14 +299,12 @@ def _fit(chosen: argparse.Namespace) -> None:
     options = _options(chosen)
     ledger = None if chosen.ledger is None else _ledger(chosen)
     fit = VERBS[chosen.function](chosen.formula, chosen.data, ledger=ledger, **options)
-    _say(FORMATS[chosen.format](fit))
-    _write(chosen.out, fit.save)
+    _deliver(chosen.out, fit.save, lambda: FORMATS[chosen.format](fit))
 
 
 def _plan(chosen: argparse.Namespace) -> None:
     planned = plan_of(chosen.function, chosen.formula, chosen.n, **_options(chosen))
-    _say(str(planned))
-    _write(chosen.out, planned.save)
+    _deliver(chosen.out, planned.save, lambda: str(planned))
 
 
 def _report(chosen: argparse.Namespace) -> None:
@@ -310,8 +315,7 @@ def _report(chosen: argparse.Namespace) -> None:
 
 def _domain(chosen: argparse.Namespace) -> None:
     domain = _declared(chosen.file)
-    _say(repr(domain))
-    _write(chosen.out, lambda path: write_text(path, domain.to_json() + "\n"))
+    _deliver(chosen.out, lambda path: write_text(path, domain.to_json() + "\n"), lambda: repr(domain))
 
 
 def _show(chosen: argparse.Namespace) -> None:
@@ -329,8 +333,7 @@ def _run(chosen: argparse.Namespace) -> None:
     if not isinstance(plan, Plan | Study):
         raise OptionError(f"{quote(Path(chosen.file).name)} is a fit, which was run already; give a plan or a study")
     fit = plan.run(chosen.data, ledger=_ledger(chosen))
-    _say(str(fit))  # print first: the results must not be lost if the file cannot be written
-    _write(chosen.out, fit.save)
+    _deliver(chosen.out, fit.save, lambda: str(fit))
     if isinstance(fit, StudyResults) and (failed := sum(map(bool, fit.failed))):
         raise OptionError(f"{failed} of {len(fit)} fits failed after the ledger was charged; the file says why")
 
@@ -381,19 +384,40 @@ def _number(name: str, text: str) -> float:
     raise OptionError(f"{name} of the budget is {quote(text)}; give a number, as in --budget {name}=1")
 
 
-def _write(path: str | None, save: Callable[[str], None]) -> None:
-    """If the command has the option `--out`, write the result to the file at `path`, and print the path."""
+def _deliver(path: str | None, save: Callable[[str], None], text: Callable[[], str]) -> None:
+    """Write a result to the file that `--out` names, if it is given, and print the result even if this fails.
+
+    The file is written first. So a result that was paid for is lost neither if it cannot be printed, nor if the file
+    cannot be written.
+    """
+    try:
+        if path is not None:
+            save(path)
+    finally:
+        _say(text())
     if path is not None:
-        save(path)
         _say(f"Written to {path}")
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(f"{_shown(text, sys.stdout)}\n")
+    _print(f"{_shown(text, sys.stdout)}\n", sys.stdout)
 
 
 def _complain(text: str) -> None:
-    sys.stderr.write(f"privstats: {_shown(' '.join(text.split()), sys.stderr)}\n")
+    _print(f"privstats: {_shown(' '.join(text.split()), sys.stderr)}\n", sys.stderr)
+
+
+def _print(text: str, out: Any) -> None:
+    """Write text to a stream, unless the stream is closed, or is a pipe from which nobody reads any more."""
+    if out is None:  # Python's stream for a closed file descriptor
+        return
+    try:
+        out.write(text)
+        out.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, out.fileno())  # so that Python's flush at exit does not fail, too
+        os.close(nowhere)
 
 
 def _shown(text: str, out: Any) -> str:

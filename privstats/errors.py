@@ -7,6 +7,7 @@ from pathlib import Path
 from traceback import walk_stack
 
 PACKAGE = str(Path(__file__).parent)
+CHOICES = 12  # largest number of valid names that an error about an unknown name lists in full
 FRAMES = 250  # number of stack frames that must be left for a call; more than twice the number that calls use in a test
 
 
@@ -75,15 +76,15 @@ def warn(text: str) -> None:
     warnings.warn(f"{text}; continuing", PrivstatsWarning, level)
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names as a list in prose: at most three names, and the number of the remaining names.
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Return names as a list in prose; of more than `most` names, the first three and the number of the others.
 
-    >>> listed(["a"]), listed(["a", "b"]), listed(list("abcdefg"))
-    ('a', 'a and b', 'a, b, c and 4 more')
+    >>> listed(["a"]), listed(["a", "b"]), listed(list("abcdefg")), listed(list("abcd"), most=CHOICES)
+    ('a', 'a and b', 'a, b, c and 4 more', 'a, b, c and d')
     """
     if len(names) <= 1:
         return "".join(names)
-    if len(names) <= 3:
+    if len(names) <= most:
         return f"{', '.join(names[:-1])} and {names[-1]}"
     return f"{', '.join(names[:3])} and {len(names) - 3} more"
 

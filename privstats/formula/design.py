@@ -410,6 +410,16 @@ class Design:
         rows, present = self._admit(new_data, self._offset.reads, clamp=False)
         return np.where(present, self._offset.values(rows, clamp=False)[:, 0], np.nan)
 
+    def held(self, new_data: pd.DataFrame, column: str) -> NDArray[np.bool_]:
+        """Return a mask of new rows in which a spline of `column` is at or beyond its bounds, where it is constant."""
+        rows, _ = self._admit(new_data, self._made.reads, clamp=False)
+        held = np.zeros(len(new_data), dtype=bool)
+        for part in self._made.numeric.values():
+            if isinstance(part, BasisFactor) and column in part.reads and not part.basis.extend:
+                x, knots = part.of.values(rows, clamp=False)[:, 0], part.basis.knots
+                held |= (x <= knots[0]) | (x >= knots[-1])
+        return held
+
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
         """Return the matrix R and vector q of a linear hypothesis ``R @ params = q`` about the coefficients `params`.
 

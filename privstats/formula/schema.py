@@ -56,7 +56,9 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
         near = near_name(name, offered)
         cure = f"did you mean '{near}'?" if near else "check the formula and the names of the columns"
         parted = next((sign for sign in SEPARATORS if len(offered) == 1 and name in str(offered[0]).split(sign)), None)
-        cure = f"all names stand in one column, with {parted!r} between them; write commas there" if parted else cure
+        if parted:
+            cure = f"all names stand in one column, with {parted!r} between them; write commas there, and decimals "
+            cure += "with a point, as in 1.5"
         raise FormulaError(f"the data have no column '{name}'; {cure}")
 
 

@@ -237,6 +237,14 @@ class Estimate(ABC):
         The three returned numbers are the test statistic, the number of independent hypotheses, and the p-value.
         """
 
+    def dependent(self, R: FloatArray) -> NDArray[np.bool_]:
+        """Return a mask of the linear functions ``R theta`` of estimates theta whose dependence is unknown.
+
+        There is one entry per row of R. The std errors of these functions are upper bounds, and `wald` tests hypotheses
+        that involve such estimates by the Bonferroni bound: its statistic is the largest squared z statistic.
+        """
+        return np.zeros(len(R), dtype=bool)
+
     @abstractmethod
     def mapped(self, matrix: FloatArray, shift: FloatArray, names: Sequence[str] | None = None) -> Estimate:
         """Return the estimate of ``matrix @ theta + shift``, a linear function of the coefficients theta."""

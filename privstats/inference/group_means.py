@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtrc
 
 from privstats.inference.error_law import ErrorLaw, mixed_law
-from privstats.inference.estimate import Estimate, Loading
+from privstats.inference.estimate import Estimate, Loading, NormalEstimate
+from privstats.inference.joint_tests import bonferroni, combines, echelon
+from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.meat import positive_mean
 from privstats.inference.noise import total_covariance
 from privstats.inference.notes import Note, note
@@ -223,27 +224,34 @@ class GroupMeans(Estimate):
         noise = np.diag(total_covariance(self.noises, len(self.theta)))
         return np.where(np.isnan(self.theta), np.nan, noise / np.maximum(noise + self.sampling, 1e-300))
 
+    def dependent(self, R: FloatArray) -> NDArray[np.bool_]:
+        return combines(R, self.group)
+
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
         """Test hypotheses ``R theta = q`` on means theta jointly; return the statistic, number of hypotheses, p-value.
 
-        The p-value of a single hypothesis is computed by `contrast`. Several hypotheses are tested by the Bonferroni
-        bound if the covariance is unknown or noise is simulated, and otherwise by a chi-squared statistic, for which
-        only linearly independent hypotheses are counted.
+        The result does not depend on how the hypotheses are written. Hypotheses on means of different groups are tested
+        by a Wald statistic, whose p-value allows for noise that is not normal. Hypotheses that combine means of several
+        columns in one group are tested by the Bonferroni bound, because their covariance is unknown.
         """
-        R = np.atleast_2d(np.asarray(R, dtype=float))
+        R, q = echelon(R, q)
+        if len(R) > 1 and not self.dependent(np.abs(R).sum(axis=0, keepdims=True)).any():
+            return self.independent().wald(R, q)
         estimate, sd, _, _, p = self.contrast(R, q=q)
-        used = (R != 0).any(axis=0)
-        V = R[:, used] @ self.covariance()[np.ix_(used, used)] @ R[:, used].T
-        if len(R) == 1 or np.isnan(p).any():
-            return float(((estimate - q) / sd)[0] ** 2) if len(R) == 1 else np.nan, len(R), float(p[0] * (p == p).all())
-        if np.isnan(V).any() or self.error_law(R).finest.any():
-            return float((((estimate - q) / sd) ** 2).max()), len(R), float(min(1.0, len(R) * p.min()))
-        unit = np.sqrt(np.diag(V))
-        inverse = np.linalg.pinv(V / np.outer(unit, unit), rcond=1e-10, hermitian=True)
-        z = (estimate - q) / unit
-        rank = int(np.linalg.matrix_rank(inverse, hermitian=True))
-        statistic = float(z @ inverse @ z)
-        return statistic, rank, float(chdtrc(rank, statistic))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return bonferroni((estimate - q) / sd, p)
+
+    def independent(self) -> NormalEstimate:
+        """Return the means as normal estimates with independent sampling errors, as in fits of a single column."""
+        k = len(self.theta)
+        missing = np.isnan(self.theta)
+        return replace(
+            NormalEstimate.of(self.names, np.nan_to_num(self.theta), np.diag(self.sampling), self.noises),
+            hidden=np.eye(k)[:, missing],
+            hidden_size=missing.astype(float),
+            meat_noise=(NoisyMatrix.uncorrelated(np.zeros((k, k)), np.diag(self.uncertain), np.eye(k)),),
+            remarks=self.remarks,
+        )
 
     @cached_property
     def _draws(self) -> FloatArray:

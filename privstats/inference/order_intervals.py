@@ -13,11 +13,14 @@ from scipy.special import ndtri
 
 from privstats.errors import OptionError
 from privstats.inference.estimate import Estimate
+from privstats.inference.joint_tests import bonferroni, combines, echelon
 from privstats.inference.notes import Note
+from privstats.inference.simulate import DRAWS, PublicStream
 from privstats.inference.tables import through
 from privstats.numerics.law import FloatArray
 
 FINEST = 1e-4  # smallest p-value that is computed; smaller p-values are reported as this number
+LEVELS = 100  # number of significance levels between which the lengths of intervals are interpolated
 
 
 class RankErrorLaw(Protocol):
@@ -200,13 +203,43 @@ class OrderStatisticEstimate(Estimate):
     def noise_share(self) -> FloatArray:
         return np.where(np.isnan(self._deviation), np.nan, 1 - self.sampling)
 
+    def dependent(self, R: FloatArray) -> NDArray[np.bool_]:
+        return combines(R, self.cell)
+
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test hypotheses ``R theta = q`` on quantiles theta jointly by the Bonferroni bound, for any dependence."""
-        R = np.atleast_2d(np.asarray(R, dtype=float))
+        """Test hypotheses ``R theta = q`` on quantiles theta jointly; the result is the same however they are written.
+
+        Hypotheses on quantiles of different groups are tested by a Wald statistic, whose p-value comes from draws of
+        the errors (`_errors`). Hypotheses that combine quantiles of the same rows are tested by the Bonferroni bound.
+        """
+        R, q = echelon(R, q)
         estimate, sd, _, _, p = self.contrast(R, q=q)
-        if np.isnan(p).any() or np.isnan(sd).any():
-            return np.nan, len(R), np.nan
-        return float((((estimate - q) / sd) ** 2).max()), len(R), float(min(1.0, len(R) * p.min()))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = (estimate - q) / sd
+        used = (R != 0).any(axis=0)
+        if len(R) == 1 or np.isnan(z + p).any() or self.dependent(used[None]).any():
+            return bonferroni(z, p)
+        to_white = np.linalg.inv(np.linalg.cholesky((R * self._deviation**2)[:, used] @ R[:, used].T))
+        statistic = float(np.sum((to_white @ (estimate - q)) ** 2))
+        draws = np.sum((self._errors(used) @ (to_white @ R[:, used]).T) ** 2, axis=1)
+        return statistic, len(R), float((1 + (draws >= statistic).sum()) / (1 + len(draws)))
+
+    def _errors(self, used: NDArray[np.bool_]) -> FloatArray:
+        """Return draws of the errors of the quantiles in the mask `used`, which have intervals and are independent.
+
+        An error is above the distance of the estimate from its lower limit at confidence 1 - alpha, or below minus the
+        distance from its upper limit, with probability alpha / 2 each, or less. The draws have this law for all alpha.
+        """
+        levels = np.geomspace(1e-9, 1 - 1e-9, LEVELS)
+        R = np.eye(len(used))[used]
+        sides = np.array([self.lengths(R, float(alpha)) for alpha in levels])  # axes: levels, quantiles, sides
+        u = PublicStream(0).uniform(-1.0, 1.0, (DRAWS, len(R)))
+
+        def errors(k: int) -> FloatArray:
+            below, above = (np.interp(np.log(np.abs(u[:, k])), np.log(levels), side) for side in sides[:, k].T)
+            return np.where(u[:, k] > 0, below, -above)
+
+        return np.column_stack([errors(k) for k in range(len(R))])
 
     def _unknown(self, R: FloatArray) -> NDArray[np.bool_]:
         return np.asarray((R != 0) @ np.isnan(self.lower + self.upper))

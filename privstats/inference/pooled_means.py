@@ -10,7 +10,6 @@ import numpy as np
 from privstats.errors import OptionError
 from privstats.inference.estimate import NormalEstimate
 from privstats.inference.group_means import GroupMeans
-from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.weights import inverse_shares
 
 
@@ -39,17 +38,8 @@ def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
 
 def normal_means(means: GroupMeans) -> NormalEstimate:
     """Return the means of one column by group as a `NormalEstimate`; their errors are independent."""
-    k = len(means.theta)
-    missing = np.isnan(means.theta)
-    alone = len(np.unique(means.group)) == k
-    if not alone:
+    if len(np.unique(means.group)) < len(means.theta):
         raise OptionError(
             "the means of several columns depend on each other in an unknown way; combine fits of one column each"
         )
-    return replace(
-        NormalEstimate.of(means.names, np.nan_to_num(means.theta), np.diag(means.sampling), means.noises),
-        hidden=np.eye(k)[:, missing],
-        hidden_size=missing.astype(float),
-        meat_noise=(NoisyMatrix.uncorrelated(np.zeros((k, k)), np.diag(means.uncertain), np.eye(k)),),
-        remarks=means.remarks,
-    )
+    return means.independent()

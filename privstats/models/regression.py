@@ -503,7 +503,8 @@ class GeneralizedLinearModel(Regression):
         family = self.linked
         if family is None:
             return "linear regression"
-        return "logistic regression" if family.link == "logit" else f"{family.name} regression, {family.link} link"
+        name = "Poisson" if family.name == "poisson" else family.name
+        return "logistic regression" if family.link == "logit" else f"{name} regression, {family.link} link"
 
     def estimator(
         self,

@@ -49,15 +49,23 @@ CURES = {
     (ROWS, "write fit.summary()"): "summary2",
 }
 ABSENT = {name: cure for cure, names in CURES.items() for name in names.split()}
+OF_LINEAR_MEANS = dict.fromkeys(  # attributes that models with a link function, and of quantiles, cannot have
+    ("rsquared", "rsquared_adj"),
+    ("exists for linear regression alone", "to test whole terms write fit.wald_test_terms()"),
+)
 
 
 class NotAvailableError(PrivacyError, AttributeError):
     """Error on access to an attribute of statsmodels that a private fit lacks; `hasattr` then returns False."""
 
 
-def missing(name: str, owner: str) -> AttributeError:
-    """Return the error for access to `name`, an attribute that objects of the class `owner` lack."""
-    if name in ABSENT:
-        why, instead = ABSENT[name]
+def missing(name: str, owner: str, linear_mean: bool = True) -> AttributeError:
+    """Return the error for access to `name`, an attribute that objects of the class `owner` lack.
+
+    `linear_mean` is False for a model with a link function, and for a quantile regression.
+    """
+    cures = ABSENT if linear_mean else {**ABSENT, **OF_LINEAR_MEANS}
+    if name in cures:
+        why, instead = cures[name]
         return NotAvailableError(f"{name} {why}; {instead}")
     return AttributeError(f"{owner!r} object has no attribute {name!r}")

@@ -12,11 +12,11 @@ import pandas as pd
 from privstats.errors import OptionError
 from privstats.privacy.promise import Promise
 from privstats.results.facts import FloatArray
-from privstats.results.header import not_private
+from privstats.results.header import in_short, not_private
 from privstats.results.hypotheses import level
 from privstats.results.plots import Panel, new_figure, panel_rows
 from privstats.results.results import Results
-from privstats.results.text import headed, labelled
+from privstats.results.text import confidence, headed, labelled
 from privstats.results.tidy import tidy
 
 TITLES = {
@@ -95,7 +95,8 @@ class Diagnostics:
             figure = new_figure(max(6.0, 4.0 * many), 4.2)
             places = list(figure.subplots(1, many, squeeze=False)[0])
             formula = textwrap.fill(self.formula, 22 * many, max_lines=2, placeholder=" ...")
-            figure.suptitle(f"{formula}\n{1 - alpha:.0%} intervals, {self.guarantee.budget}")
+            guarantee = in_short(self.guarantee, self.fits[0].facts.seeded)
+            figure.suptitle(f"{formula}\n{confidence(alpha)} intervals, {guarantee}")
         else:
             places = list(np.ravel(np.array(ax, dtype=object)))
             if len(places) != many:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from privstats.errors import OptionError, quote
 
+OPEN_LEDGER = "open a ledger by ps.Ledger(path=...)"
 LINE = 76  # a part of a JSON text is written on one line if it has at most this many characters, indent included
 
 
@@ -95,7 +96,7 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeError:  # the file is binary, and may be a ledger
-        cure += ", or open a ledger by ps.Ledger(path=...)"
+        cure += f", or {OPEN_LEDGER}"
     except OSError:
         pass
     if text is None:

@@ -47,6 +47,11 @@ def not_private(seed: int | str) -> str:
     return f"seeded: not private (rng={seed})"
 
 
+def in_short(promise: Promise, seeded: int | str | None) -> str:
+    """Return the budget of a fit as in a title, or words that say that a seed makes the guarantee void."""
+    return promise.budget if seeded is None else not_private(seeded)
+
+
 def implied(promise: Promise, kept: Promise | None = None) -> str:
     """Return a line of text with the eps and delta that mu (Gaussian DP) or rho (concentrated DP) implies.
 

@@ -7,19 +7,24 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from privstats.errors import FormulaError, OptionError, listed, quote
+from privstats.errors import CHOICES, FormulaError, OptionError, listed, quote
 from privstats.inference.estimate import Estimate
 from privstats.results.facts import FloatArray
 from privstats.results.formats import Listing
-from privstats.results.text import Column, TextTable, aligned, decimals, number
+from privstats.results.text import Column, TextTable, aligned, decimals, filled, limits, number
 
 NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 NOISE_INCLUDED = "Std err, P and interval include privacy noise."
+UPPER_BOUNDS = "Std err is an upper bound: the dependence between estimates from the same rows is not known."
+SOME_UPPER_BOUNDS = (
+    "Where estimates from the same rows are combined, std err is an upper bound: their dependence is not known."
+)
 TOKEN = re.compile(rf"\s*(?:(?P<number>{NUMBER})|(?P<name>[^\W\d][\w.]*)|(?P<sign>[-+*/()]))")
 
 
@@ -106,23 +111,28 @@ class ContrastTest:
         alpha : float
             One minus the confidence of the intervals.
         """
-        return Listing(self._title, self._table(level(alpha)), (NOISE_INCLUDED,))
+        return Listing(self._title, self._table(level(alpha)), (NOISE_INCLUDED, *self._bounds))
 
-    _title = "Linear hypotheses about coefficients"
+    _title, _heading = "Linear hypotheses about coefficients", "coef"
+
+    @property
+    def _bounds(self) -> tuple[str, ...]:
+        """A sentence on std errors that are upper bounds, if there are any."""
+        bounds = self.estimate.dependent(self.R)
+        return () if not bounds.any() else (UPPER_BOUNDS,) if bounds.all() else (SOME_UPPER_BOUNDS,)
 
     def _table(self, alpha: float) -> TextTable:
         low, high = self.conf_int(alpha).T
         spans = tuple((0, "not given") if np.isnan(value) else None for value in self.effect)
-        ends = f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.3g}]"
         columns = (
-            *estimates(("coef", 10), self.effect, self.sd, low, high, ends),
+            *estimates((self._heading, 10), self.effect, self.sd, low, high, limits(alpha)),
             *tests(self.tvalue, self.pvalue),
         )
         ordered = (*columns[:2], *columns[4:], *columns[2:4])
         return TextTable(("",), tuple((name,) for name in self.names), ordered, spans)
 
     def __repr__(self) -> str:
-        return "\n".join(self._table(0.05).as_text())
+        return "\n".join((*self._table(0.05).as_text(), *(line for text in self._bounds for line in filled(text))))
 
 
 @dataclass(frozen=True)
@@ -133,26 +143,31 @@ class WaldTest:
     ----------
     statistic : float
         ``(R params - r)' V^-1 (R params - r)``, with V the covariance of ``R params``; NaN if one of the hypotheses is
-        not identified.
+        not identified. If V is unknown (`bonferroni`), the largest squared z statistic of linearly independent
+        hypotheses that are equivalent to ``R params = r``.
     pvalue : float
         Probability of a statistic at least as large if the hypotheses are true. It allows for the residual degrees of
         freedom (F distribution, or chi-squared for many degrees of freedom), for noise that is not normal, and for bias
-        bounds.
+        bounds. If V is unknown, it is the smallest p-value of the linearly independent hypotheses, times their number
+        (Bonferroni).
     df : int
         Number of linearly independent hypotheses.
+    bonferroni : bool
+        Whether V is unknown, because the hypotheses combine estimates from the same rows.
     """
 
     statistic: float
     pvalue: float
     df: int
+    bonferroni: bool = False
 
     def summary(self) -> Listing:
         """Return the test as a table that prints as text; methods such as `as_latex` give other formats."""
         p = "<0.001" if self.pvalue < 0.001 else f"{self.pvalue:.3f}"
         columns = (
-            Column("chi2", (f"{self.statistic:.4g}",), 10),
+            Column(self._name, (f"{self.statistic:.4g}",), 10),
             Column("df", (str(self.df),), 6),
-            Column("P>chi2", (p,), 9),
+            Column("P (Bonferroni)" if self.bonferroni else "P>chi2", (p,), 9),
         )
         spans = ((0, "not given"),) if np.isnan(self.statistic) else ()
         return Listing("Wald test of all hypotheses together", TextTable(("",), (("Wald test",),), columns, spans))
@@ -161,7 +176,12 @@ class WaldTest:
         if np.isnan(self.statistic):
             return "Wald test: not given, since a coefficient in the hypotheses is not identified"
         p = "P < 0.001" if self.pvalue < 0.001 else f"P = {self.pvalue:.3f}"
-        return f"Wald test: chi2 = {self.statistic:.4g}, df = {self.df}, {p}"
+        adjusted = " (Bonferroni)" if self.bonferroni else ""
+        return f"Wald test: {self._name} = {self.statistic:.4g}, df = {self.df}, {p}{adjusted}"
+
+    @property
+    def _name(self) -> str:
+        return "largest z^2" if self.bonferroni else "chi2"
 
 
 def contrast_test(estimate: Estimate, R: FloatArray, null: FloatArray, names: Sequence[str]) -> ContrastTest:
@@ -177,7 +197,8 @@ def wald_test(estimate: Estimate, R: FloatArray, null: FloatArray) -> WaldTest:
     if together > np.linalg.matrix_rank(R):
         raise FormulaError("the hypotheses contradict each other; leave one of them out")
     statistic, df, p = estimate.wald(R, null)
-    return WaldTest(float(statistic), float(p), int(df))
+    bonferroni = bool(estimate.dependent(np.abs(R).sum(axis=0, keepdims=True)).any())
+    return WaldTest(float(statistic), float(p), int(df), bonferroni)
 
 
 def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
@@ -186,8 +207,8 @@ def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray
     Parameters
     ----------
     hypothesis : str, list of str, mapping of str to float, or array_like, shape (q, coefficients)
-        Text such as ``"x1 = x2"`` or ``"x1 = 0, x2 = 1"``; or a mapping from names to values; or the array R, with
-        r = 0; or a pair of arrays (R, r).
+        Text such as ``"x1 = x2"``, ``"x1 = 0, x2 = 1"`` or ``"x1 = x2 = 0"``; or a mapping from names to values; or the
+        array R, with r = 0; or a pair of arrays (R, r).
     names : sequence of str
         Names of the coefficients.
 
@@ -199,9 +220,10 @@ def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray
         If an array has a wrong shape, or if R is zero or not finite.
     """
     if isinstance(hypothesis, str):
-        return _stacked([_equation(part, names) for part in _parts(hypothesis, names)])
+        return _stacked([one for part in _parts(hypothesis, names) for one in _equations(part, names)])
     if isinstance(hypothesis, Mapping):
-        return _stacked([_equation(f"{name} = {value!r}", names) for name, value in hypothesis.items()])
+        given = {name: value.item() if isinstance(value, np.generic) else value for name, value in hypothesis.items()}
+        return _stacked([one for name, value in given.items() for one in _equations(f"{name} = {value!r}", names)])
     if isinstance(hypothesis, Sequence) and hypothesis and all(isinstance(part, str) for part in hypothesis):
         pairs = [parsed_hypothesis(part, names) for part in hypothesis]
         return np.vstack([R for R, _ in pairs]), np.concatenate([r for _, r in pairs])
@@ -220,14 +242,14 @@ def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray
 
 
 def in_words(row: FloatArray, null: float, names: Sequence[str]) -> str:
-    """Return one linear hypothesis as text, such as ``x1 - 2 x2 = 0``."""
+    """Return one linear hypothesis as text, such as ``x1 - 2 x2 = 0``; ``0 = 0`` if it has no coefficient."""
     text = ""
     for value, name in zip(row, names, strict=True):
         if value:
             size = "" if abs(value) == 1 else f"{abs(value):g} "
             sign = ("-" if value < 0 else "") if not text else " - " if value < 0 else " + "
             text += f"{sign}{size}{name}"
-    return f"{text} = {null:g}"
+    return f"{text or '0'} = {null:g}"
 
 
 def level(alpha: Any) -> float:
@@ -323,8 +345,11 @@ def _goes_on(text: str, end: int, name: str) -> bool:
     return end < len(text) and name[-1:].isidentifier() and (text[end].isalnum() or text[end] in "_.([")
 
 
-def _equation(text: str, names: Sequence[str]) -> tuple[FloatArray, float]:
-    """Return the vector R and the number r of an equation ``R params = r`` in `text`; "= 0" may be left out."""
+def _equations(text: str, names: Sequence[str]) -> list[tuple[FloatArray, float]]:
+    """Return the vector R and the number r of each equation ``R params = r`` in `text`; "= 0" may be left out.
+
+    A chain such as ``x1 = x2 = 0`` has an equation for each pair of neighbouring sides, as in patsy.
+    """
     sides: list[list[str]] = [[]]
     k = 0
     while k < len(text):
@@ -338,13 +363,13 @@ def _equation(text: str, names: Sequence[str]) -> tuple[FloatArray, float]:
             k += 1
         else:
             k = _token(text, k, sides[-1], names)
-    if len(sides) > 2 or not all(sides):
+    if not all(sides):
         raise _unreadable(text, names)
     values = [_value("".join(side), text, names) for side in sides]
-    whole = values[0] - values[1] if len(values) == 2 else values[0]
-    if not whole[:-1].any() or not np.isfinite(whole).all():
+    found = [left - right for left, right in pairwise(values)] or values
+    if not all(whole[:-1].any() and np.isfinite(whole).all() for whole in found):
         raise _unreadable(text, names)
-    return whole[:-1], float(0.0 - whole[-1])
+    return [(whole[:-1], float(0.0 - whole[-1])) for whole in found]
 
 
 def _token(text: str, at: int, side: list[str], names: Sequence[str]) -> int:
@@ -411,7 +436,7 @@ def _combined(left: FloatArray, op: ast.operator, right: FloatArray) -> FloatArr
 
 
 def _unknown(name: str, names: Sequence[str]) -> FormulaError:
-    many = ", ".join(names) if len(names) <= 12 else listed(names)
+    many = ", ".join(names) if len(names) <= CHOICES else listed(names)
     return FormulaError(f"the fit has no coefficient {name!r}; it has {many}")
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+from numbers import Real
 from typing import Any
+
+from privstats.inference.estimate import product_parts
 
 
 def spelled_label(labels: tuple[tuple[Any, ...], ...]) -> tuple[str, ...]:
@@ -19,6 +23,47 @@ def spelled_label(labels: tuple[tuple[Any, ...], ...]) -> tuple[str, ...]:
 def part_of(part: Any) -> str:
     """Return one part of the label of an estimate (a quantile level, group or bin) as text."""
     return f"{part:g}" if isinstance(part, float) else str(part)
+
+
+def difference(level: Any, reference: Any, minus: str = " - ") -> str:
+    """Return a name for the difference between two levels, such as ``b - a``; a negative number is put in brackets.
+
+    Examples
+    --------
+    >>> difference("b", "a"), difference(-1, -2, "-"), difference(("b", 1), ("a", 1), "-")
+    ('b - a', '-1-(-2)', 'b:1-a:1')
+    """
+    parts = [one if isinstance(one, tuple) else (one,) for one in (level, reference)]
+    first, second = (":".join(map(str, one)) for one in parts)
+    begin = parts[1][0]
+    return f"{first}{minus}({second})" if isinstance(begin, Real) and begin < 0 else f"{first}{minus}{second}"
+
+
+def as_code(term: str) -> str:
+    """Return a term of a formula, spelled as the results spell it: with a space after a comma, and single quotes.
+
+    Examples
+    --------
+    >>> as_code('C(g,Treatment("a b")):x'), as_code("no code (")
+    ("C(g, Treatment('a b')):x", 'no code (')
+    """
+    parts = [(part, _parsed(part)) for part in product_parts(term)]
+    return ":".join(part.strip() if node is None else ast.unparse(node) for part, node in parts)
+
+
+def coded_column(term: str) -> str | None:
+    """Return the column of a factor in a formula, such as g for ``C(g)`` and ``C(g, Sum)``; None for any other term."""
+    match _parsed(term):
+        case ast.Call(func=ast.Name(id="C"), args=[ast.Name(id=column), *_]):
+            return column
+    return None
+
+
+def _parsed(term: str) -> ast.expr | None:
+    try:
+        return ast.parse(term.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
 
 
 def _name(term: Any, parts: list[str]) -> str:

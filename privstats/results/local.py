@@ -17,7 +17,7 @@ from privstats.privacy.promise import GaussianDP, Promise, PureDP
 from privstats.results.header import implied
 from privstats.results.hypotheses import estimates, level, tests
 from privstats.results.summary import TESTED, UNTESTED, Summary
-from privstats.results.text import Column, TextTable, counted, percentages, short
+from privstats.results.text import Column, TextTable, counted, limits, percentages, short
 
 SIMULATED = (
     "simulated in one process, which has seen every row: the guarantee holds where each holder computes its own answers"
@@ -90,7 +90,7 @@ class LocalProportion:
         """
         low, high = self.conf_int(alpha)
         value, sd, below, above = np.array([[self.proportion], [self.bse], [low], [high]])
-        columns = estimates(("proportion", 11), value, sd, below, above, _ends(alpha))
+        columns = estimates(("proportion", 11), value, sd, below, above, limits(alpha))
         kept = 1 / (1 + math.exp(-self.promise.eps))
         return Summary(
             title="Local randomised response",
@@ -200,7 +200,7 @@ class LocalFit:
         """
         estimate = self.estimate
         value, sd, low, high = estimate.coefficients(level(alpha))
-        coef, error, lower, upper = estimates(("coef", 10), value, sd, low, high, _ends(alpha))
+        coef, error, lower, upper = estimates(("coef", 10), value, sd, low, high, limits(alpha))
         z, p = tests(estimate.tvalues(), estimate.pvalues())
         return Summary(
             title="Local robust regression",
@@ -277,10 +277,6 @@ def _above(promise: Promise, seeded: int | str | None) -> tuple[tuple[str, str],
     else:
         words = f"seeded: not private (rng={seeded}). With rng=None it would be {kept}"
     return ("Guarantee", words), ("Protocol", SIMULATED)
-
-
-def _ends(alpha: float) -> tuple[str, str]:
-    return f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.3g}]"
 
 
 def _noise(shares: FloatArray, width: int) -> Column:

@@ -16,7 +16,6 @@ also contain the quantiles of q over random draws of the coefficients (`_with_cu
 from __future__ import annotations
 
 import itertools
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,18 +23,19 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 
-from privstats.errors import FormulaError, OptionError, PrivstatsWarning, listed, quote
+from privstats.errors import CHOICES, FormulaError, OptionError, PrivstatsWarning, listed, quote
 from privstats.inference.estimate import Estimate, NormalEstimate
 from privstats.inference.simultaneous import max_t
 from privstats.results.facts import FloatArray
 from privstats.results.formats import Listing, Sheet, Tabular
 from privstats.results.hypotheses import estimates, level, tests
-from privstats.results.labels import part_of
+from privstats.results.labels import coded_column, difference, part_of
 from privstats.results.numbers import FitNumbers
 from privstats.results.prediction import LINKS, linear_map, mean_of, placed, slope_of
-from privstats.results.text import Column, TextTable
+from privstats.results.text import Column, TextTable, limits
 
 NUMBERS = (
     "estimate",
@@ -48,15 +48,22 @@ NUMBERS = (
     "bias_bound",
 )
 STEP = 2.0**-17  # relative step of a central difference, whose relative error is of the order of the squared step
-# The step at a value x of the predictor is `STEP` times the larger of |x| and `NEAR_ZERO` times the distance between
-# the bounds of the predictor.
-NEAR_ZERO = 2.0**-10
+# The step at a value x of the predictor is `STEP` times |x|, but at least `STEP` times `NEAR_ZERO`, and at most `STEP`
+# times `FAR_AWAY`, times the distance between the bounds of the predictor.
+NEAR_ZERO, FAR_AWAY = 2.0**-10, 2.0**7
+# weights of the means at three equally spaced values, times their distance, in a one-sided and in a central difference
+ONE_SIDED_CENTRAL = ((-1.5, -0.5), (2.0, 0.0), (-0.5, 0.5))
+# A function has no slope if halving a step multiplies its difference or its second difference by more than this.
+ROUGH = (0.65, 0.4)
+ROUNDING = 2.0**-40  # differences below this share of the size of a column are rounding errors
 MOST_ROWS = 1000  # largest number of rows of a table of means, comparisons or slopes; larger tables raise an error
 MOST_GRID = 100_000  # largest number of rows of a grid of synthetic rows; larger grids raise an error
 MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and smallest number of random draws of the coefficients for an interval
 MOST_DRAWN = 20_000_000  # fewer draws are used if the number of means (grid rows times draws) exceeds about twice this
-CODED = re.compile(r"C\(\s*([^\W\d]\w*)\s*[,)].*", re.DOTALL)
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
+UNDEFINED = "Not given: an expression of the formula has no value there, as the log of a negative number."
+BEYOND = "Not given: a spline is constant beyond its bounds, so that changes there are not estimated."
+NO_SLOPE = "Not given: the mean has a step or a kink there and no slope; compare the means on both sides of it."
 BIASED = "Intervals and P also allow for what clipping may have moved (bias_bound)."
 
 
@@ -100,8 +107,7 @@ class MarginalTable(Tabular):
         value, sd, z, p, low, high, noise = (frame[name].to_numpy(dtype=float) for name in NUMBERS[:-1])
         keys = list(frame.columns[1 : frame.columns.get_loc("estimate")])
         labels = tuple(tuple(map(part_of, row)) for row in frame[keys].itertuples(index=False, name=None))
-        ends = f"[{self.alpha / 2:.3g}", f"{1 - self.alpha / 2:.3g}]"
-        columns = estimates(("estimate", 10), value, sd, low, high, ends)
+        columns = estimates(("estimate", 10), value, sd, low, high, limits(self.alpha))
         shares = Column("noise", tuple("" if np.isnan(share) else f"{share:.0%}" for share in noise), 7)
         tested = () if frame["p_value"].isna().all() else tests(z, p)
         spans = tuple((0, "not given") if np.isnan(one) else None for one in value)
@@ -155,6 +161,8 @@ class _Quantity:
         Gradients with respect to the coefficients.
     fixed : ndarray of bool, shape (quantities,)
         Mask of the functions that depend on no coefficient, such as the slope of ``I(x**2)`` at x = 0.
+    undefined : ndarray of bool, shape (quantities,)
+        Mask of the functions that have no value because an expression of the formula has none, such as log(-1).
     scale : str, optional
         Name of the link function if values are on the scale of the linear predictor; None on the scale of the mean.
     moved : ndarray, shape (quantities, draws, 2), optional
@@ -165,6 +173,7 @@ class _Quantity:
     value: FloatArray
     R: FloatArray
     fixed: NDArray[np.bool_]
+    undefined: NDArray[np.bool_]
     scale: str | None = None
     moved: FloatArray | None = None
 
@@ -253,7 +262,7 @@ def comparisons_table(
     for reference, other in pairs:
         both = [_Part.moved(grid.rows, call.name, one, w) for one, w in ((other, 1.0), (reference, -1.0))]
         parts.append(_each_tau(results, both, grid.averaged))
-        shown.append(grid.keys.assign(level=f"{other} - {reference}"))
+        shown.append(grid.keys.assign(level=difference(other, reference)))
     whole = [_stacked(list(of_tau)) for of_tau in zip(*parts, strict=True)]
     title = f"Comparisons of {results.endog_names} between levels of {call.name}"
     return _table(call, title, pd.concat(shown, ignore_index=True), whole, grid.over)
@@ -265,24 +274,57 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
     known = call.known[call.name]
     if known.levels is not None:
         raise FormulaError(f"{call.name} has levels and no slope; write fit.comparisons({call.name!r})")
+    title = f"Slopes of {results.endog_names} in {call.name}"
+    return _changes(call, f"d/d {call.name}", title, lambda x: _near(x, known), slopes=True)
 
-    def ends(x: FloatArray) -> list[tuple[FloatArray, Any]]:
-        step = 2.0 ** np.round(np.log2(STEP * np.maximum(np.abs(x), NEAR_ZERO * known.width)))
-        # splines are constant beyond their bounds, so near a bound a one-sided difference inside the bounds is used
-        low, high = known.ends
-        inside = (low <= x) & (x <= high)
-        way = np.where(inside & (x - step < low), 1.0, np.where(inside & (x + step > high), -1.0, 0.0))
-        return [
-            (np.where(way, x, x - step), np.where(way, -1.5 * way, -0.5) / step),
-            (x + np.where(way, way, 1.0) * step, np.where(way, 2.0 * way, 0.5) / step),
-            (x + 2 * way * step, -0.5 * way / step),
-        ]
 
-    return _changes(call, f"d/d {call.name}", f"Slopes of {results.endog_names} in {call.name}", ends)
+def _near(x: FloatArray, known: Any, widen: float = 1.0) -> list[tuple[FloatArray, FloatArray]]:
+    """Return three equally spaced values near each x, with the weights of fitted means whose sum is the slope at x.
+
+    `known` describes the predictor, and the distance between the values is multiplied by `widen`.
+    """
+    low, high = known.ends
+    widest = FAR_AWAY * known.width if np.isfinite(high - low) else np.inf
+    step = 2.0 ** np.round(np.log2(STEP * np.clip(np.abs(x), NEAR_ZERO * known.width, widest)))
+    # splines are constant beyond their bounds, so near a bound a one-sided difference inside the bounds is used
+    inside = (low <= x) & (x <= high)
+    way = np.where(inside & (x - step < low), 1.0, np.where(inside & (x + step > high), -1.0, 0.0))
+    step = widen * step
+    first, move = np.where(way, x, x - step), np.where(way, way, 1.0) * step
+    weights = (np.where(way, one_sided * way, central) / step for one_sided, central in ONE_SIDED_CENTRAL)
+    return [(first + k * move, weight) for k, weight in enumerate(weights)]
+
+
+def _rough(call: _Call, grid: _Grid) -> NDArray[np.bool_]:
+    """Return a mask of the rows of a grid in which the linear predictor has no slope in the requested predictor.
+
+    If the distance of three equally spaced values near x is halved, the difference of a smooth function at the outer
+    values is about halved, and its second difference is divided by 4. A kink at x halves the second difference, and a
+    step does not change one of the differences. The differences are those of the columns whose bounds the design knows,
+    because the bounds give the size of rounding errors.
+    """
+    design: Any = call.results.facts.design
+    coding = scipy.linalg.block_diag(design.coding, 1.0)  # the last column is the offset
+    size, found = np.abs([*design.bounds(), design.offset_bounds]).max(axis=1), []
+    for widen in (1.0, 2.0):
+        near = _near(grid.rows[call.name].to_numpy(dtype=float), call.known[call.name], widen)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivstatsWarning)
+            rows = [grid.rows.assign(**{call.name: values}) for values, _ in near]
+            first, middle, last = (np.column_stack([design.matrix(one), design.offsets(one)]) for one in rows)
+        found.append(np.abs([(last - first) @ coding, (first - 2 * middle + last) @ coding]))
+        size = np.maximum(size, (np.abs(first) + np.abs(last)) @ np.abs(coding))
+    narrow, wide = found
+    rough = (narrow > np.reshape(ROUGH, (2, 1, 1)) * wide) & (narrow > ROUNDING * size)
+    return np.asarray(rough.any(axis=(0, 2)))
 
 
 def _changes(
-    call: _Call, label: str, title: str, moves: Callable[[FloatArray], Sequence[tuple[FloatArray, Any]]]
+    call: _Call,
+    label: str,
+    title: str,
+    moves: Callable[[FloatArray], Sequence[tuple[FloatArray, Any]]],
+    slopes: bool = False,
 ) -> MarginalTable:
     """Return a table of slopes or differences: weighted sums of fitted means at several values of a numeric predictor.
 
@@ -297,17 +339,26 @@ def _changes(
     moves : callable
         Function of the values x of the predictor. It returns pairs of new values of the predictor and the weights of
         the means at these values: for instance (x + 1, 1) and (x, -1) for the effect of an increase by 1.
+    slopes : bool
+        True for slopes, which are not given where the mean has a step or a kink. For differences, a warning is given
+        if a new value is outside the domain, unless the difference is the same at all values of the predictor.
     """
     if call.known[call.name].dates:
         raise FormulaError(f"{call.name} has dates; compare fit.get_prediction(new_data) at two of them")
     needed = _needed(call)
     grid = call.grid(needed, {call.name: call.at[call.name]} if call.name in call.at else {})
-    call.results.facts.design.matrix(grid.rows)  # type: ignore[union-attr]  # warns of given values outside the domain
     x = grid.rows[call.name].to_numpy(dtype=float)
     parts = [_Part.moved(grid.rows, call.name, values, weight) for values, weight in moves(x)]
+    design: Any = call.results.facts.design
+    # the matrix is computed for its warning of values outside the domain
+    design.matrix(pd.concat([part.rows for part in parts]) if not slopes and call.name in call.at else grid.rows)
     shown = grid.keys.assign(level=label)
     each = _each_tau(call.results, parts, grid.averaged)
-    return _table(call, title, shown, each, grid.over)
+    held = np.all([design.held(part.rows, call.name) for part in parts], axis=0)
+    absent = {BEYOND: held.reshape(-1, grid.averaged).all(axis=1) & each[0].fixed}
+    if slopes:
+        absent[NO_SLOPE] = _rough(call, grid).reshape(-1, grid.averaged).any(axis=1)
+    return _table(call, title, shown, each, grid.over, absent=absent)
 
 
 def _needed(call: _Call) -> list[str]:
@@ -381,10 +432,11 @@ def _quantity(
     apart = np.asarray(sum(w * o for w, _, o in blocks))
     still = ~moves.any(axis=1) & (mean | (apart == 0))
     fixed = still.reshape(-1, averaged).all(axis=1)
+    undefined = (np.isnan(moves).any(axis=1) | np.isnan(apart)).reshape(-1, averaged).any(axis=1)
     if link is None:
         R, shift = over(moves), over(apart)
         value = np.where(fixed, 0.0, estimate.contrast(np.nan_to_num(R))[0]) + shift
-        return _Quantity(value, R, fixed)
+        return _Quantity(value, R, fixed, undefined)
     etas = [np.where(still, 0.0, linear_map(estimate, X)) + o for _, X, o in blocks]
     both = [*zip(blocks, etas, strict=True)]
     R = np.asarray(sum(over((w * slope_of(eta, link))[:, None] * X) for (w, X, _), eta in both))
@@ -392,10 +444,10 @@ def _quantity(
     if not mean:
         errors = _errors_of(results, len(moves))
         moved = _moved(errors, [(w, X, eta) for (w, X, _), eta in both], link, over)
-        return _Quantity(value, R, fixed, moved=np.stack([moved, np.nan_to_num(R) @ errors], axis=2))
+        return _Quantity(value, R, fixed, undefined, moved=np.stack([moved, np.nan_to_num(R) @ errors], axis=2))
     on_link = etas[0] if averaged == 1 else LINKS[link](value)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _Quantity(on_link, R / slope_of(on_link, link)[:, None], fixed, link)
+        return _Quantity(on_link, R / slope_of(on_link, link)[:, None], fixed, undefined, link)
 
 
 def _errors_of(results: FitNumbers, rows: int) -> FloatArray:
@@ -438,9 +490,11 @@ def _moved(
 
 
 def _stacked(parts: Sequence[_Quantity]) -> _Quantity:
-    value, fixed = (np.concatenate([getattr(one, name) for one in parts]) for name in ("value", "fixed"))
+    value, fixed, undefined = (
+        np.concatenate([getattr(one, name) for one in parts]) for name in ("value", "fixed", "undefined")
+    )
     moved = None if parts[0].moved is None else np.vstack([cast(FloatArray, one.moved) for one in parts])
-    return _Quantity(value, np.vstack([one.R for one in parts]), fixed, moved=moved)
+    return _Quantity(value, np.vstack([one.R for one in parts]), fixed, undefined, moved=moved)
 
 
 def _table(
@@ -450,21 +504,29 @@ def _table(
     each: Sequence[_Quantity],
     over: Sequence[str],
     tested: bool = True,
+    absent: Mapping[str, NDArray[np.bool_]] | None = None,
 ) -> MarginalTable:
-    """Return the table of means, comparisons or slopes; each row of labels in `shown` is repeated for each tau."""
+    """Return the table of means, comparisons or slopes; each row of labels in `shown` is repeated for each tau.
+
+    `absent` maps reasons to masks of the rows of `shown` that are not given for this reason.
+    """
     results, many = call.results, len(each)
-    value, fixed = (np.stack([getattr(one, name) for one in each], axis=1).ravel() for name in ("value", "fixed"))
+    value, fixed, undefined = (
+        np.stack([getattr(one, name) for one in each], axis=1).ravel() for name in ("value", "fixed", "undefined")
+    )
     R = np.stack([one.R for one in each], axis=1).reshape(len(value), -1)
     moved = None
     if each[0].moved is not None:
         moved = np.stack([cast(FloatArray, one.moved) for one in each], axis=1).reshape(len(value), -1, 2)
+    why = {UNDEFINED: undefined, **{reason: np.repeat(mask, many) for reason, mask in (absent or {}).items()}}
+    value = np.where(np.any([*why.values()], axis=0), np.nan, value)
     numbers, draws = _numbers(call, value, R, fixed, each[0].scale, tested, moved)
     keys = shown[["level", *(name for name in shown if name != "level")]] if "level" in shown else shown
     frame = keys.loc[np.repeat(keys.index, many)].reset_index(drop=True)
     frame.insert(0, "term", call.name)
     if results.facts.keys[-1] == "tau" and many > 1:
         frame["tau"] = list(dict.fromkeys(label[-1] for label in results.facts.labels)) * len(shown)
-    return MarginalTable(title, frame.assign(**numbers), _legend(call, over, numbers, draws), call.alpha)
+    return MarginalTable(title, frame.assign(**numbers), _legend(call, over, numbers, draws, why), call.alpha)
 
 
 def _numbers(
@@ -548,8 +610,17 @@ def _without_margins(estimate: Estimate) -> Estimate:
     return replace(estimate, margins=None) if isinstance(estimate, NormalEstimate) else estimate
 
 
-def _legend(call: _Call, over: Sequence[str], numbers: Mapping[str, FloatArray], draws: int) -> tuple[str, ...]:
-    """Return sentences that explain how to read a table, to be printed below the table."""
+def _legend(
+    call: _Call,
+    over: Sequence[str],
+    numbers: Mapping[str, FloatArray],
+    draws: int,
+    why: Mapping[str, NDArray[np.bool_]],
+) -> tuple[str, ...]:
+    """Return sentences that explain how to read a table, to be printed below the table.
+
+    `why` maps reasons to masks of the rows that are not given for this reason.
+    """
     lines = []
     if over:
         each = ", ".join(f"{name} ({len(call.known[name].levels)})" for name in over)
@@ -563,7 +634,8 @@ def _legend(call: _Call, over: Sequence[str], numbers: Mapping[str, FloatArray],
         )
     if (numbers["bias_bound"] > 0).any():
         lines.append(BIASED)
-    if np.isnan(numbers["estimate"]).any():
+    lines += [reason for reason, mask in why.items() if mask.any()]
+    if (np.isnan(numbers["estimate"]) & ~np.any([*why.values()], axis=0)).any():
         lines.append("Not given: the noise leaves a coefficient, or a combination of them, unidentified.")
     return tuple(lines)
 
@@ -606,10 +678,10 @@ def _heading(name: str) -> str:
 
 def _column(name: Any, known: Mapping[str, Any]) -> str:
     """Return the name of the data column that a term contains: g for the terms ``g`` and ``C(g)``."""
-    coded = CODED.fullmatch(name) if isinstance(name, str) else None
-    found = coded[1] if coded else name
-    if not isinstance(found, str) or found not in known:
-        raise FormulaError(f"the fit has no predictor {quote(name)}; it has {listed(list(known))}")
+    found = (coded_column(name) or name) if isinstance(name, str) else None
+    if found is None or found not in known:
+        cure = "; name one of them, and give others in by= or at=" if len(known) > 1 else ""
+        raise FormulaError(f"the fit has no predictor {quote(name)}; it has {listed(list(known), CHOICES)}{cure}")
     return found
 
 

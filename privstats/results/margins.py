@@ -14,7 +14,7 @@ from privstats.results.hypotheses import ContrastTest
 class EffectsTable(ContrastTest):
     """Average marginal effects, each tested against zero, with the attribute names of statsmodels."""
 
-    _title = "Average marginal effects on the mean response"
+    _title, _heading = "Average marginal effects on the mean response", "dy/dx"
 
     @property
     def margeff(self) -> FloatArray:
@@ -27,7 +27,7 @@ class EffectsTable(ContrastTest):
         return self.sd
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        frame = super().summary_frame(alpha).drop(columns="null").rename(columns={"coef": "dy/dx"})
+        frame = super().summary_frame(alpha).drop(columns="null").rename(columns={"coef": self._heading})
         return frame.set_axis(list(self.names))
 
 

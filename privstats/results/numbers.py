@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privstats.errors import OptionError
 from privstats.inference.estimate import Estimate
 from privstats.inference.notes import Note, explained, in_rho
 from privstats.privacy.account import Account
@@ -24,6 +25,7 @@ from privstats.results.labels import spelled_label
 COUNTS = ("rows used", "rows used sd", "weights used", "weights used sd")
 IN_UNITS = ("sigma", "response_sd")  # diagnostics in the units of the response
 HETEROSKEDASTIC = ("HC", "HC0", "HC1", "HC2", "HC3")  # values of `cov_type` that all give the HC1 sandwich covariance
+NO_EXPONENTIALS = ("hist", "mode")  # functions whose estimates are counts, densities or levels
 KNOWN_SCALE = {"binomial": 1.0, "poisson": 1.0}  # dispersion of the families in which it is known
 
 
@@ -125,8 +127,9 @@ class FitNumbers:
         Raises
         ------
         OptionError
-            If `alpha` is not between 0 and 1.
+            If `alpha` is not between 0 and 1, or `exp` is true for a histogram or a mode.
         """
+        check_exponentials(self.facts, exp)
         ends = np.column_stack(self.estimate.coefficients(level(alpha))[2:])
         return pd.DataFrame(exponentials(ends) if exp else ends, index=self._index)
 
@@ -395,6 +398,17 @@ def _spelled_levels(values: FloatArray, levels: tuple[tuple[Any, ...] | None, ..
     for k, (value, known) in enumerate(zip(values, levels, strict=True)):
         whole[k] = value if known is None or math.isnan(value) else known[int(value)]
     return whole
+
+
+def check_exponentials(facts: FitFacts, exp: bool) -> None:
+    """Raise an error if exponentials are requested of counts, densities or modes.
+
+    Raises
+    ------
+    OptionError
+    """
+    if exp and facts.verb in NO_EXPONENTIALS:
+        raise OptionError(f"exp=True is for means, quantiles and coefficients; leave exp out after dp_{facts.verb}")
 
 
 def exponentials(values: Any) -> Any:

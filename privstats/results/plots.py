@@ -14,9 +14,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from privstats.errors import OptionError, listed, quote
+from privstats.errors import CHOICES, OptionError, listed, quote
+from privstats.results.header import in_short
 from privstats.results.labels import part_of
 from privstats.results.numbers import FitNumbers
+from privstats.results.text import confidence
 from privstats.results.tidy import tidy
 
 if TYPE_CHECKING:
@@ -48,8 +50,8 @@ def draw_intervals(
     ImportError
         If matplotlib is not installed.
     OptionError
-        If `terms` has a term that the fit lacks, if the fit has no quantile levels named `over`, or if `ax` is
-        given but the figure needs several panels.
+        If `terms` is empty or has a term that the fit lacks, if the fit has no quantile levels named `over`, or if
+        `ax` is given but the figure needs several panels.
     """
     _check_over(results, over)
     rows = panel_rows(results, alpha, terms)
@@ -109,11 +111,12 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def _title(results: FitNumbers, rows: pd.DataFrame, alpha: float, width: int) -> str:
-    """Return the title of a plot: the formula in at most two lines, then the kind of interval and the budget."""
+    """Return the title of a plot: the formula in at most two lines, then the kind of interval and the guarantee."""
     formula = textwrap.fill(results.formula, width, max_lines=2, placeholder=" ...")
     given = rows["conf_low"].notna().any()
-    kind = f"{1 - alpha:.0%} intervals" if given else "estimates without intervals"
-    return f"{formula}\n{kind}, {results.guarantee.budget}"
+    kind = f"{confidence(alpha)} intervals" if given else "estimates without intervals"
+    kept = textwrap.fill(f"{kind}, {in_short(results.guarantee, results.facts.seeded)}", width)
+    return f"{formula}\n{kept}"
 
 
 def _check_over(results: FitNumbers, over: str | None) -> None:
@@ -142,9 +145,11 @@ def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = 
         if not len(found[-1]):
             has = list(dict.fromkeys(rows["term"]))
             raise OptionError(
-                f"the fit has no term {quote(term)}; it has {listed(has)}: write fit.plot(terms=[{has[-1]!r}])"
+                f"the fit has no term {quote(term)}; it has {listed(has, CHOICES)}: write fit.plot(terms=[{has[-1]!r}])"
             )
-    wanted = pd.concat(found) if found else rows.iloc[:0]
+    if not found:
+        raise OptionError("terms is an empty list; name a term, or leave terms out to draw all but the intercept")
+    wanted = pd.concat(found)
     return wanted[~wanted.index.duplicated()]
 
 

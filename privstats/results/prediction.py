@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit, ndtr, ndtri
 
-from privstats.errors import FormulaError
+from privstats.errors import FormulaError, OptionError
 from privstats.inference.estimate import Estimate
 from privstats.results.facts import FloatArray
 from privstats.results.hypotheses import level
@@ -149,10 +149,21 @@ def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.S
 def new_rows(new_data: Any) -> pd.DataFrame:
     """Convert new rows, given as a dict of columns or as a table with a method `to_pandas`, to a DataFrame.
 
-    New rows are not confidential. Other objects are returned unchanged, and refused where columns are looked up.
+    New rows are not confidential. A dict of single values is one row. Other objects are returned unchanged, and refused
+    where columns are looked up.
+
+    Raises
+    ------
+    OptionError
+        If the columns of a dict are not lists of equal length.
     """
     if isinstance(new_data, Mapping):
-        return pd.DataFrame(new_data)
+        single = bool(new_data) and all(map(pd.api.types.is_scalar, new_data.values()))
+        try:
+            return pd.DataFrame(dict(new_data), [0] if single else None)
+        except ValueError:
+            pass
+        raise OptionError("the columns of the new rows are no lists of equal length; give each one value for each row")
     made = new_data.to_pandas() if hasattr(new_data, "to_pandas") else new_data
     return cast(pd.DataFrame, made)
 

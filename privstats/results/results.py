@@ -12,7 +12,7 @@ import pandas as pd
 from privstats.errors import FormulaError, OptionError, quote
 from privstats.privacy.ledger_copy import seen
 from privstats.results import measurements, record
-from privstats.results.absent import ABSENT, missing
+from privstats.results.absent import ABSENT, OF_LINEAR_MEANS, missing
 from privstats.results.deployment import deployment
 from privstats.results.entry import entry
 from privstats.results.files import as_line, write_text
@@ -53,8 +53,8 @@ class Results(FitNumbers):
         Parameters
         ----------
         new_data : DataFrame, dict or table
-            Columns of the predictors and of the offset. For values outside the domain, predictions extrapolate, with a
-            warning.
+            Columns of the predictors and of the offset; a dict of single values is one row. For values outside the
+            domain, predictions extrapolate, with a warning.
         which : {"mean", "linear"}
             "linear" gives the linear predictor of models with a link function.
 
@@ -67,7 +67,7 @@ class Results(FitNumbers):
         Raises
         ------
         FormulaError, OptionError
-            If a column is missing, or `which` is neither "mean" nor "linear".
+            If a column is missing, columns have unequal lengths, or `which` is neither "mean" nor "linear".
         """
         if which not in ("mean", "linear"):
             raise OptionError(f"which is {quote(which)}; write which='mean' or which='linear'")
@@ -84,7 +84,7 @@ class Results(FitNumbers):
         Parameters
         ----------
         new_data : DataFrame, dict or table
-            The new rows, with the columns of the predictors and of the offset.
+            The new rows, with the columns of the predictors and of the offset; a dict of single values is one row.
 
         Returns
         -------
@@ -93,8 +93,8 @@ class Results(FitNumbers):
 
         Raises
         ------
-        FormulaError
-            If a column is missing, or the fit has several quantile levels tau.
+        FormulaError, OptionError
+            If a column is missing, columns have unequal lengths, or the fit has several quantile levels tau.
 
         Examples
         --------
@@ -114,8 +114,8 @@ class Results(FitNumbers):
         Parameters
         ----------
         hypothesis : str or array_like
-            As in statsmodels: ``"x1 = x2"``, ``"x1 = 0, x2 = 1"``, or a matrix R for ``R params = 0``, with
-            coefficients `params`.
+            As in statsmodels: ``"x1 = x2"``, ``"x1 = 0, x2 = 1"``, ``"x1 = x2 = 0"`` (two hypotheses), or a matrix R
+            for ``R params = 0``, with coefficients `params`.
 
         Returns
         -------
@@ -135,7 +135,8 @@ class Results(FitNumbers):
         Parameters
         ----------
         hypothesis : str or array_like
-            As in statsmodels: ``"x1 = 0, x2 = 1"``, or a matrix R for ``R params = 0``, with coefficients `params`.
+            As in statsmodels: ``"x1 = 0, x2 = 1"``, ``"x1 = x2 = 0"``, or a matrix R for ``R params = 0``, with
+            coefficients `params`.
 
         Returns
         -------
@@ -304,7 +305,7 @@ class Results(FitNumbers):
         MarginalTable
             In models with a link function, differences are on the scale of the response. Standard errors use the delta
             method; intervals also use random draws of the errors of the coefficients, because the mean is a nonlinear
-            function of the coefficients.
+            function of the coefficients. A difference between two values beyond the bounds of a spline is NaN.
 
         Raises
         ------
@@ -353,7 +354,7 @@ class Results(FitNumbers):
         -------
         MarginalTable
             Derivatives are computed as central differences of fitted means (one-sided differences near a bound of the
-            predictor).
+            predictor). They are NaN where the mean has a step or a kink, and beyond the bounds of a spline.
 
         Raises
         ------
@@ -421,6 +422,11 @@ class Results(FitNumbers):
             intervals; standard errors remain the standard errors of the coefficients.
         digits : int
             Significant digits of standard errors.
+
+        Raises
+        ------
+        OptionError
+            If `alpha` is not between 0 and 1, or `exp` is true for a histogram or a mode.
         """
         return summarise(self, alpha, exp, digits)
 
@@ -455,7 +461,8 @@ class Results(FitNumbers):
         Raises
         ------
         OptionError
-            If `alpha` is not between 0 and 1, or `names` is neither None nor "broom".
+            If `alpha` is not between 0 and 1, `exp` is true for a histogram or a mode, or `names` is neither None nor
+            "broom".
 
         Examples
         --------
@@ -499,8 +506,8 @@ class Results(FitNumbers):
         ImportError
             If matplotlib is not installed.
         OptionError
-            If `terms` has a term that the fit lacks, if the fit has no quantile levels named `over`, or if `ax`
-            is given but the figure needs several panels.
+            If `terms` is empty or has a term that the fit lacks, if the fit has no quantile levels named `over`, or if
+            `ax` is given but the figure needs several panels.
         """
         return draw_intervals(self, level(alpha), ax, terms, over)
 
@@ -578,7 +585,8 @@ class Results(FitNumbers):
         return [name for name in PUBLIC if name not in OF_SOME or hasattr(self, name)]
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise missing(name, type(self).__name__)
+        other = name in OF_LINEAR_MEANS and (self.facts.link is not None or self.facts.taus)
+        raise missing(name, type(self).__name__, not other)
 
     def __repr__(self) -> str:
         many = len(self.estimate.names)

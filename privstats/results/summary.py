@@ -13,7 +13,7 @@ from privstats.results.facts import FitFacts, FloatArray
 from privstats.results.formats import Sheet, Tabular
 from privstats.results.hypotheses import estimates, level, tests
 from privstats.results.labels import part_of
-from privstats.results.numbers import FitNumbers
+from privstats.results.numbers import FitNumbers, check_exponentials
 from privstats.results.text import (
     NAME,
     RULE,
@@ -22,6 +22,7 @@ from privstats.results.text import (
     counted,
     headed,
     labelled,
+    limits,
     numbered,
     percentages,
     shown_once,
@@ -34,6 +35,7 @@ MOVED_INTERVAL = "P and interval also allow for clipping; they are wider than st
 VISIBLE = 0.2  # bias bound, in std errors, above which a sentence says that intervals and p-values allow for bias
 ENDS = "The interval includes privacy noise."
 ASYMMETRIC = "Intervals run between order statistics, so they need not be symmetric."
+EXPONENTIALS = "Std err is that of the {head}; the interval is that of exp({head})."
 HEADS = {"mean": "mean", "median": "median", "mode": "mode"}
 ORDERED = ("median", "quantile")  # functions with intervals between order statistics, which need not be symmetric
 RATIOS = {"logit": ("odds ratio", "log odds"), "log": ("rate ratio", "log rate")}
@@ -95,6 +97,7 @@ class Summary(Tabular):
 def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summary:
     """Return the summary of a fit: a table with lines above and below, which prints as text."""
     facts, estimate = results.facts, results.estimate
+    check_exponentials(facts, exp)
     numbers = TableValues.of(results, level(alpha))
     references = References.of(results, numbers)
     heads, labels = _labels(facts, [str(name) for name in estimate.names])
@@ -250,10 +253,10 @@ def _name_width(facts: FitFacts, exp: bool) -> int:
 
 def _columns(results: FitNumbers, numbers: TableValues, alpha: float, exp: bool, digits: int) -> tuple[Column, ...]:
     facts = results.facts
-    ends = (f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.3g}]")
+    ends = limits(alpha)
     shares = Column("noise", _shares(numbers), 6 if facts.tested else 8)
     if not facts.tested:
-        return _location(results, numbers, ends, shares, digits)
+        return _location(results, numbers, ends, shares, exp, digits)
     tight = exp or len(facts.keys) > 1
     value, sd, low, high = estimates(
         ("coef", 10), numbers.value, numbers.sd, numbers.low, numbers.high, ends, (10, 9 if tight else 10), digits
@@ -261,17 +264,21 @@ def _columns(results: FitNumbers, numbers: TableValues, alpha: float, exp: bool,
     z, p = tests(numbers.z, numbers.p)
     if not exp:
         return value, sd, z, p, low, high, shares
+    ratio, first, last = _exponentials(RATIOS.get(facts.link or "", ("exp(coef)", ""))[0], numbers, ends, digits)
+    return value, sd, p, ratio, first, last, shares
+
+
+def _exponentials(head: str, numbers: TableValues, ends: tuple[str, str], digits: int) -> tuple[Column, Column, Column]:
+    """Return columns of the exponentials of estimates, headed `head`, and of their interval limits."""
     with np.errstate(over="ignore", invalid="ignore"):
         ratio, below, above = np.exp(numbers.value), np.exp(numbers.low), np.exp(numbers.high)
-        odds, _, first, last = estimates(
-            (RATIOS.get(facts.link or "", ("exp(coef)", ""))[0], 13), ratio, ratio * numbers.sd, below, above, ends,
-            (10, 9), digits,
-        )  # fmt: skip
-    return value, sd, p, odds, first, last, shares
+        sd = ratio * numbers.sd
+        value, _, low, high = estimates((head, 13), ratio, sd, below, above, ends, (10, 9), digits)
+    return value, low, high
 
 
 def _location(
-    results: FitNumbers, numbers: TableValues, ends: tuple[str, str], shares: Column, digits: int
+    results: FitNumbers, numbers: TableValues, ends: tuple[str, str], shares: Column, exp: bool, digits: int
 ) -> tuple[Column, ...]:
     """Return the columns of a table without tests (of means, quantiles or counts); empty columns are left out."""
     facts = results.facts
@@ -287,6 +294,9 @@ def _location(
     columns = [*rows, value]
     if not np.isnan(numbers.sd).all():
         columns.append(sd)
+    if exp:
+        ratio, low, high = _exponentials(f"exp({head[0]})", numbers, ends, digits)
+        columns.append(ratio)
     if not np.isnan(numbers.low).all():
         columns += [low, high]
     if not np.isnan(numbers.share).all():
@@ -329,7 +339,9 @@ def _legend(facts: FitFacts, numbers: TableValues, table: TextTable, exp: bool) 
         lines.append(ENDS)
     if facts.tested and (numbers.bias > VISIBLE * numbers.sd).any():
         lines.append(MOVED_INTERVAL if exp else MOVED)
-    if exp:
+    if exp and not facts.tested and "std err" in heads:
+        lines.append(EXPONENTIALS.format(head=HEADS.get(facts.verb, "estimate")))
+    elif exp and facts.tested:
         ratio, of = RATIOS.get(facts.link or "", ("", ""))
         one = f"Coef, std err and P are those of the {of}, the interval is the {ratio}'s."
         lines.append(one if ratio else "Coef, std err and P are those of the coefficient, the interval of exp(coef).")

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privstats.errors import FormulaError, OptionError, listed, quote
+from privstats.errors import CHOICES, FormulaError, OptionError, listed, quote
 from privstats.inference.estimate import Estimate, NormalEstimate
+from privstats.inference.group_means import GroupMeans
 from privstats.inference.simultaneous import max_t
 from privstats.results.facts import FloatArray
 from privstats.results.hypotheses import contrast_test, level, wald_test
-from privstats.results.marginal import CODED
+from privstats.results.labels import as_code, coded_column, difference
 from privstats.results.numbers import FitNumbers
 
 MAX_T = "max-t"
@@ -49,7 +50,7 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
     R = rows[second] - rows[first]
     tests = contrast_test(estimate, R, np.zeros(len(R)), results.names)
     frame = tests.summary_frame(level(alpha)).drop(columns="null")
-    frame.index = pd.Index([f"{_spelled(levels[b])}-{_spelled(levels[a])}" for a, b in zip(first, second, strict=True)])
+    frame.index = pd.Index([difference(levels[b], levels[a], "-") for a, b in zip(first, second, strict=True)])
     p = tests.pvalue
     given = ~np.isnan(p)
     if method == MAX_T:
@@ -65,19 +66,24 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
 def _by_level(results: FitNumbers, term: str) -> tuple[Sequence[Any], FloatArray]:
     """Return the levels of a factor, and the matrix, shape (levels, estimates), that maps estimates to level effects.
 
-    For estimates by group, the levels are the groups. `term` is the factor C(g), or its column g.
+    For estimates by group, the levels are the groups. `term` is the factor C(g), or its column g; spaces in the factor
+    do not matter.
     """
+    term = as_code(term) if isinstance(term, str) else term
     design: Any = results.facts.design
     estimate = results.estimate
     group = getattr(design, "group", None)
-    if group is not None and len(design.targets) == 1 and term in (group.code, group.name):
+    if group is not None and term in (as_code(group.code), group.name):
         if len(estimate.names) == len(design.group_levels):
             return design.group_levels, np.eye(len(estimate.names))
-        raise FormulaError("t_test_pairwise needs one estimate for each group; write fit.t_test(...)")
-    found = {factor.name: factor for factor in getattr(design, "factors", ()) if factor.columns}
-    bare = [name for name in found if (coded := CODED.fullmatch(name)) and coded[1] == term]
+        raise FormulaError(
+            "t_test_pairwise needs one estimate for each group, and the fit has several; write fit.t_test(...)"
+        )
+    found = {as_code(factor.name): factor for factor in getattr(design, "factors", ()) if factor.columns}
+    bare = [name for name in found if coded_column(name) == term]
     if term not in found and len(bare) != 1:
-        known = f"it has {listed(list(found))}" if found else "it has none; write fit.t_test(...) for other hypotheses"
+        has = listed(list(found), CHOICES)
+        known = f"it has {has}" if found else "it has none; write fit.t_test(...) for other hypotheses"
         raise FormulaError(f"the fit has no factor {quote(term)}; {known}")
     factor = found[term if term in found else bare[0]]
     halves = np.asarray(getattr(design, "halves", ()))
@@ -93,13 +99,14 @@ def _by_largest(estimate: Estimate, R: FloatArray, alpha: float, effect: FloatAr
 
     Each standardised difference is compared with the distribution of the largest standardised error of all differences.
     """
+    if isinstance(estimate, GroupMeans):
+        estimate = estimate.independent()
     if not isinstance(estimate, NormalEstimate):
-        raise OptionError("method='max-t' needs std errors, which the fit does not have; write method='holm'")
+        raise OptionError(
+            "method='max-t' needs the joint distribution of the errors, which the fit does not have; write "
+            "method='holm'"
+        )
     adjusted, given = np.ones(len(R)), ~np.isnan(effect)
     if given.any():
         adjusted[given] = max_t(estimate, R[given], alpha, effect[given]).pvalues
     return adjusted
-
-
-def _spelled(one: Any) -> str:
-    return ":".join(map(str, one)) if isinstance(one, tuple) else str(one)

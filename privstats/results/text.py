@@ -93,6 +93,25 @@ def short(value: float) -> str:
     return f"{value:.1g}" if value < 0.095 else f"{value:.2f}" if value < 0.995 else f"{value:.2g}"
 
 
+def limits(alpha: float) -> tuple[str, str]:
+    """Return the headings of the columns with the limits of 1 - alpha intervals; alpha is rounded to three digits.
+
+    >>> limits(0.05), limits(0.0005)
+    (('[0.025', '0.975]'), ('[0.00025', '0.99975]'))
+    """
+    low = f"{alpha / 2:.3g}"
+    return f"[{low}", f"{1 - float(low):.12g}]"
+
+
+def confidence(alpha: float) -> str:
+    """Return the confidence 1 - alpha of an interval in percent; alpha is rounded to three digits.
+
+    >>> confidence(0.05), confidence(0.0005)
+    ('95%', '99.95%')
+    """
+    return f"{100 - float(f'{100 * alpha:.3g}'):.12g}%"
+
+
 def significant(value: float, digits: int = 3) -> str:
     """Return a number as text with `digits` significant digits, trailing zeros included."""
     return number(value, decimals(value, value, digits))
@@ -235,7 +254,8 @@ class TextTable:
             columns = tuple(replace(column, align=False) for column in columns)
             columns = tuple(replace(column, width=column.least) for column in columns)
         joined = tuple((", ".join(part for part in label if part),) for label in self.repeated())
-        return replace(self, heads=("",), labels=joined, columns=columns, name=2)
+        heads = ", ".join(head or "term" for head in self.heads) if len(self.heads) > 1 else self.heads[0]
+        return replace(self, heads=(heads,), labels=joined, columns=columns, name=2)
 
     def repeated(self) -> tuple[tuple[str, ...], ...]:
         """Return the labels of the rows in full; an empty part of a label is copied from the label of the row above."""

@@ -92,8 +92,8 @@ def _design_of(fit: Any) -> Any:
     facts = fit.facts
     if facts.verb not in ("lm", "glm") or facts.link not in (None, "logit") or facts.design is None:
         raise OptionError(
-            f"there are no diagnostics of a {facts.title.lower()}: residuals are those of least squares or of a "
-            "logistic regression; fit the formula by dp_lm"
+            f"there are no diagnostics of a {facts.title[0].lower()}{facts.title[1:]}: residuals are those of least "
+            "squares or of a logistic regression; fit the formula by dp_lm"
         )
     if missing := [name for name, value in zip(fit.names, fit.params, strict=True) if np.isnan(value)]:
         raise FormulaError(f"{missing[0]} is not given, so there are no fitted values; fit the formula without it")

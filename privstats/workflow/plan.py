@@ -187,7 +187,11 @@ class Plan:
 
     @property
     def questions(self) -> pd.DataFrame:
-        """Table of the queries of the data (questions): share of the budget, mechanism, branch (method) and budget."""
+        """Table of the queries of the data (questions): share of the budget, mechanism, branch (method) and budget.
+
+        A query with an entry in the column `part_of` is optional: its share is a part of the share of each query that
+        the entry names, and is spent by these queries if the optional query is not asked.
+        """
         of = f"of_{shared(self.accounted).replace('^', '')}"
         return pd.DataFrame(
             {
@@ -196,6 +200,7 @@ class Plan:
                 "mechanism": [p.mechanism.label for p in self.planned],
                 "branch": [p.branch or "" for p in self.planned],
                 "cost": [p.promise.budget for p in self.planned],
+                "part_of": [", ".join(p.within_share_of) for p in self.planned],
             }
         ).set_index("question")
 

@@ -6,16 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from privstats.gate.gate import Planned
 from privstats.privacy.drawing import COLORS, HATCHES, entitle, new_axes
 from privstats.results.header import shared
+from privstats.workflow.plan_text import own_share
 
 SHARED = "0.6"  # grey colour of queries that all branches (methods) have in common
 
 
 def draw_shares(plan: Any, ax: Any = None) -> Any:
-    """Plot each query's share of the privacy budget as a bar, in the order of queries, coloured by branch (method)."""
-    names, shares = list(plan.questions.index), 100 * plan.questions.iloc[:, 0].to_numpy(dtype=float)
-    branches = plan.questions["branch"].to_numpy()
+    """Plot each query's share of the privacy budget as a bar, in the order of queries, coloured by branch (method).
+
+    The shares of all queries that a fit may ask add up to 100%: the bar of a query leaves out the parts of its share
+    that optional queries may spend.
+    """
+    names = [f"{p.label} (optional)" if p.within_share_of else p.label for p in plan.planned]
+    shares = np.array([100 * own_share(p, plan) for p in plan.planned])
+    branches = np.array([_branch(p, plan) for p in plan.planned])
     at = np.arange(len(names))
     ax = new_axes(7.0, 1.5 + 0.28 * len(names)) if ax is None else ax
     looks = zip((SHARED, *COLORS[1:]), HATCHES, strict=True)
@@ -34,3 +41,9 @@ def draw_shares(plan: Any, ax: Any = None) -> Any:
     if plan.branches:
         ax.legend(fontsize="small")
     return ax
+
+
+def _branch(p: Planned, plan: Any) -> str:
+    """Return the only branch in which a query is asked or may be asked; an empty text for a query of all branches."""
+    hosts = {q.branch for q in plan.planned if q.label in p.within_share_of}
+    return p.branch or (hosts.pop() if len(hosts) == 1 else None) or ""

@@ -215,7 +215,7 @@ def _questions(plan: Any) -> list[str]:
     homes: dict[tuple[str, str | None], set[str | None]] = {}
     for p in plan.planned:
         key = _line(p, plan.planned), p.branch
-        groups[key] = groups.get(key, 0.0) + _own(p, plan)
+        groups[key] = groups.get(key, 0.0) + own_share(p, plan)
         homes[key] = {q.branch for q in plan.planned if q.label in p.within_share_of} or {p.branch}
     shares: dict[tuple[str, str | None], int] = {}
     for branch in plan.branches or (None,):  # shares of common queries and of one branch (method) add up to 100%
@@ -235,7 +235,7 @@ def _questions(plan: Any) -> list[str]:
     return lines
 
 
-def _own(p: Planned, plan: Any) -> float:
+def own_share(p: Planned, plan: Any) -> float:
     """Return the budget share of a query, minus the parts of this share that optional queries may spend."""
     fractions: Mapping[str, float] = plan.division.fractions
     return fractions[p.label] - math.fsum(fractions[q.label] for q in plan.planned if p.label in q.within_share_of)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from privstats.errors import OptionError, PrivstatsError, PrivstatsWarning, quote
+from privstats.errors import BudgetError, OptionError, PrivstatsError, PrivstatsWarning, quote
 from privstats.formula.domain import Domain
 from privstats.formula.functions import registered_in
 from privstats.gate.sources import Unread
@@ -131,10 +133,21 @@ def in_full(plan: Any) -> str:
 def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
     """Carry out a plan on data if the data lead to the same plan; otherwise raise an error and charge nothing."""
     account = data.ledger if isinstance(data, Protected) else ledger
-    if isinstance(account, Account):
-        check_affordable(account, plan.guarantee)  # raises an error before the data are read
-    there = planned_on(plan, data)
-    return marked(plan, there, fit_on(plan, data, ledger, rng))
+    with planned_anew("plan"):
+        if isinstance(account, Account):
+            check_affordable(account, plan.guarantee)  # raises an error before the data are read
+        there = planned_on(plan, data)
+        return marked(plan, there, fit_on(plan, data, ledger, rng))
+
+
+@contextmanager
+def planned_anew(what: str) -> Iterator[None]:
+    """Name another plan (or study) as the cure of budget errors: running a plan takes no budget as an argument."""
+    try:
+        yield
+    except BudgetError as error:
+        cure = re.sub(r"\b(give|fit with) (?=\w+=)", f"save a {what} with ", str(error))
+        raise BudgetError(cure) from None
 
 
 def marked(plan: Any, there: Any, fit: Any) -> Any:

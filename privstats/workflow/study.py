@@ -23,7 +23,7 @@ from privstats.version import VERSION
 from privstats.workflow.digest import digest
 from privstats.workflow.plan import Plan
 from privstats.workflow.protected import Protected
-from privstats.workflow.saved import fit_on, marked, plan_of, planned_on, written_plan
+from privstats.workflow.saved import fit_on, marked, plan_of, planned_anew, planned_on, written_plan
 
 SPENT = "; what the study was charged for it stays spent"
 STUDY_PLAN_FORMAT = "privstats study, version 1"
@@ -174,10 +174,12 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
     if account is not None and not isinstance(account, Account):
         raise BudgetError(f"ledger is {quote(account)}; {ledger_for(account)}")
     if account is not None:
-        check_together(account, [charge_of(plan) for plan in study])  # raises an error before the data are read
+        with planned_anew("study"):
+            check_together(account, [charge_of(plan) for plan in study])  # raises an error before the data are read
     there = [planned_on(plan, data) for plan in study]
     if account is not None:
-        paid = Prepaid(account, [charge_of(plan) for plan in there])
+        with planned_anew("study"):
+            paid = Prepaid(account, [charge_of(plan) for plan in there])
         data, ledger = (replace(data, ledger=paid), None) if isinstance(data, Protected) else (data, paid)
     fits: list[Any] = []
     failed = []

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
 
 import pandas as pd
@@ -330,6 +330,10 @@ def test_a_study_is_charged_at_once_and_written_to_one_file(folder, capsys):
     assert ledger.spent() == PureDP(0.75) and len(ledger.entries) == 2
 
 
+SHORT_PLAN = "the ledger has eps = 0.1 left and this fit costs eps = 0.5; save a plan with eps=0.1 or less\n"
+SHORT_STUDY = "the ledger has eps = 0.1 left and this fit costs eps = 0.75; save a study with eps=0.1 or less\n"
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -344,7 +348,8 @@ def test_a_study_is_charged_at_once_and_written_to_one_file(folder, capsys):
         ({"file": "half.plan.json"}, "the file 'half.plan.json' is incomplete, or not JSON; save it again"),
         ({"ledger": "new.sqlite"}, "there is no ledger 'new.sqlite'; create it with --budget mu=1"),
         ({"ledger": "rows.parquet"}, "the ledger 'rows.parquet' is no ledger; begin one elsewhere"),
-        ({"ledger": "short.sqlite"}, "the ledger has eps = 0.1 left and this fit costs eps = 0.5; give eps=0.1 or"),
+        ({"ledger": "short.sqlite"}, SHORT_PLAN),
+        ({"ledger": "short.sqlite", "file": "study.json"}, SHORT_STUDY),
         ({"more": ("--budget", "eps=3")}, "the ledger 'study.sqlite' has the budget eps = 2 for any one row"),
         ({"more": ("--budget", "epsilon=3")}, "the budget is 'epsilon=3'; write --budget mu=1, or eps=1"),
         ({"more": ("--seed", "3")}, "unrecognized arguments: --seed 3; see privstats --help"),
@@ -420,6 +425,53 @@ def test_numbers_that_are_paid_for_are_seen_even_if_no_file_can_be_written(folde
     monkeypatch.setattr(Results, "save", full)
     code, said, complaint = run(capsys, "mean.plan.json", *BUDGET)
     assert code == 2 and "cannot be written" in complaint and "Private means by group: y ~ g" in said
+
+
+@pytest.mark.parametrize("words", ["fit", "run"])
+def test_numbers_that_are_paid_for_are_saved_even_if_they_cannot_be_printed(words, declared, capsys, monkeypatch):
+    """The command printed first, and after a failure wrote no file."""
+
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError("the disk is full")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    call = ("fit", *CALL, "rows.csv") if words == "fit" else ("run", "mean.plan.json", "--data", "rows.parquet")
+    code, _, complaint = ran(capsys, *call, "--ledger", "study.sqlite", *BUDGET, "--out", "fit.json")
+    assert code == 2 and "an unexpected failure (OSError)" in complaint
+    assert ps.load("fit.json").guarantee == ps.Ledger(path="study.sqlite").spent() == PureDP(0.5)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_what_is_paid_for_is_saved_though_nobody_reads_the_output(closed, stream, declared, monkeypatch):
+    """A pipe whose reader had ended, or a closed stream, made the command fail after the charge and before the save."""
+
+    @contextmanager
+    def broken():
+        reads, writes = os.pipe()
+        os.close(reads)
+        with os.fdopen(writes, "w") as out, monkeypatch.context() as patch:
+            patch.setattr(sys, stream, None if closed else out)
+            yield
+
+    saved = ("--ledger", "study.sqlite", *BUDGET, "--out", "fit.json")
+    (declared / "domain.json").write_text(ps.Domain({**DOMAIN, "elsewhere": (0, 1)}).to_json())  # gives a warning
+    for words, end in ((["fit", *map(str, CALL), "rows.csv", *saved], 0), (["show", "fit.json"], 0), (["show"], 2)):
+        with broken():
+            assert command.main(words) == end
+    with broken(), pytest.raises(SystemExit) as helped:
+        command.main(["--help"])
+    assert helped.value.code == 0
+    assert ps.load("fit.json").guarantee == ps.Ledger(path="study.sqlite").spent() == PureDP(0.5)
+
+
+def test_a_ledger_that_is_shown_names_the_command_that_lists_it(folder, capsys):
+    """The cure was Python code."""
+    ps.Ledger(PureDP(2.0), "study.sqlite")
+    code, said, complaint = ran(capsys, "show", "study.sqlite")
+    assert (code, said) == (2, "") and complaint.endswith("or list a ledger by privstats ledger study.sqlite\n")
 
 
 def test_a_warning_is_one_line(folder, capsys):

@@ -348,8 +348,10 @@ def test_a_question_about_budgets_warns_of_none():
 
 
 def test_a_file_with_another_separator_is_named():
+    """The cure was commas alone, which breaks the numbers of a file with decimal commas."""
     rows = pd.DataFrame({"y;x;g": ["1;2;a"]})
-    with pytest.raises(ps.FormulaError, match="no column 'y'; all names stand in one column, with ';' between them"):
+    cure = r"with ';' between them; write commas there, and decimals with a point, as in 1\.5$"
+    with pytest.raises(ps.FormulaError, match=f"no column 'y'; all names stand in one column, {cure}"):
         ps.dp_lm("y ~ x", rows, 1, domain=DOMAIN)
 
 

@@ -718,3 +718,12 @@ def test_estimated_bounds_do_not_choose_the_columns_of_a_design():
         assert other.recoded.order == design.recoded.order and other.columns == design.columns
         np.testing.assert_array_equal(other.recoded.matrix, design.recoded.matrix)
         assert other.as_written.names == design.as_written.names and not other.as_written.intercept
+
+
+def test_rows_at_and_beyond_the_bounds_of_a_spline_of_a_column_are_found():
+    domain = Domain({"x": (0, 4), "z": (0, 4), "y": (0, 1)})
+    design = bind_regression("y ~ bs(x, knots=[1], upper_bound=3) + bs(np.log1p(z), knots=[1]) + poly(z, 2)", domain)
+    rows = pd.DataFrame({"x": [-1.0, 0.0, 1.0, 3.0, 9.0], "z": [1.0, 1.0, 4.0, 1.0, -0.5]})
+    assert design.held(rows, "x").tolist() == [True, True, False, True, True]
+    assert design.held(rows, "z").tolist() == [False, False, True, False, True]
+    assert not bind_regression("y ~ x", domain).held(rows, "x").any()

@@ -107,7 +107,8 @@ def test_columns_of_one_group_may_depend_on_each_other_in_any_way():
     assert df == 2 and p == pytest.approx(min(1, 2 * fit.pvalues().min())) and statistic > 0
 
 
-def test_other_units_change_nothing_else_and_independent_groups_have_a_chi_squared_test():
+def test_other_units_change_nothing_else_and_independent_groups_have_an_f_test():
+    """The p-value was a tail of the chi-squared law, too small if a group has few rows."""
     law = NormalLaw(np.full(3, 2.0))
     sums = np.array([[300.0, 30.0, 100.0], [500.0, 100.0, 200.0]])
     fit = GroupMeans.of_sums(names(2), sums, CENTRE, HALF, one_law_a_group(2, law))
@@ -117,7 +118,37 @@ def test_other_units_change_nothing_else_and_independent_groups_have_a_chi_squar
     np.testing.assert_allclose(there.coefficients()[2], 3 * fit.coefficients()[2] + 1)
     null = fit.params() + fit.bse() * [1.0, 2.0]
     statistic, df, p = fit.wald(np.eye(2), null)
-    assert (statistic, df) == pytest.approx((5.0, 2)) and p == pytest.approx(stats.chi2.sf(5.0, 2))
+    assert (statistic, df) == pytest.approx((5.0, 2))
+    assert stats.chi2.sf(5.0, 2) < p < stats.f.sf(2.5, 2, 100)
+
+
+WRITTEN = ([[1, -1, 0], [0, 1, -1]], [[1, -1, 0], [1, 0, -1]], [[1, -1, 0], [1, 0, -1], [0, 2, -2]])
+
+
+@pytest.mark.parametrize("law", [NormalLaw(np.full(3, 4.0)), LaplaceLaw(np.full(3, 4.0))])
+def test_a_joint_test_of_groups_is_the_same_however_it_is_written(law):
+    """Under noise that is not normal, the statistic was the largest squared z statistic of the written hypotheses."""
+    sums = np.array([[300.0, 30.0, 100.0], [500.0, 100.0, 200.0], [400.0, 40.0, 200.0]])
+    fit = GroupMeans.of_sums(names(3), sums, CENTRE, HALF, one_law_a_group(3, law))
+    first, *others = (fit.wald(R) for R in WRITTEN)
+    R = np.array(WRITTEN[0], dtype=float)
+    b = R @ fit.params()
+    assert first[:2] == pytest.approx((b @ np.linalg.solve(R @ fit.covariance() @ R.T, b), 2))
+    assert first[2] == pytest.approx(stats.chi2.sf(first[0], 2), rel=0.1)
+    for other in others:
+        assert other == pytest.approx(first, rel=1e-9)
+    assert fit.wald([[1, -1, 0], [2, -2, 0]])[2] == pytest.approx(fit.contrast([1.0, -1.0, 0.0])[4][0])
+
+
+def test_a_joint_test_of_columns_of_a_group_is_the_same_however_it_is_written():
+    """The number of hypotheses, by which the smallest p-value is multiplied, was that of the hypotheses as written."""
+    sums = np.array([[300.0, 30.0, 60.0, 100.0, 150.0], [500.0, 100.0, 20.0, 200.0, 300.0]])
+    fit = GroupMeans.of_sums(tuple("abcd"), sums, np.zeros(2), np.ones(2), [], known=True)
+    one = np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0]])
+    mixed = np.array([one[0] + one[1], one[0] - one[1], one[0]])
+    assert fit.wald(mixed) == pytest.approx(fit.wald(one)) and fit.wald(mixed)[1] == 2
+    assert fit.wald(one)[2] == pytest.approx(2 * fit.contrast(one)[4].min())
+    assert fit.dependent(mixed).tolist() == [True, True, False]
 
 
 def test_a_count_has_the_noise_alone_and_a_density_sampling_error_as_well():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from privstats.errors import OptionError
 from privstats.inference.order_intervals import OrderStatisticEstimate
@@ -140,3 +141,41 @@ def test_no_interval_extends_beyond_the_domain_and_other_units_change_nothing_el
         np.testing.assert_allclose(turned.contrast(np.eye(2), q=np.array([1.0, 0.0]))[4], p)
     with pytest.raises(OptionError, match="one by one"):
         answer.mapped(np.ones((2, 2)), np.zeros(2))
+
+
+THREE = OrderStatisticEstimate(
+    names=tuple("abc"),
+    estimate=np.array([1.0, 2.0, 4.0]),
+    lower=np.array([0.0, 1.0, 2.5]),
+    upper=np.array([2.0, 3.0, 5.5]),
+    confidence=0.95,
+    sampling=np.ones(3),
+    certain=True,
+    together=True,
+    laws=(ENDS,) * 3,
+    cell=np.arange(3),
+    repeats=np.zeros(3, dtype=bool),
+)
+
+
+def test_a_joint_test_of_groups_is_the_same_however_it_is_written_and_allows_for_the_noise():
+    """The statistic was the largest squared z statistic of the hypotheses as written."""
+    R = np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]])
+    b = R @ THREE.estimate
+    exact = b @ np.linalg.solve(R @ THREE.covariance() @ R.T, b)
+    written = (R, [[1, -1, 0], [1, 0, -1]], [[1, -1, 0], [1, 0, -1], [0, 2, -2]])
+    for statistic, df, p in map(THREE.wald, written):
+        assert (statistic, df) == pytest.approx((exact, 2))
+        normal = chi2.sf(exact, 2)
+        assert p == pytest.approx(normal, abs=3 * np.sqrt(normal / 9999))  # three std errors of the draws
+    far = b - 1.2 * b  # here p is small, and noise has heavier tails than sampling error
+    assert replace(THREE, sampling=np.zeros(3)).wald(R, far)[2] > 2 * THREE.wald(R, far)[2] > 0
+    assert THREE.wald([[1, -1, 0], [-2, 2, 0]])[2] == pytest.approx(THREE.contrast([1.0, -1.0, 0.0])[4][0])
+
+
+def test_a_joint_test_of_quantiles_of_the_same_rows_is_the_same_however_it_is_written():
+    """The number of hypotheses, by which the smallest p-value is multiplied, was that of the hypotheses as written."""
+    same, one = replace(THREE, cell=np.array([0, 0, 1])), np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
+    mixed, q = np.array([one[0] + one[1], one[1], one[0]]), np.array([3.0, 3.0, 0.0])
+    assert same.wald(mixed, q) == pytest.approx(same.wald(one, [0.0, 3.0])) and same.wald(mixed, q)[1] == 2
+    assert same.dependent(mixed).tolist() == [True, False, True]

@@ -10,7 +10,7 @@ import statsmodels.formula.api as smf
 
 import privstats as ps
 from privstats.errors import PrivacyError
-from privstats.results.absent import ABSENT
+from privstats.results.absent import ABSENT, OF_LINEAR_MEANS
 
 RNG = np.random.default_rng(20261127)
 N = 4000
@@ -46,7 +46,10 @@ def works(fit, name):
         getattr(fit, name)
     except PrivacyError as error:
         assert isinstance(error, AttributeError)
-        assert re.match(rf"{name} (would need the rows|was not released); .*\bwrite \S", str(error)), str(error)
+        assert re.match(
+            rf"{name} (would need the rows|was not released|exists for linear regression alone); .*\bwrite \S",
+            str(error),
+        ), str(error)
         assert name not in dir(fit)
         return False
     return True
@@ -60,7 +63,7 @@ def test_each_public_name_of_statsmodels_works_or_says_what_to_use(pairs, model)
     assert {"params", "df_resid", "cov_params"} <= {name for name in names if works(ours, name)}
 
 
-@pytest.mark.parametrize("cure", sorted({cure for _, cure in ABSENT.values()}))
+@pytest.mark.parametrize("cure", sorted({cure for _, cure in (*ABSENT.values(), *OF_LINEAR_MEANS.values())}))
 def test_each_cure_runs(cure, pairs, tmp_path, monkeypatch):
     code = re.split(r"\bwrite ", cure)[1].partition(", and name another")[0]
     monkeypatch.chdir(tmp_path)
@@ -68,6 +71,14 @@ def test_each_cure_runs(cure, pairs, tmp_path, monkeypatch):
         fit.save("fit.json")
         names = {"ps": ps, "fit": fit, "data": DATA, "domain": DOMAIN, "new_data": DATA[:3]}
         eval(code, names)
+
+
+@pytest.mark.parametrize("model", ["glm", "quantreg"])
+@pytest.mark.parametrize("name", OF_LINEAR_MEANS)
+def test_r_squared_of_a_model_that_is_not_linear_is_not_explained_by_residuals(model, name, pairs):
+    """The error gave the formula of linear regression."""
+    with pytest.raises(PrivacyError, match=f"^{name} exists for linear regression alone; to test whole terms write"):
+        getattr(pairs[model][1], name)
 
 
 def test_the_list_has_names_of_statsmodels_alone(pairs):

@@ -108,6 +108,15 @@ def test_exponentials_leave_errors_and_tests_as_they_are():
     np.testing.assert_array_equal(fit.conf_int(0.1, exp=True), np.exp(fit.conf_int(0.1)))
 
 
+@pytest.mark.parametrize("verb", ["hist", "mode"])
+def test_counts_and_modes_have_no_exponentials(verb):
+    """The summary ignored `exp` and added a sentence on exponentials."""
+    fit = results(MEANS, mean_facts(verb=verb))
+    for call in (fit.summary, fit.tidy, fit.conf_int):
+        with pytest.raises(OptionError, match=f"leave exp out after dp_{verb}"):
+            call(exp=True)
+
+
 def test_several_tau_or_groups_are_levels_of_the_index_with_their_names():
     fit = results(RQ, rq_facts())
     assert fit.params.index.names == ["term", "tau"]

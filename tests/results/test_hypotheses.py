@@ -4,8 +4,10 @@ import csv
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import privstats as ps
 from privstats.errors import FormulaError, OptionError
 from privstats.results.hypotheses import in_words, parsed_hypothesis
 from tests.results.fits import HOUSES, LM, PARTLY, RQ, partly_facts, results, rq_facts
@@ -49,16 +51,21 @@ def row(**values):
         ("3 = x", [row(at1=-1)], [-3]),
         ("x*3*2 = 1", [row(at1=6)], [1]),
         ("x - Intercept + 1 = 0", [row(at1=1, at0=-1)], [-1]),
+        ("x = x2 = 0", [row(at1=1, at2=-1), row(at2=1)], [0, 0]),
+        ("0 = x = 3, x2", [row(at1=-1), row(at1=1), row(at2=1)], [0, 3, 0]),
     ],
 )
 def test_a_text_is_read_as_linear_equations(text, rows, values):
+    """A chain of equations was refused as not linear."""
     R, r = parsed_hypothesis(text, NAMES)
     np.testing.assert_allclose(R, rows)
     np.testing.assert_allclose(r, values)
 
 
 def test_lists_dicts_and_matrices_are_read_too():
-    for hypothesis in (["x = 0", "x2 = 1"], {"x": 0, "x2": 1}, (np.eye(10)[1:3], [0, 1])):
+    """A number of numpy in a dict was taken for the name of a coefficient."""
+    of_numpy = {"x": np.float64(0), "x2": np.int64(1)}
+    for hypothesis in (["x = 0", "x2 = 1"], {"x": 0, "x2": 1}, of_numpy, (np.eye(10)[1:3], [0, 1])):
         R, r = parsed_hypothesis(hypothesis, NAMES)
         np.testing.assert_array_equal(R, np.eye(10)[1:3])
         np.testing.assert_array_equal(r, [0, 1])
@@ -108,6 +115,8 @@ def test_matrices_of_another_shape_are_refused(array):
 
 
 def test_an_equation_is_written_as_it_can_be_read():
+    """A row of zeros was written " = 0"."""
+    assert in_words(np.zeros(10), 0.0, NAMES) == "0 = 0"
     for text in ("x - 2 x2 = 1", "-x = 0", "Intercept + x = -0.5"):
         R, r = parsed_hypothesis(text.replace("2 x2", "2 * x2"), NAMES)
         assert in_words(R[0], r[0], NAMES) == text
@@ -181,3 +190,38 @@ def test_tests_print_as_summaries_in_all_formats():
         assert "<table" in made._repr_html_()
         assert len(list(csv.reader(io.StringIO(made.as_csv())))) == 2
     assert "[0.05" in str(fit.t_test(f"{name} = 0").summary(alpha=0.1))
+
+
+@pytest.fixture(scope="module")
+def quantiles():
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"y": rng.normal(0, 1, 3000).clip(-5, 5), "g": rng.choice(["a", "b", "c"], 3000)})
+    domain = {"y": (-5, 5), "g": ["a", "b", "c"]}
+    return ps.dp_quantile("y ~ g", rows, eps=8, q=[0.25, 0.75], domain=domain, rng=1)
+
+
+def test_a_difference_of_quantiles_of_the_same_rows_says_that_its_std_error_is_an_upper_bound(quantiles):
+    """The sum of two std errors was printed as the std error of the difference."""
+    same, other = "y[a, 0.25] = y[a, 0.75]", "y[a, 0.25] = y[b, 0.25]"
+    for printed in (repr, lambda test: str(test.summary())):
+        assert "Std err is an upper bound: the dependence" in printed(quantiles.t_test(same))
+        assert "Where estimates from the same rows are combined" in printed(quantiles.t_test(f"{same}, {other}"))
+        assert "upper bound" not in printed(quantiles.t_test(other))
+
+
+def test_a_joint_test_names_its_statistic(quantiles):
+    """The largest squared z statistic was printed as "chi2"."""
+    groups = quantiles.wald_test("y[a, 0.25] = y[b, 0.25], y[b, 0.25] = y[c, 0.25]")
+    assert "chi2 = " in str(groups) and "P>chi2" in str(groups.summary()) and not groups.bonferroni
+    same = quantiles.wald_test("y[a, 0.25] = y[b, 0.25], y[a, 0.75] = y[b, 0.75]")
+    assert "largest z^2 = " in str(same) and str(same).endswith("(Bonferroni)") and same.df == 2
+    assert "largest z^2" in str(same.summary()) and "P (Bonferroni)" in str(same.summary())
+
+
+def test_joint_tests_of_quantiles_and_means_do_not_depend_on_how_they_are_written(quantiles):
+    """Two ways to write that three groups are equal had different statistics and p-values."""
+    a, b, c = (f"y[{g}, 0.25]" for g in "abc")
+    first = quantiles.wald_test(f"{a} = {b}, {b} = {c}")
+    for text in (f"{a} = {b}, {a} = {c}", f"{a} = {b}, {a} = {c}, {b} = {c}"):
+        test = quantiles.wald_test(text)
+        assert (test.statistic, test.df, test.pvalue) == pytest.approx((first.statistic, 2, first.pvalue))

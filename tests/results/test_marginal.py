@@ -210,6 +210,21 @@ def test_what_no_coefficient_enters_is_known(link, middle):
     assert fit.means("x", at={"x": 2}).frame[NUMBERS].values.tolist() == [[middle, 0.0, middle, middle]]
 
 
+@pytest.mark.parametrize("link", [None, "logit"])
+@pytest.mark.filterwarnings("ignore::privstats.errors.PrivstatsWarning")
+def test_a_value_at_which_an_expression_has_none_is_not_blamed_on_the_noise(link):
+    """The slope of a log at a negative number was said to be unidentified for the noise."""
+    formula, k = "y ~ np.log(z + 1) + C(h)", 3
+    fit = fit_of(formula, link=link)
+    for table in (fit.slopes("z", at={"z": [-3, 2]}), fit.means("z", at={"z": [-3, 2]})):
+        assert table.frame["estimate"].isna().tolist() == [True, False]
+        text = " ".join(table.as_text().split())
+        assert "Not given: an expression of the formula has no value there" in text and "unidentified" not in text
+    lost = 0.5 * np.eye(k)[:, [fit.names.index("np.log(z + 1)")]]
+    text = " ".join(fit_of(formula, link=link, unidentified=lost).slopes("z", at={"z": 2}).as_text().split())
+    assert "unidentified" in text and "no value there" not in text
+
+
 def test_a_difference_may_be_hidden_though_both_means_are_given():
     V, hidden = np.array([[1.0, -0.01], [-0.01, 0.02]]), np.array([[0.0], [0.5]])
     fit = fit_of("y ~ x", link="logit", sampling=V, noise=np.zeros((2, 2)), unidentified=hidden)
@@ -233,6 +248,9 @@ def test_tables_print_within_80_columns():
     [
         (lambda fit: fit.means("w"), "no predictor 'w'; it has"),
         (lambda fit: fit.means("g", at={"w": 1}), "no predictor 'w'; it has"),
+        (lambda fit: fit.means("C(g):C(h)"), r"no predictor 'C\(g\):C\(h\)'; .* give others in by= or at="),
+        (lambda fit: fit.comparisons("C(g):C(h)", at={"x": 1}), "give others in by= or at="),
+        (lambda fit: fit.means("C(g) + junk"), "name one of them"),
         (lambda fit: fit.means("g", at=3), "write at="),
         (lambda fit: fit.means("g", at={"x": []}), "no value of x; write at="),
         (lambda fit: fit.means("g", at={"x": "high"}), r"write at=\{'x': \[2\]\} with finite numbers"),
@@ -248,6 +266,7 @@ def test_tables_print_within_80_columns():
     ],
 )
 def test_refusals_name_their_cure(call, words):
+    """The means of a product of factors were those of its first factor."""
     with pytest.raises((FormulaError, OptionError), match=words):
         call(fit_of())
 
@@ -306,3 +325,62 @@ def test_slopes_are_right_far_below_the_declared_bounds_and_at_zero():
     np.testing.assert_allclose(frame["estimate"], expected, rtol=5e-5)
     means = fit.means("x", at={"x": [1, 2]}, by="level").frame
     assert means["level"].tolist() == [1, 1, 2, 2] and means["level_"].tolist() == ["a", "b"] * 2
+
+
+def test_a_change_beyond_the_bounds_of_a_spline_is_not_given_and_a_value_beyond_them_is_warned_of():
+    """At the upper bound, an increase by 1 had the difference 0 with std error 0, and there was no warning."""
+    fit = fit_of("y ~ bs(x, knots=[1, 3])")
+    with pytest.warns(PrivstatsWarning, match=r"2 of 4 new rows have 'x' outside its bounds"):
+        table = fit.comparisons("x", at={"x": [3.5, 4]})
+    half, end = fit.predict(pd.DataFrame({"x": [3.5, 4.0]}))
+    assert table.frame["estimate"].tolist() == pytest.approx([end - half, np.nan], nan_ok=True)
+    assert table.frame.loc[1, NUMBERS].isna().all() and "spline is constant beyond its bounds" in str(table)
+    assert "unidentified" not in str(table)
+    with pytest.warns(PrivstatsWarning, match="1 of 1"):
+        slopes = fit.slopes("x", at={"x": 5})
+    assert slopes.frame.loc[0, NUMBERS].isna().all() and "spline is constant beyond its bounds" in str(slopes)
+    inner = fit_of("y ~ bs(x, knots=[1], upper_bound=3)", link="logit").slopes("x", at={"x": [2.9, 3.5]}).frame
+    assert inner["estimate"].isna().tolist() == [False, True]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fit_of("y ~ x").comparisons("x").frame["estimate"].notna().all()
+        assert fit.comparisons("x", at={"x": 3}).frame["estimate"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("term", "x"),
+    [
+        ("I(x > 1)", 1),
+        ("np.abs(x - 1)", 1),
+        ("np.maximum(x, 1):C(g)", 1),
+        ("np.sqrt(x)", 0),
+        ("np.cbrt(x - 1)", 1),
+        ("np.sign(x - 1)", 1),
+        ("bs(x, knots=[1], degree=1)", 1),
+    ],
+)
+@pytest.mark.parametrize("link", [None, "logit"])
+def test_a_step_and_a_kink_have_no_slope(term, x, link):
+    """Difference quotients across a step were given as slopes, with small p-values."""
+    table = fit_of(f"y ~ {term} + C(g)", link=link).slopes("x", at={"x": [x, 2.3]}, by="g")
+    assert table.frame["estimate"].isna().tolist() == (table.frame["x"] == x).tolist()
+    assert "no slope; compare the means" in " ".join(str(table).split()) and "unidentified" not in str(table)
+
+
+def test_a_kink_of_the_offset_has_no_slope():
+    fit = fit_of("y ~ x", link="logit", offset="np.abs(z - 1)")
+    assert fit.slopes("z", at={"x": 1, "z": [1, 2]}).frame["estimate"].isna().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("shift", [0, 2000, 1_700_000_000])
+@pytest.mark.parametrize("term", ["I((x - {0})**3)", "poly(x, 6)", "bs(x, knots=[{1}, {2}])", "np.exp(x - {0})"])
+def test_smooth_functions_have_a_slope_at_each_value(term, shift):
+    domain = Domain({"x": (shift, shift + 4), "y": (0, 10)})
+    formula = "y ~ " + term.format(shift, shift + 1, shift + 3)
+    design = bind_regression(formula, domain)
+    fit = results(normal(design, theta=np.linspace(1, 2, len(design.names))), facts(design=design))
+    x = shift + np.array([0, 1e-4, 1, 1.5, 2, 3, 3.999, 4])
+    slopes = fit.slopes("x", at={"x": x}).frame["estimate"]
+    assert slopes.notna().all()
+    low, high = (fit.predict(pd.DataFrame({"x": x[3:5] + step})).to_numpy() for step in (-0.01, 0.01))
+    np.testing.assert_allclose(slopes[3:5], (high - low) / 0.02, rtol=0.01)

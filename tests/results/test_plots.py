@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from privstats.errors import OptionError
-from privstats.results.plots import SAMPLING, TOTAL
+from privstats.results.plots import SAMPLING, TOTAL, new_figure
 from tests.drawings import assert_readable, texts
 from tests.results.fits import (
     LM,
@@ -147,6 +147,7 @@ def test_a_mode_that_is_a_level_is_said_in_words():
 
 
 def test_terms_are_chosen_and_drawn_where_the_user_wants():
+    """An empty list of terms was a division by zero."""
     from matplotlib.figure import Figure
 
     fit = results(LM)
@@ -157,8 +158,10 @@ def test_terms_are_chosen_and_drawn_where_the_user_wants():
     assert axes.lines[0].get_xdata().tolist() == [0.02825, 0.7251]
     paths = results(RQ, rq_facts())
     assert len(paths.plot(over="tau", terms=["Intercept", "np.log(sqft)"]).axes) == 2
-    with pytest.raises(OptionError, match="no term 'age'; it has Intercept"):
+    with pytest.raises(OptionError, match=r"'age'; it has Intercept, C\(hlthf\)\[T.1\], lncoins and disea: write"):
         fit.plot(terms=["age"])
+    with pytest.raises(OptionError, match="terms is an empty list; name a term"):
+        fit.plot(terms=[])
     with pytest.raises(OptionError, match="no path over 'tau'; leave over out"):
         fit.plot(over="tau")
     with pytest.raises(OptionError, match="write over='tau'"):
@@ -200,3 +203,17 @@ def test_paths_and_bars_are_readable_too(many):
     groups = [f"a long name of a group {k}" for k in range(many)]
     bins = [f"[{k / 7:g}, {(k + 1) / 7:g})" for k in range(20)]
     assert_readable(results(given(["b"] * 20 * many, 1.0, 0.1), hist_facts(bins, *groups)).plot())
+
+
+def test_the_title_has_the_confidence_in_full_and_says_that_a_seeded_fit_is_not_private():
+    """Confidence levels were rounded to whole percent, and the title of a seeded fit had its eps as if it were kept."""
+    titles = [results(LM).plot(alpha).get_suptitle().split("\n")[-1] for alpha in (0.05, 0.025, 0.005, 0.0005)]
+    assert titles == [f"{kept} intervals, eps = 1" for kept in ("95%", "97.5%", "99.5%", "99.95%")]
+    fit = results(LM, facts(seeded=1))
+    seeded = fit.plot()
+    assert seeded.get_suptitle().split("\n")[-1] == "95% intervals, seeded: not private (rng=1)"
+    assert_readable(seeded)
+    beside = new_figure(8, 4)
+    for axes in beside.subplots(1, 2):
+        fit.plot(0.0005, ax=axes)
+    assert_readable(beside)

@@ -150,6 +150,7 @@ def test_a_prediction_with_errors_is_of_one_tau_and_has_all_columns():
 
 
 def test_margins_are_effects_with_the_names_of_statsmodels():
+    """The printed table headed the effects "coef"."""
     effects = given(("x", "C(g)[T.b]"), [0.02, -0.1], [0.01, 0.02])
     released = MarginalEffects((1, 2), np.array([True, False]), effects)
     fit = results(given(("Intercept",), 1.0, 0.1, margins=released))
@@ -159,6 +160,7 @@ def test_margins_are_effects_with_the_names_of_statsmodels():
     frame = margins.summary_frame()
     assert list(frame.columns) == ["dy/dx", "std err", "z", "P>|z|", "Conf. Int. Low", "Conf. Int. Upp."]
     assert list(frame.index) == ["x", "C(g)[T.b]"]
+    assert "dy/dx" in str(margins.summary()) and "coef" not in str(margins.summary())
     with pytest.raises(PrivacyError, match="add margins=True"):
         results(given(("Intercept",), 1.0, 0.1)).get_margeff()
 
@@ -176,3 +178,16 @@ def test_new_rows_may_be_a_dict_or_a_frame_of_polars():
         pd.testing.assert_frame_equal(fit.get_prediction(one).summary_frame(), table)
     with pytest.raises(FormulaError, match="data is a list"):
         fit.predict([0.2, 0.8])
+
+
+def test_a_dict_of_single_values_is_one_row():
+    """It was an unexpected failure, as were columns of unequal lengths."""
+    domain = Domain({"x": (0, 1), "g": ["a", "b"], "y": (0, 4)})
+    design = bind_regression("y ~ x + C(g)", domain)
+    fit = results(normal(design, theta=np.arange(1.0, len(design.names) + 1)), facts(design=design))
+    one = {"x": np.float64(0.5), "g": "b"}
+    pd.testing.assert_series_equal(fit.predict(one), fit.predict({"x": [0.5], "g": ["b"]}))
+    assert fit.get_prediction(one).se_mean.shape == (1,)
+    for uneven in ({"x": [0.5, 1.0], "g": ["b"]}, {"x": np.zeros((2, 2)), "g": ["a", "b"]}):
+        with pytest.raises(OptionError, match="no lists of equal length; give each one value for each row"):
+            fit.predict(uneven)

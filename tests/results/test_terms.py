@@ -1,5 +1,7 @@
 """Tests of terms and of pairs of levels."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ import privstats as ps
 from privstats.errors import FormulaError, OptionError
 from privstats.formula.design import bind_regression
 from privstats.formula.domain import Domain
+from privstats.results.labels import difference
 from tests.results.fits import MEANS, RQ, facts, given, mean_facts, results, rq_facts
 from tests.results.test_record import normal
 
@@ -60,6 +63,31 @@ def test_a_product_without_main_effects_is_one_term_as_in_statsmodels():
 def test_what_is_no_regression_has_no_terms():
     with pytest.raises(FormulaError, match=r"write fit\.wald_test"):
         results(MEANS, mean_facts()).wald_test_terms()
+
+
+def test_the_name_of_a_difference_puts_a_negative_level_in_brackets():
+    """Names read ``0--1``, and ``0 - -1``."""
+    design = bind_regression("y ~ C(s)", Domain({"s": [-2, -1, 0], "y": (0, 10)}))
+    fit = results(normal(design), facts(design=design, formula="y ~ C(s)"))
+    assert list(fit.t_test_pairwise("s").index) == ["-1-(-2)", "0-(-2)", "0-(-1)"]
+    assert fit.comparisons("s").frame["level"].tolist() == ["-1 - (-2)", "0 - (-2)"]
+    assert difference((0, "a"), (-1, "a"), "-") == "0:a-(-1:a)" and difference("b", "-1") == "b - -1"
+
+
+@pytest.mark.parametrize("many", [12, 13])
+def test_an_unknown_name_is_answered_with_all_names_up_to_a_dozen(many):
+    """Of four names or more three were listed."""
+    names = [f"g{k}" for k in range(many)]
+    terms = [f"C({name})" for name in names]
+    design = bind_regression(f"y ~ 0 + {' + '.join(terms)}", Domain({"y": (0, 1), **{key: [1, 2] for key in names}}))
+    fit = results(given(design.names, 1.0, 0.1), facts(design=design))
+
+    def has(listed):
+        return " and ".join((", ".join(listed[:-1]), listed[-1])) if many <= 12 else f"{', '.join(listed[:3])} and 1"
+
+    for call, listed in ((fit.t_test_pairwise, terms), (fit.means, names)):
+        with pytest.raises(FormulaError, match=re.escape(f"'w'; it has {has(listed)}")):
+            call("w")
 
 
 @pytest.mark.parametrize("formula", ["y ~ x + C(g)", "y ~ x + C(g) - 1", "y ~ C(g) * x"])
@@ -115,3 +143,31 @@ def test_groups_are_compared_in_pairs_and_a_factor_may_be_called_by_its_column()
     two = ps.dp_quantile("y ~ g", rows, 8.0, q=[0.4, 0.5], domain=domain, rng=1)
     with pytest.raises(FormulaError, match="one estimate for each group"):
         two.t_test_pairwise("g")
+
+
+def test_a_factor_is_found_by_its_column_beside_its_products_and_however_it_is_spelled():
+    """A factor with products was not found by its column, nor one that was typed without the spaces of the results."""
+    fit = fit_of("y ~ C(g) * C(h)")
+    pd.testing.assert_frame_equal(fit.t_test_pairwise("g"), fit.t_test_pairwise("C(g)"))
+    pd.testing.assert_frame_equal(fit.t_test_pairwise("C(g) : C(h)"), fit.t_test_pairwise("C(g):C(h)"))
+    coded = fit_of("y ~ C(g,Treatment('c:d'))")
+    for term in ("C(g,Treatment('c:d'))", 'C( g, Treatment("c:d") )'):
+        pd.testing.assert_frame_equal(coded.t_test_pairwise(term), coded.t_test_pairwise("g"))
+
+
+def test_groups_are_compared_by_the_largest_difference_if_the_joint_law_is_known():
+    """The method "max-t" was refused for means by group, and for medians for a reason that was not true."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"z": rng.uniform(0, 1, 3000), "x": rng.uniform(0, 1, 3000)})
+    rows["y"] = rows["z"] + 0.3 * (rows["x"] > 0.5)
+    domain = {"y": (0, 4), "z": (0, 1), "x": (0, 1)}
+    fit = ps.dp_mean("y ~ cut(x,[0,.3,.5,1])", rows, 4.0, domain=domain, rng=1)
+    table = fit.t_test_pairwise("cut(x,[0,.3,.5,1])", method="max-t")
+    assert table["reject-max-t"].tolist() == [False, True, True]
+    assert (table["pvalue-max-t"] >= table["P>|z|"]).all()
+    median = ps.dp_median("y ~ cut(x, [0, .5, 1])", rows, 4.0, domain=domain, rng=1)
+    with pytest.raises(OptionError, match="joint distribution of the errors"):
+        median.t_test_pairwise("cut(x, [0, .5, 1])", method="max-t")
+    several = ps.dp_mean("y + z ~ cut(x, [0, .5, 1])", rows, 4.0, domain=domain, rng=1)
+    with pytest.raises(FormulaError, match="one estimate for each group, and the fit has several"):
+        several.t_test_pairwise("cut(x, [0, .5, 1])")

@@ -13,10 +13,22 @@ import pytest
 
 import privstats
 import privstats as ps
+from privstats.errors import OptionError
 from privstats.inference.notes import NOTES, Note
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP, ZeroCDP
 from privstats.results import summary
-from privstats.results.text import aligned, decimals, filled, indented, number, percentages, short, significant
+from privstats.results.text import (
+    Column,
+    TextTable,
+    aligned,
+    decimals,
+    filled,
+    indented,
+    number,
+    percentages,
+    short,
+    significant,
+)
 from tests.results.fits import (
     LM,
     MEANS,
@@ -136,6 +148,16 @@ def test_the_level_that_counts_as_1_is_named(levels, words):
 # ---------------------------------------------------------------- tables
 
 
+def test_a_family_with_the_name_of_a_person_has_a_capital_letter():
+    """The heading was "Private poisson regression"."""
+    domain = ps.Domain({"x": (0, 1), "y": (0, 9)})
+    rows = domain.synthetic(500, seed=1)
+    fit = ps.dp_glm("y ~ x", rows, 2.0, domain=domain, family="poisson", rng=1)
+    assert str(fit).startswith("Private Poisson regression, log link: y ~ x\n")
+    with pytest.raises(OptionError, match="no diagnostics of a private Poisson regression"):
+        ps.dp_diagnostics(fit, rows, eps=1)
+
+
 @pytest.mark.parametrize(
     ("estimate", "fact"),
     [
@@ -247,6 +269,33 @@ def test_no_printed_line_is_longer_than_80_characters():
         assert max(map(len, text.splitlines())) <= 80, text
         assert not re.search(r"\bnan\b", text.lower())
         assert all(found == found.rstrip() for found in text.splitlines())
+
+
+def test_exponentials_of_means_are_shown_with_their_intervals():
+    """A sentence on exponentials stood below a table without exponentials."""
+    fit = results(given(("a", "b"), [0.5, 1.0], 0.1), mean_facts(labels=(("x", "a"), ("x", "b"))))
+    text = str(fit.summary(exp=True))
+    ends = fit.conf_int(exp=True).to_numpy()
+    assert "exp(mean)" in text and "the interval is that of exp(mean)" in text and "Coef" not in text
+    (row,) = (found.split() for found in text.splitlines() if found.startswith("b "))
+    assert row[1:6] == ["1.000", "0.100", "2.718", *(f"{end:.3f}" for end in ends[1])]
+
+
+@pytest.mark.parametrize(("alpha", "ends"), [(0.05, "[0.025 0.975]"), (0.0005, "[0.00025 0.99975]")])
+def test_headings_of_limits_have_all_digits(alpha, ends):
+    """The upper limit of a 99.95% interval was headed "1]"."""
+    for shown in (results(LM).summary(alpha), results(LM).t_test("disea").summary(alpha)):
+        assert ends in " ".join(str(shown).split())
+
+
+def test_labels_in_lines_of_their_own_keep_their_headings():
+    """Long labels were joined in one line without the names of their columns."""
+    labels = tuple(("male - female", "Managers and senior officials " * 2, k) for k in "12")
+    numbers = tuple(Column(f"number {k}", ("1.00", "2.00"), 8) for k in range(6))
+    lines = TextTable(("level", "occ", "age"), labels, numbers).as_text()
+    assert lines[0] == "level, occ, age" and lines[2].startswith("male - female, Managers")
+    quantiles = TextTable(("", "tau"), tuple((name, name) for _, name, _ in labels), numbers)
+    assert quantiles.as_text()[0] == "term, tau"
 
 
 def test_decimal_points_stand_in_one_column():

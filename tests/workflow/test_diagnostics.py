@@ -221,7 +221,7 @@ def test_pictures_are_readable_and_hold_no_row():
     assert_readable(figure)
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["Histogram of residuals", "Mean residual by fitted value", "Size of residuals by fitted value"]
-    assert figure.axes[0].patches and TRUE in figure.get_suptitle() and "eps = 1" in figure.get_suptitle()
+    assert figure.axes[0].patches and TRUE in figure.get_suptitle() and "not private (rng=1)" in figure.get_suptitle()
     own = Figure(figsize=(12, 4), layout="constrained")
     assert seen.plot(ax=own.subplots(1, 3)) is own
     with pytest.raises(OptionError, match=r"figure.subplots\(1, 3\)"):

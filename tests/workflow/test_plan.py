@@ -561,8 +561,10 @@ def test_a_plan_is_drawn_with_its_questions_in_the_order_of_asking(call):
 
     plan = ps.plan(**{"verb": "lm", "formula": "y ~ x", "n": N, "eps": 1.0, "domain": DOMAIN, **call})
     ax = plan.plot()
-    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], 100 * plan.questions.iloc[:, 0])
-    assert [label.get_text() for label in ax.get_yticklabels()] == list(plan.questions.index)
+    part_of = plan.questions["part_of"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == [
+        f"{name} (optional)" if host else name for name, host in part_of.items()
+    ]
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
     assert ax.get_title() == f"Plan of dp_{plan.specification.verb}: y ~ x\nshares of the budget: eps = 1"
     assert ax.get_xlabel() == "% of eps"
@@ -590,10 +592,18 @@ def test_branches_of_a_plan_are_told_apart_without_colour():
         *(f"if the fit chooses {name}" for name in ("suffstats", "newton")),
     ]
     assert len({bar.get_hatch() for bar in legend.get_patches()}) == 3
-    for branch, drawn in zip(("", *plan.branches), ax.containers, strict=True):
-        own = plan.questions[plan.questions["branch"] == branch]
-        np.testing.assert_allclose([bar.get_width() for bar in drawn], 100 * own.iloc[:, 0])
+    common, *others = (sum(bar.get_width() for bar in drawn) for drawn in ax.containers)
+    assert common > 0 and common + np.array(others) == pytest.approx([100.0] * 2)
     assert_readable(figure)
+
+
+def test_drawn_shares_add_up_to_the_budget_of_each_branch():
+    """An optional query was drawn in full, and as a part of the bar of the query that spends it otherwise."""
+    figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(7, 8), layout="constrained")
+    plan = planned(mech="auto", n=4000, eps=1.0)
+    assert (plan.questions["part_of"] != "").any()
+    common, *others = (sum(bar.get_width() for bar in drawn) for drawn in plan.plot(figure.subplots()).containers)
+    assert len(others) == 2 and common + np.array(others) == pytest.approx([100.0] * 2)
 
 
 def test_equal_calls_are_planned_once_whatever_the_rows_and_the_seed(monkeypatch):

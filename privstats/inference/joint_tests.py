@@ -1,0 +1,69 @@
+"""Joint tests of linear hypotheses in a basis that does not depend on how the hypotheses are written."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privstats.numerics.law import FloatArray
+
+ZERO = 1e-10  # entries of a matrix with rows of largest entry 1 that are at most this large count as rounding errors
+
+
+def echelon(R: ArrayLike, q: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return linearly independent hypotheses that are equivalent to ``R theta = q``, about estimated parameters theta.
+
+    They are the nonzero rows of the reduced row echelon form of the matrix [R q], which is the same for all matrices
+    with the same row space.
+
+    Parameters
+    ----------
+    R : array_like, shape (hypotheses, k)
+        Coefficients of the hypotheses.
+    q : array_like, shape (hypotheses,) or scalar
+        Hypothetical values; the hypotheses do not contradict each other.
+
+    Examples
+    --------
+    >>> R, q = echelon([[1, -1, 0], [0, 1, -1], [1, 0, -1]], 0)
+    >>> R.tolist(), q.tolist()
+    ([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0]], [0.0, 0.0])
+    """
+    R = np.atleast_2d(np.asarray(R, dtype=float))
+    A = np.column_stack([R, np.broadcast_to(np.asarray(q, dtype=float), len(R))])
+    A = A / np.maximum(np.abs(R).max(axis=1, initial=0.0), np.finfo(float).tiny)[:, None]
+    rank = 0
+    for j in range(R.shape[1]):
+        if rank == len(A):
+            break
+        pivot = rank + int(np.argmax(np.abs(A[rank:, j])))
+        if abs(A[pivot, j]) <= ZERO:
+            continue
+        A[[rank, pivot]] = A[[pivot, rank]]
+        A[rank] /= A[rank, j]
+        others = np.arange(len(A)) != rank
+        A[others] -= np.outer(A[others, j], A[rank])
+        rank += 1
+    return np.where(np.abs(A[:rank, :-1]) <= ZERO, 0.0, A[:rank, :-1]), A[:rank, -1]
+
+
+def combines(R: FloatArray, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return a mask of the linear functions ``R theta`` that combine several estimates theta from the same rows.
+
+    `rows` has the index of the group of rows from which each estimate was computed.
+    """
+    own = rows[:, None] == np.unique(rows)
+    return np.asarray(((R != 0).astype(int) @ own > 1).any(axis=1))
+
+
+def bonferroni(z: FloatArray, p: FloatArray) -> tuple[float, int, float]:
+    """Return the largest squared z statistic, the number of hypotheses, and a joint p-value for any dependence.
+
+    Parameters
+    ----------
+    z, p : ndarray, shape (hypotheses,)
+        Statistics and p-values of the single hypotheses; if one of them is NaN, the joint ones are NaN.
+    """
+    if np.isnan(z + p).any():
+        return np.nan, len(z), np.nan
+    return float((z**2).max()), len(z), float(min(1.0, len(z) * p.min()))
