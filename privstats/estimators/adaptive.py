@@ -69,7 +69,7 @@ SHARES: Mapping[str, Mapping[str, float]] = {
         "residual squares": 0.08, "score": 0.53,
     },
     "pure": {
-        "units": 0.02, "scales": 0.05, "levels": 0.14, "rare values": 0.10, "scales again": 0.06,
+        "units": 0.02, "scales": 0.05, "levels": 0.14, "rare values": 0.10, "scales again": 0.07,
         "coarse matrix": 0.08, "moments": 0.75, "meat of moments": 0.12, "second matrix": 0.08,
         "residual scale": 0.04, "leverages": 0.08, "hessian": 0.16, "first step": 0.08, "meat": 0.09,
         "score sizes": 0.15, "residual squares": 0.10, "score": 0.40,
