@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, fdtrc, gammaincinv
 
 from privstats.inference.error_law import CERTAIN, ErrorLaw, critical, mixed_law
+from privstats.inference.joint_tests import echelon
 from privstats.inference.matrix import HIDDEN, NoisyMatrix
 from privstats.inference.noise import Loading, total_covariance
 from privstats.inference.notes import (
@@ -682,11 +683,11 @@ class NormalEstimate(Estimate):
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
         """Test hypotheses ``R theta = q`` on coefficients theta jointly, and return the statistic, rank, and p-value.
 
-        If ``R theta`` may be biased, the p-value is a tail probability of a noncentral chi-squared or F distribution.
-        The noncentrality is the largest possible value of ``b' V^-1 b``, with b the sum of all biases and V the
-        covariance of ``R theta``.
+        The result does not depend on how the hypotheses are written. If ``R theta`` may be biased, the p-value is a
+        tail probability of a noncentral chi-squared or F distribution. The noncentrality is the largest possible value
+        of ``b' V^-1 b``, with b the sum of all biases and V the covariance of ``R theta``.
         """
-        R = np.atleast_2d(np.asarray(R, dtype=float))
+        R, q = echelon(R, q)
         if not self.identified(R).all():
             return np.nan, len(R), np.nan
         V = R @ (self.sampling + self.noise) @ R.T

@@ -178,6 +178,7 @@ def test_a_joint_test_of_one_hypothesis_is_its_contrast_and_scaling_changes_no_t
         assert first[:2] == pytest.approx(other[:2]) and first[2] == pytest.approx(other[2], rel=1e-6)
         twice = fit.wald(np.vstack([two, two.sum(axis=0)]))
         assert twice[1] == 2 and twice[2] == pytest.approx(first[2], rel=1e-6)
+        assert fit.wald(np.array([[1.0, 1.0], [1.0, -1.0]]) @ two) == pytest.approx(first, rel=1e-9)
 
 
 def test_a_joint_p_value_allows_for_the_worst_bias():
