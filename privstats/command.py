@@ -14,6 +14,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
@@ -390,34 +391,41 @@ def _deliver(path: str | None, save: Callable[[str], None], text: Callable[[], s
     The file is written first. So a result that was paid for is lost neither if it cannot be printed, nor if the file
     cannot be written.
     """
+    saved = False
     try:
         if path is not None:
             save(path)
+            saved = True
     finally:
-        _say(text())
-    if path is not None:
+        shown = _say(text())
+        if not shown:
+            _complain(f"the output was not read; {f'the result is in {path}' if saved else 'keep results by --out'}")
+    if saved:
         _say(f"Written to {path}")
 
 
-def _say(text: str) -> None:
-    _print(f"{_shown(text, sys.stdout)}\n", sys.stdout)
+def _say(text: str) -> bool:
+    return _print(f"{_shown(text, sys.stdout)}\n", sys.stdout)
 
 
 def _complain(text: str) -> None:
     _print(f"privstats: {_shown(' '.join(text.split()), sys.stderr)}\n", sys.stderr)
 
 
-def _print(text: str, out: Any) -> None:
-    """Write text to a stream, unless the stream is closed, or is a pipe from which nobody reads any more."""
+def _print(text: str, out: Any) -> bool:
+    """Write text to a stream; return False if it is closed or full, or a pipe from which nobody reads any more."""
     if out is None:  # Python's stream for a closed file descriptor
-        return
+        return False
     try:
         out.write(text)
         out.flush()
-    except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, out.fileno())  # so that Python's flush at exit does not fail, too
-        os.close(nowhere)
+    except OSError:
+        with suppress(OSError):  # a stream without a file
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, out.fileno())  # so that Python's flush at exit does not fail, too
+            os.close(nowhere)
+        return False
+    return True
 
 
 def _shown(text: str, out: Any) -> str:

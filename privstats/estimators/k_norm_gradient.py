@@ -196,8 +196,8 @@ class PerturbedLeastSquares(ChosenLeastSquares):
 
 
 def check_bound(theta_bound: float) -> None:
-    """Raise an error if the bound on the coefficients is not a positive number."""
-    if not is_number(theta_bound) or not 0 < theta_bound < np.inf:
+    """Raise an error if the bound on the coefficients is not a positive number of a size that can be computed with."""
+    if not is_number(theta_bound) or not 1e-100 < theta_bound < 1e100:
         raise OptionError(f"theta_bound is {quote(theta_bound)}; give a positive number, such as theta_bound=2")
 
 

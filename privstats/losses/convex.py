@@ -171,7 +171,7 @@ class Clamped(RowLoss):
     @cached_property
     def _frontier(self) -> tuple[FloatArray, FloatArray]:
         middle = min(max(0.0, self.low), self.high)  # an edge, so that the logistic curvature is monotone on each piece
-        eta = np.union1d(np.linspace(self.low, self.high, PIECES + 1), middle)
+        eta = np.sort(np.append(np.linspace(self.low, self.high, PIECES + 1), middle))
         ends = [self.inside(eta, np.full_like(eta, y)) for y in (0.0, self.unit)]
         slope = np.maximum(*(np.abs(one[0]) for one in ends)) * (1 + SLACK)
         curvature = np.maximum(*(one[1] for one in ends)) * (1 + SLACK)

@@ -92,7 +92,7 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return public arrays alpha, beta: the largest admissible shift of Z, for each log ratio beta of scales."""
+        """Return public arrays alpha, beta: for each log ratio beta of scales, a shift alpha of Z that is private."""
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
@@ -124,7 +124,7 @@ class SmoothCauchy(Smooth):
     Privacy: see `Smooth`; the shift alpha(beta) follows from the exact largest log ratio of two Cauchy densities
     (`admissible.cauchy`). Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina
     (2020), Proposition 3, use eps / 6 for the shift alpha and for the log ratio beta of scales. With these values the
-    guarantee holds, too, but the noise is at least about six times as large as here at the same beta.
+    guarantee holds, too, but the noise is about six times as large as here, or more, at the same beta.
     """
 
     label = "smooth cauchy"
