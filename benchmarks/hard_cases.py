@@ -200,11 +200,18 @@ def far_group(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": np.where(far, 5 + rng.normal(size=n), 0.1 * x + 0.1 * rng.normal(size=n))})
 
 
-def far_cluster(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a predictor that is ten times as large in 6 % of the rows, with a mean that is not linear."""
-    far = rng.uniform(size=n) < 0.06
+def far_cluster(share: float, rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a predictor that is ten times as large in a share of the rows, with a mean that is not linear."""
+    far = rng.uniform(size=n) < share
     x = np.where(far, rng.normal(20, 1.5, n), rng.normal(2, 0.6, n)).clip(0, 30)
     return pd.DataFrame({"x": x, "y": (np.where(far, 4, 0.8 * x) + rng.normal(0, 0.8, n)).clip(-5, 12)})
+
+
+def far_logit(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a predictor that is far larger in 3 % of the rows, with log odds that are not linear in it."""
+    x = np.where(rng.uniform(size=n) < 0.03, rng.uniform(30, 60, n), rng.uniform(0, 3, n))
+    p = 1 / (1 + np.exp(1 - 0.02 * x - 0.2 * np.sqrt(x)))
+    return pd.DataFrame({"x": x, "y": (rng.uniform(size=n) < p).astype(int)})
 
 
 def rare_ones(rng: Rng, n: int) -> pd.DataFrame:
@@ -472,8 +479,14 @@ CASES = {
         lm(far_group, "y ~ x", {"x": (-5, 5), "y": (-10, 10)}), promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5})
     ),
     "far_cluster": Case(
-        lm(far_cluster, "y ~ 0 + x", {"x": (0, 30), "y": (-5, 12)}),
+        lm(partial(far_cluster, 0.06), "y ~ 0 + x", {"x": (0, 30), "y": (-5, 12)}),
         promises=({"eps": 1.0}, {"mu": 0.5}),
+    ),
+    "far_few": Case(  # README promises no coverage here
+        lm(partial(far_cluster, 0.02), "y ~ x", {"x": (0, 30), "y": (-5, 12)}), promises=({"eps": 1.0},)
+    ),
+    "far_logit": Case(  # README promises no coverage here
+        glm(far_logit, "y ~ x", {"x": (0, 60), "y": [0, 1]}), 5000, ({"mu": 0.5},)
     ),
     "rare_ones": Case(
         lm(rare_ones, "y ~ x + w", {"x": (0, 1), "w": (-5, 5), "y": (-10, 10)}),
