@@ -348,7 +348,7 @@ def _goes_on(text: str, end: int, name: str) -> bool:
 def _equations(text: str, names: Sequence[str]) -> list[tuple[FloatArray, float]]:
     """Return the vector R and the number r of each equation ``R params = r`` in `text`; "= 0" may be left out.
 
-    A chain such as ``x1 = x2 = 0`` has an equation for each pair of neighbouring sides, as in patsy.
+    A chain such as ``x1 = x2 = 0`` has an equation for each pair of neighbouring sides, as in statsmodels.
     """
     sides: list[list[str]] = [[]]
     k = 0
