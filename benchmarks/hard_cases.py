@@ -482,6 +482,9 @@ CASES = {
         lm(partial(far_cluster, 0.06), "y ~ 0 + x", {"x": (0, 30), "y": (-5, 12)}),
         promises=({"eps": 1.0}, {"mu": 0.5}),
     ),
+    "far_cluster_median": Case(
+        rq(partial(far_cluster, 0.06), "y ~ x", {"x": (0, 30), "y": (-5, 12)}, 0.5), 5000, ({"eps": 1.0}, {"eps": 2.0})
+    ),
     "far_few": Case(  # README promises no coverage here
         lm(partial(far_cluster, 0.02), "y ~ x", {"x": (0, 30), "y": (-5, 12)}), promises=({"eps": 1.0},)
     ),

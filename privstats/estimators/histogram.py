@@ -64,7 +64,7 @@ TAILS = {
     "far": Tail(0.5, slow=True),  # score norms, if a predictor's bounds are far beyond most of its values
     "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # score norms, for losses with a bounded derivative
     "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score norms of count and gamma models
-    "rows": Tail(0.35, fastest=0.92, residue=0.3),  # norms of rows, used as approximate norms of scores
+    "rows": Tail(0.35, fastest=0.92, residue=0.3, slow=True),  # norms of rows, used as approximate norms of scores
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92, slow=True),
     "weighted rows": Tail(0.25, fastest=0.92),  # norms of rows, times the root of the information, of likelihoods
@@ -213,6 +213,29 @@ class Lengths:
         moved = size * np.where(self.hidden, hidden_along, along) * self.counts
         taken: FloatArray = (moved[:, None] * np.maximum(self.lengths[:, None] - radii, 0.0)).sum(axis=0)
         return taken
+
+    def unseen_excess(self, radii: FloatArray, squares: float) -> FloatArray:
+        """Return upper limits of the total norm that clipping removes from rows or scores that the histogram misses.
+
+        Let B be the clipping radius, and S the sum of the squared norms of the missed rows (`squares`). If all of them
+        have the norm l > B, there are S / l^2 such rows, and their norms exceed B by S (l - B) / l^2 in total. This
+        excess is largest at l = 2 B.
+        """
+        worst = np.minimum(2 * radii, max(float(self.lengths[-1]), 1e-300))
+        excess: FloatArray = squares * np.maximum(worst - radii, 0.0) / worst**2
+        return excess
+
+    def missing(self, squares: float, sd: float) -> float:
+        """Return the part of a released sum of squared norms that the histogram misses; 0 if noise can explain it.
+
+        Parameters
+        ----------
+        squares, sd : float
+            Sum of the squared norms of all rows, from another release, and the noise sd of this sum.
+        """
+        missed = squares - float((self.counts * self.lengths**2).sum())
+        noise = self.sd * float(((~self.hidden * self.lengths**4).sum() / PER_BIN) ** 0.5)
+        return missed if missed > VISIBLE * np.hypot(sd, noise) else 0.0
 
     def clipped_share(self, radius: float) -> float:
         """Return the share of rows whose norm exceeds the radius."""
@@ -411,16 +434,10 @@ def best_clip(
         Largest share of the total norm that clipping removes from the rare scores that is assumed to affect one
         coordinate. The default is the share for scores in bins whose counts noise hides (`ALONG_HIDDEN`).
 
-    Notes
-    -----
-    Let B be the clipping threshold, and S the sum of the squared norms of the rare scores (`unseen`). If all rare
-    scores have the norm l > B, there are S / l^2 rare scores, and their norms exceed B by S (l - B) / l^2 in total.
-    This excess is largest at l = 2 B.
     """
-    tried, longest = lengths.from_least(m**0.5 / 2), max(float(lengths.lengths[-1]), 1e-300)
+    tried = lengths.from_least(m**0.5 / 2)
     along = part_along(ALONG_HIDDEN, m, tail) if unseen_along is None else unseen_along
-    worst = np.minimum(2 * tried, longest)
-    excess = lengths.taken(tried, m, tail) + along * unseen * np.maximum(worst - tried, 0.0) / worst**2 + always
+    excess = lengths.taken(tried, m, tail) + along * lengths.unseen_excess(tried, unseen) + always
     clip = shortest_clip(tried, (lengths.squares(tried) + unseen) / m, excess, noise)
     return replace(clip, aligned=lengths.excess(clip.radius), unseen=unseen / m)
 

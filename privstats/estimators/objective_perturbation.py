@@ -118,7 +118,9 @@ def hessian_share(noise: float) -> float:
     return float(np.clip(noise / HESSIAN_NOISE, *HESSIAN_WITHIN))
 
 
-def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail) -> Clip:
+def best_radius(
+    lengths: Lengths, noise: float, variance: float, size: float, m: int, tail: Tail, unseen: float = 0.0
+) -> Clip:
     """Return the radius (limit on the norm of a row) that gives the shortest confidence interval.
 
     A row with a larger norm gets a weight below 1, such that the weighted norm equals the radius. The length of the
@@ -139,10 +141,13 @@ def best_radius(lengths: Lengths, noise: float, variance: float, size: float, m:
         Number of coordinates of a row or score.
     tail : Tail
         Assumption on the tail of the distribution of row norms.
+    unseen : float
+        Sum of squared norms of rows that the histogram misses. All of these rows may affect the same coordinate.
     """
     p = lengths.lengths
     tried = p[p >= min(m**0.5, p[-2])]
-    return shortest_clip(tried, np.full(len(tried), variance), lengths.taken(tried, m, tail, size=size), noise)
+    excess = lengths.taken(tried, m, tail, size=size) + size * lengths.unseen_excess(tried, unseen)
+    return shortest_clip(tried, np.full(len(tried), variance), excess, noise)
 
 
 @dataclass(frozen=True, eq=False)

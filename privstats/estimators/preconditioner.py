@@ -96,7 +96,7 @@ class Start:
     most_sigma : float
         Upper limit of the residual standard deviation; noise in the second moments may make `sigma` too small.
     moments : NoisyMatrix, optional
-        Released sum of w w' over rows, if intervals also use this release.
+        Released sum of w w' over rows, whose norms are clipped.
     """
 
     frame: StandardFrame
@@ -278,7 +278,7 @@ def coarse(
         _center(frame, box),
         read.near_singular,
         frame.scale * read.most_sigma,
-        None if read.moments is None else read.moments.mapped(np.vstack([T, np.zeros(m)])),
+        read.moments.first(m).mapped(T),
     )
 
 
@@ -300,7 +300,7 @@ def whitened_again(
     T = roots(read.matrix + start.W.T @ levels.ridge @ start.W)[1]
     moved = start.moved(start.sigma * read.slopes)
     sigma, most = start.sigma * read.sigma, start.sigma * read.most_sigma
-    return replace(moved, sigma=sigma, most_sigma=most).remapped(T)
+    return replace(moved, sigma=sigma, most_sigma=most, moments=read.moments.first(start.m)).remapped(T)
 
 
 def held_at(unit: float, m: int, rows: float) -> float:
@@ -332,8 +332,8 @@ class Coarse:
         Residual scale, and an upper limit of it that allows for noise, both in units of the response's scale.
     near_singular : bool
         Whether a second release of second moments is needed; only `released` returns True, for a raised eigenvalue.
-    moments : NoisyMatrix, optional
-        Released sum of the outer products v v' over rows v of predictors and response, if intervals use this sum.
+    moments : NoisyMatrix
+        Released sum of the outer products v v' over rows v of predictors and response, whose norms are clipped.
     """
 
     matrix: FloatArray
@@ -341,7 +341,7 @@ class Coarse:
     sigma: float
     most_sigma: float
     near_singular: bool
-    moments: NoisyMatrix | None = None
+    moments: NoisyMatrix
 
     @classmethod
     def merged(
@@ -415,7 +415,7 @@ class Coarse:
         most = 1 - (float(G[m, m]) - square) + noise  # the response's variance, 1, minus the explained variance
         sigma, most = np.sqrt(np.clip([max(square, MATRIX_NOISE * noise), most], FLOOR, 1.0))
         near_singular = bool(values[0] < least < MATRIX_NOISE)
-        return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), near_singular)
+        return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), near_singular, read)
 
 
 def _center(frame: StandardFrame, box: PublicBox) -> float:

@@ -604,9 +604,27 @@ class OneOrder(OneStep):
         return best_clip(lengths, self.score_sd(w) / self.largest, self.m, self.tail).times(self.largest)
 
     def clip_of_rows(self, lengths: Lengths, w: Start) -> Clip:
-        """Return the clipping norm of weighted rows in a score that gives the shortest expected interval."""
-        spread, squares = self.tau * (1 - self.tau), self.squared_weights(np.inf)
-        return best_radius(lengths, self.score_sd(w), squares * spread, 2 * spread, self.m, self.tail)
+        """Return the clipping norm of weighted rows in a score that gives the shortest expected interval.
+
+        The released second moments of the whitened rows show the sum of all squared norms, and so whether the histogram
+        misses a cluster of rows far from all others, which may have most of the information.
+        """
+        spread, squares, unseen = self.tau * (1 - self.tau), self.squared_weights(np.inf), 0.0
+        if w.moments is not None and not self.box.design.weighted:
+            unseen = lengths.missing(float(np.trace(w.moments.value)), w.moments.trace_variance() ** 0.5)
+        return best_radius(lengths, self.score_sd(w), squares * spread, 2 * spread, self.m, self.tail, unseen)
+
+    @property
+    def stretch(self) -> float:
+        """Return the typical norm of rows with information, divided by the norm for normal rows; at least 1.
+
+        The norm is the median of row norms, each weighted by its square. If the predictors of few rows are far from all
+        others, the linear predictors of these rows change several times as much in a step as for normal rows.
+        """
+        squares = self.leverages.counts * self.leverages.lengths**2
+        half = int(np.searchsorted(np.cumsum(squares), squares.sum() / 2))
+        norm = float(self.leverages.lengths[min(half, len(squares) - 1)])
+        return max(1.0, norm / (self.m + 4 / 3) ** 0.5)
 
     def squared_weights(self, radius: float) -> float:
         """Return the sum of the squared weights of the rows, for weighted rows clipped to the norm `radius`.
@@ -735,7 +753,7 @@ class OneOrder(OneStep):
         far = max(length / (FARTHEST_STEP * density.width), away)
         back = density.matrix.power(1.0) @ step.step
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / m
-        wide = KERNEL_BEND * max(length / density.width, density.wide**2, KERNEL_SHAPE * density.wide**4)
+        wide = KERNEL_BEND * max(self.stretch * length / density.width, density.wide**2, KERNEL_SHAPE * density.wide**4)
         notes = (note("far step", names, size=far),) if far > 1 else ()
         if density.few_values:
             notes = (*notes, note("few values", names))

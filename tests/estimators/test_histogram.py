@@ -51,6 +51,29 @@ def test_hidden_excess_covers_the_true_excess_of_tails_with_a_finite_variance():
     assert short <= 15  # single rows beyond sight may exceed any assumption; a fitted tail alone would be short in half
 
 
+def test_squares_of_rows_in_a_far_cluster_are_missed_and_noise_is_not():
+    """The cluster has 3 % of the rows, spread over bins whose counts noise hides, and most of the squares."""
+    ends, sd, missed, none = edges(0.7, 50.0), 70.0, [], []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        sizes = np.where(rng.random(5000) < 0.03, rng.uniform(4, 12, 5000), np.abs(rng.normal(0, 0.5, 5000)))
+        for lengths, found in ((sizes, missed), (np.abs(rng.normal(0, 1.4, 5000)), none)):
+            squares = (lengths**2).sum() + 500 * rng.normal()
+            histogram = Lengths.denoised(noisy(lengths, ends, sd, rng), sd, ends, Whole(5000), TAILS["rows"], "pure")
+            found.append(histogram.missing(squares, 500.0))
+    assert np.mean(np.array(none) == 0) >= 0.97
+    assert np.mean(np.array(missed) > 5000) >= 0.7  # the others have a tail that is long enough
+
+
+def test_the_limit_of_what_clipping_removes_from_missed_rows_holds_for_all_norms():
+    lengths = Lengths.denoised(np.array([900.0, 100.0, 0.0, 0.0]), 1.0, (1.0, 2.0, 10.0, 30.0), None, TAILS["rows"])
+    radii = np.array([2.0, 5.0, 20.0])
+    most = lengths.unseen_excess(radii, 600.0)
+    norms = np.linspace(1.0, float(lengths.lengths[-1]), 500)[:, None]
+    removed = 600.0 / norms**2 * np.maximum(norms - radii, 0.0)
+    np.testing.assert_allclose(most, removed.max(axis=0), rtol=1e-3)
+
+
 def test_counts_that_fall_ever_faster_are_continued_so_and_those_of_a_power_are_not():
     sd, bins = 24.0, np.arange(16)
     light = 1000 * 2.0 ** (-((bins - 4.0) ** 2) / 8)
