@@ -485,6 +485,10 @@ CASES = {
     "far_cluster_median": Case(
         rq(partial(far_cluster, 0.06), "y ~ x", {"x": (0, 30), "y": (-5, 12)}, 0.5), 5000, ({"eps": 1.0}, {"eps": 2.0})
     ),
+    "far_cluster_huber": Case(
+        Population(partial(far_cluster, 0.02), "dp_lm", "y ~ x", {"x": (0, 30), "y": (-5, 12)}, {"loss": "huber"}),
+        promises=({"eps": 3.0}, {"mu": 0.5}),
+    ),
     "far_few": Case(  # README promises no coverage here
         lm(partial(far_cluster, 0.02), "y ~ x", {"x": (0, 30), "y": (-5, 12)}), promises=({"eps": 1.0},)
     ),

@@ -482,7 +482,12 @@ class Steps(OneStep):
     def doubts(self, step: Step) -> Doubts:
         """Return bounds on the errors of the estimate due to the Hessian's noise and to clipping.
 
-        Scores are treated as linear functions of the coefficients; for Huber's loss this is an approximation.
+        Scores are treated as linear functions of the coefficients. For Huber's loss this is an approximation, because
+        the Hessian depends on the coefficients: it is the sum over rows with residuals below the loss's limit. If the
+        last step changes the linear predictor by a residual scale or more, the Hessian along the step may be far larger
+        or smaller than the released one, and the step itself is used as a bound on the error. The bound is
+        proportional to the cube of the length of shorter steps: rows whose residuals cross the limit on both sides
+        largely cancel.
         """
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian
@@ -507,12 +512,14 @@ class Steps(OneStep):
         back = read.matrix.power(1.0) @ np.linalg.pinv(to_theta) @ excess
         falling = min(1.0, 2 * first.radius / (moved.sigma * clip.radius)) ** 2
         remaining = float(np.sqrt(squared))
+        bent = min(1.0, float(last_step @ last_step) / moved.sigma**2) if self.loss.bounded else 0.0
         return Doubts(
             remaining=remaining,
             known=-start.coordinates(moved.theta - self.flat, self.levels.hidden),
             noises=(Loading(np.sqrt(read.cut**2 * squared / m) * np.eye(m)),),
             clipped=(
                 Allowance(back[:, None], MOVE * falling),
+                Allowance(step.score[:, None], bent),
                 *self.far_rows(start, step.hessian.back, clip, read, last_step, remaining),
             ),
             facts={"sigma": moved.sigma},

@@ -207,6 +207,21 @@ def test_an_outer_quantile_of_few_rows_is_given_and_covers(tau):
     assert np.mean(covered) > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 30)
 
 
+@pytest.mark.parametrize(("budget", "n", "tau"), [({"eps": 1.0}, 10_000, 0.9), ({"mu": 0.5}, 1000, 0.75)], ids=str)
+def test_an_outer_quantile_with_one_predictor_is_given_and_covers(budget, n, tau):
+    """Steps, and a scale from too few residuals, gave .70 and .57 of the coefficients."""
+    truth, domain, given, covered = np.array([norm.ppf(tau), 0.5]), {"x": (-1, 1), "y": (-8, 8)}, [], []
+    for seed in range(40):
+        rng = np.random.default_rng([12, seed])
+        x = rng.uniform(-1, 1, n)
+        rows = pd.DataFrame({"x": x, "y": 0.5 * x + rng.normal(size=n)})
+        low, high = ps.dp_rq("y ~ x", rows, tau=tau, domain=domain, rng=seed, **budget).conf_int().to_numpy().T
+        given += list(~np.isnan(low))
+        covered += list(((low <= truth) & (truth <= high))[~np.isnan(low)])
+    assert np.mean(given) > 0.8
+    assert np.mean(covered) > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 40)
+
+
 def test_a_logit_of_seven_predictors_is_given_at_a_short_budget():
     """With .12 of eps for the Hessian at any noise, .01 of the coefficients were given."""
     slopes, given, covered = np.linspace(-1, 1, 7), [], []
