@@ -207,6 +207,12 @@ def far_cluster(share: float, rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": (np.where(far, 4, 0.8 * x) + rng.normal(0, 0.8, n)).clip(-5, 12)})
 
 
+def two_scales(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a predictor with two values, at one of which the errors are 21 times as large as at the other."""
+    x = rng.integers(0, 2, n).astype(float)
+    return pd.DataFrame({"x": x, "y": (x + (0.05 + x) * rng.normal(size=n)).clip(-5, 6)})
+
+
 def far_logit(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows of a predictor that is far larger in 3 % of the rows, with log odds that are not linear in it."""
     x = np.where(rng.uniform(size=n) < 0.03, rng.uniform(30, 60, n), rng.uniform(0, 3, n))
@@ -494,6 +500,9 @@ CASES = {
     ),
     "far_logit": Case(  # README promises no coverage here
         glm(far_logit, "y ~ x", {"x": (0, 60), "y": [0, 1]}), 5000, ({"mu": 0.5},)
+    ),
+    "two_scales": Case(  # METHODS promises no coverage here
+        rq(two_scales, "y ~ x", {"x": (0, 1), "y": (-5, 6)}, 0.1), 6500, ({"eps": 1.0},)
     ),
     "rare_ones": Case(
         lm(rare_ones, "y ~ x + w", {"x": (0, 1), "w": (-5, 5), "y": (-10, 10)}),

@@ -484,10 +484,10 @@ class Steps(OneStep):
 
         Scores are treated as linear functions of the coefficients. For Huber's loss this is an approximation, because
         the Hessian depends on the coefficients: it is the sum over rows with residuals below the loss's limit. If the
-        last step changes the linear predictor by a residual scale or more, the Hessian along the step may be far larger
-        or smaller than the released one, and the step itself is used as a bound on the error. The bound is
-        proportional to the cube of the length of shorter steps: rows whose residuals cross the limit on both sides
-        largely cancel.
+        last step changes the linear predictor by a residual scale or more beyond noise, the Hessian along the step may
+        be far from the released one, and the step itself is a bound on the error. For shorter steps the bound is
+        proportional to the cube of their length, as if equal numbers of residuals crossed the limit inwards and
+        outwards. The larger of this bound and the bound for the move between two clipping thresholds is used.
         """
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian
@@ -512,14 +512,15 @@ class Steps(OneStep):
         back = read.matrix.power(1.0) @ np.linalg.pinv(to_theta) @ excess
         falling = min(1.0, 2 * first.radius / (moved.sigma * clip.radius)) ** 2
         remaining = float(np.sqrt(squared))
-        bent = min(1.0, float(last_step @ last_step) / moved.sigma**2) if self.loss.bounded else 0.0
+        long = max(float(last_step @ last_step) - last.sd**2 * float(((T @ root) ** 2).sum()) / n**2, 0.0)
+        bent = min(1.0, long / moved.sigma**2) if self.loss.bounded else 0.0
+        along = [Allowance(back[:, None], MOVE * falling), Allowance(step.score[:, None], bent)]
         return Doubts(
             remaining=remaining,
             known=-start.coordinates(moved.theta - self.flat, self.levels.hidden),
             noises=(Loading(np.sqrt(read.cut**2 * squared / m) * np.eye(m)),),
             clipped=(
-                Allowance(back[:, None], MOVE * falling),
-                Allowance(step.score[:, None], bent),
+                max(along, key=lambda one: one.size * float(np.linalg.norm(one.loading))),
                 *self.far_rows(start, step.hessian.back, clip, read, last_step, remaining),
             ),
             facts={"sigma": moved.sigma},

@@ -509,10 +509,10 @@ class OneOrder(OneStep):
     def residuals(self, start: Start, item: str) -> Queries[Residuals]:
         """Release the tau-quantile of the residuals, and the residuals' scale about this quantile.
 
-        Quantile and scale are computed from released order statistics. The scale is computed from a share of at most
-        NEAR_ORDER / 2 of the residuals, those nearest to the quantile. At outer quantiles the share is smaller, because
-        most of these residuals would otherwise lie on one side. It is not as small as the share of residuals beyond the
-        quantile: the noise in the order of so few residuals would often make the scale many times too small.
+        Quantile and scale are computed from released order statistics. The scale is computed from the residuals nearest
+        to the quantile, a share of NEAR_ORDER times the smaller of tau and 1 - tau. Beyond the quartiles the share is
+        up to twice as large, because the noise in the rank of so few residuals would often make the scale many times
+        too small.
         """
         most = 2.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         scale = StretchedResiduals(start.eta, self.start.sigma / CLIPPED_AT)
@@ -521,7 +521,8 @@ class OneOrder(OneStep):
         )
         (release,) = yield [(question, Rank((self.tau,)))]
         quantile = scale.back(float(release.value[0]))
-        order = NEAR_ORDER * min(2 * self.tau, 2 - 2 * self.tau, 0.5)
+        beyond = min(self.tau, 1 - self.tau)
+        order = NEAR_ORDER * max(beyond, min(2 * beyond, 0.25))
         least = max(1e-4 * self.start.sigma, 1e-12)
         size = yield from log_size(start.eta, quantile, order, least, 2 * most, self.label(f"{item} size"), self.keep)
         density = order / (2 * size)

@@ -23,7 +23,6 @@ NORMS = ("hull", *OF_VECTORS)
 # steps, and shorter ones. Above this value, the bias of objective perturbation may exceed its bias bound, except for
 # medians.
 FEW_ROWS = 750.0
-FEW_FOR_TWO = 1500.0  # the same for two coefficients, whose minimiser has less noise
 # Limits of 2 min(tau, 1 - tau) n eps / d, which measures rows and budget per coefficient (d coefficients), if intervals
 # are requested. Below `SAMPLED_BELOW[d]`, the exact sampler is used in place of objective perturbation. The sampler
 # does not whiten predictors. With two or more coefficients it gives no intervals if predictors vary over only a fifth
@@ -107,7 +106,7 @@ class QuantileModel(Regression):
         norm = noise or NORMS[0]
         table = {
             "newton": Candidate(QuantileSteps, own, shown),
-            "objpert": Candidate(PerturbedQuantile, {**own, "few": each < few_rows(len(design.names))}, "l2"),
+            "objpert": Candidate(PerturbedQuantile, {**own, "few": each < FEW_ROWS}, "l2"),
             "kng": Candidate(KNormGradientQuantile, {**own, "norm": norm}, norm),
             "expmech": Candidate(ExponentialQuantiles, own),
         }
@@ -143,8 +142,9 @@ class QuantileModel(Regression):
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"
         minimises, median = intervals and noise is None, set(self.tau) == {0.5}
-        few = SAMPLED_BELOW.get(coefficients, 0.0) if minimises else FEW_ROWS
-        minimised = MEDIAN_ROWS if median else few_rows(coefficients)
+        few = minimised = FEW_ROWS
+        if minimises:
+            few, minimised = SAMPLED_BELOW.get(coefficients, 0.0), MEDIAN_ROWS if median else FEW_ROWS
         samples = noise == "hull" or (each < few and (noise is None or noise in NORMS))
         if exact_for(coefficients) and samples:
             return "kng", "exact sampler, shortest expected intervals for so few coefficients and rows"
@@ -152,11 +152,6 @@ class QuantileModel(Regression):
             of = "a median" if median else "quantiles"
             return "objpert", f"shortest expected intervals of {of} with these rows and this budget"
         return "newton", "intervals that wide bounds do not lengthen"
-
-
-def few_rows(coefficients: int) -> float:
-    """Return the measure of rows and budget per coefficient below which objective perturbation has valid intervals."""
-    return FEW_FOR_TWO if coefficients == 2 else FEW_ROWS
 
 
 def _plain(taus: tuple[float, ...], noise: str | None) -> Candidate:
