@@ -433,7 +433,6 @@ def best_clip(
     unseen_along : float, optional
         Largest share of the total norm that clipping removes from the rare scores that is assumed to affect one
         coordinate. The default is the share for scores in bins whose counts noise hides (`ALONG_HIDDEN`).
-
     """
     tried = lengths.from_least(m**0.5 / 2)
     along = part_along(ALONG_HIDDEN, m, tail) if unseen_along is None else unseen_along
