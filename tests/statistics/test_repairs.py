@@ -209,7 +209,7 @@ def test_an_outer_quantile_of_few_rows_is_given_and_covers(tau):
 
 @pytest.mark.parametrize(("budget", "n", "tau"), [({"eps": 1.0}, 10_000, 0.9), ({"eps": 4.0}, 2500, 0.1)], ids=str)
 def test_an_outer_quantile_with_one_predictor_is_given_and_covers(budget, n, tau):
-    """A scale from half as many residuals gave .70 and .60 of the coefficients."""
+    """With a scale from half as many residuals .72 and .50 of the coefficients were given."""
     truth, domain, given, covered = np.array([norm.ppf(tau), 0.5]), {"x": (-1, 1), "y": (-8, 8)}, [], []
     for seed in range(40):
         rng = np.random.default_rng([12, seed])
