@@ -512,15 +512,16 @@ class Steps(OneStep):
         back = read.matrix.power(1.0) @ np.linalg.pinv(to_theta) @ excess
         falling = min(1.0, 2 * first.radius / (moved.sigma * clip.radius)) ** 2
         remaining = float(np.sqrt(squared))
-        long = max(float(last_step @ last_step) - last.sd**2 * float(((T @ root) ** 2).sum()) / n**2, 0.0)
-        bent = min(1.0, long / moved.sigma**2) if self.loss.bounded else 0.0
-        along = [Allowance(back[:, None], MOVE * falling), Allowance(step.score[:, None], bent)]
+        # squared change of the linear predictor in the last step, without the part that is due to noise
+        change_squared = max(float(last_step @ last_step) - last.sd**2 * float(((T @ root) ** 2).sum()) / n**2, 0.0)
+        bent = min(1.0, change_squared / moved.sigma**2) if self.loss.bounded else 0.0
+        bounds = [Allowance(back[:, None], MOVE * falling), Allowance(step.score[:, None], bent)]
         return Doubts(
             remaining=remaining,
             known=-start.coordinates(moved.theta - self.flat, self.levels.hidden),
             noises=(Loading(np.sqrt(read.cut**2 * squared / m) * np.eye(m)),),
             clipped=(
-                max(along, key=lambda one: one.size * float(np.linalg.norm(one.loading))),
+                max(bounds, key=lambda one: one.size * float(np.linalg.norm(one.loading))),
                 *self.far_rows(start, step.hessian.back, clip, read, last_step, remaining),
             ),
             facts={"sigma": moved.sigma},

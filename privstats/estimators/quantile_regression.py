@@ -620,10 +620,12 @@ class OneOrder(OneStep):
 
     @property
     def stretch(self) -> float:
-        """Return the typical norm of rows with information, divided by the norm for normal rows; at least 1.
+        """Return the median norm of whitened rows, weighted by squared norm, divided by this median for normal rows.
 
-        The norm is the median of row norms, each weighted by its square. If the predictors of few rows are far from all
-        others, the linear predictors of these rows change several times as much in a step as for normal rows.
+        A value below 1 is raised to 1. The weights are proportional to the information of rows. If the predictors of
+        few rows are far from all others, these rows have most of the information, and a step changes their linear
+        predictors several times as much as those of normal rows. For m coordinates, the median for normal rows is
+        approximately the square root of m + 4/3.
         """
         squares = self.leverages.counts * self.leverages.lengths**2
         half = int(np.searchsorted(np.cumsum(squares), squares.sum() / 2))
