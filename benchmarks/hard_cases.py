@@ -504,6 +504,16 @@ CASES = {
     "two_scales": Case(  # METHODS promises no coverage here
         rq(two_scales, "y ~ x", {"x": (0, 1), "y": (-5, 6)}, 0.1), 6500, ({"eps": 1.0},)
     ),
+    "incomes_by_debt": Case(  # METHODS promises no coverage here
+        rq(
+            "loans_2018.csv",
+            "annual_income ~ debt_to_income",
+            {"annual_income": (0, 1_000_000), "debt_to_income": (0, 500)},
+            0.5,
+        ),
+        8000,
+        ({"eps": 4.0}, {"mu": 0.5}),
+    ),
     "rare_ones": Case(
         lm(rare_ones, "y ~ x + w", {"x": (0, 1), "w": (-5, 5), "y": (-10, 10)}),
         promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}),
