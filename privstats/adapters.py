@@ -114,7 +114,7 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
     levels = {name: {str(level): level for level in getattr(fit.domain[name], "values", ())} for name in names}
 
     def columns(rows: Any) -> tuple[None, np.ndarray]:
-        """Return a pair: None, and the model matrix of public rows with the offset as its last column."""
+        """Return None as the response, and the model matrix of public rows with the offset as its last column."""
         frame = pd.DataFrame({name: rows[name].to_list() for name in names})
         frame = frame.assign(**{name: frame[name].map(levels[name]) for name in names if levels[name]})
         offset = design.offsets(frame) if fit.facts.offset is not None else np.zeros(len(frame))
@@ -124,7 +124,7 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
         df_resid = math.inf  # makes marginaleffects use normal quantiles for intervals
 
         def validation(self) -> None:
-            """Run marginaleffects' checks, except the check of column types, which the domain has fixed."""
+            """Run marginaleffects' checks, except the check of column types, because the domain fixes the types."""
             self.validate_coef()
             self.validate_response_name()
 

@@ -251,7 +251,7 @@ class Adaptive:
             Whether the information in the counts of factor levels is worth the budget share of these counts.
         """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
-        if self.loss.needs_scale:  # rows at rare levels may have any norm up to the Hessian's clipping limit
+        if self.loss.needs_scale:  # at worst, rows at rare levels are as long as the Hessian's clipping allows
             levels = replace(levels, row_limit=held_at(coarse_entry_sd(ask, by, box.c), box.c, sizes.rows))
         scales = levels.of_kept(scales)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)

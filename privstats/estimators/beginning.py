@@ -106,7 +106,7 @@ def begun_about(
     item: str = "",
     least: float = 0.0,
 ) -> Problem:
-    """Return the estimation problem (`Problem`) of a loss after the first releases, about a transformed response.
+    """Return the estimation problem (`Problem`) of a loss, after first releases that use a transformed response.
 
     The starting coefficients of the fit are the least-squares coefficients for the transformed response. All queries
     after these releases use the response itself. For the other parameters see `begun`.

@@ -75,7 +75,7 @@ NOISE_SHARE = 0.3  # kernels are widened until the Hessian's noise is at most th
 
 @dataclass(frozen=True)
 class ChosenQuantile(ABC):
-    """Quantile regression with a mechanism that draws coefficients, and others that release matrices for intervals.
+    """Quantile regression: one mechanism draws the coefficients, and other mechanisms release matrices for intervals.
 
     Parameters
     ----------

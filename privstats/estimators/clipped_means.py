@@ -18,7 +18,7 @@ from privstats.gate.questions import Ask
 from privstats.inference.estimate import Estimate, NormalEstimate
 from privstats.inference.tables import PointEstimate
 
-LEVERAGES = 0.03  # budget share of the histogram of leverages; rows of dummies have no leverages far from all others
+LEVERAGES = 0.03  # budget share of the histogram of leverages; small, since rows of dummies have no extreme leverages
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class ClippedMeans:
         if self.sums is not None:
             sums = self._length_of_sums(ask, public, scales)
             steps = self._length_of_steps(ask, of_dummies, box, scales)
-            if below_noise(scales):  # if the variance is a guess, only the order of the two lengths is used
+            if below_noise(scales):  # the variance is a guess: all that counts is which of the two lengths is smaller
                 sums, steps = np.inf, steps if steps < sums else np.inf
             lengths = {"sums": sums, "steps": steps}
             if ask.choose("estimator", lengths) == "sums":
@@ -118,7 +118,7 @@ def spread(scales: Scales) -> tuple[float, float]:
 
 
 def below_noise(scales: Scales) -> bool:
-    """Return whether noise hides the response's released variance, so that `spread` returns a guessed variance."""
+    """Return whether the response's released variance is not above its noise sd, so that `spread` returns a guess."""
     _, noise, variance = _moments(scales)
     return variance - noise < FLOOR * noise
 

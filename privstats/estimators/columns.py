@@ -29,7 +29,7 @@ from privstats.sets.vectors import Fractions
 COUNTS = Laplace()  # mechanism that releases numbers of rows
 FINEST = 6  # if no step is declared, the step of the public grid is about 10^-FINEST times the column's range
 LEAST = 500  # a coarser grid has at least this many points, so rounding moves a value by at most 1/1000 of the range
-DOUBLE_BITS = 50  # a grid's step is at least 2^-50 times the largest |bound|, so that doubles number its points exactly
+DOUBLE_BITS = 50  # a grid's step is at least 2^-50 times the largest |bound|, so that its points are numbered exactly
 
 DEPENDENT = (
     "No intervals: rows of one {unit} depend on each other, and this fit released nothing about it. Remedy: "
@@ -96,20 +96,21 @@ class ColumnFacts:
         ends : ndarray, shape (cells, probabilities, 2)
             Lower and upper endpoints, for each group of rows (cell) and each probability of a quantile.
         shares : ndarray, shape (cells, probabilities, 2)
-            Target rank of each endpoint, divided by the number of values.
+            Relative rank of each endpoint: its target rank, divided by the number of values.
         rows : float
-            Number of values, or public number of rows (a few values may be missing); 0 if zeros were not counted.
+            Number of values, or public number of rows (a few values may be missing). If 0, because zeros were not
+            counted, every endpoint is moved.
         """
         half = self.step / 2 * self.between
         moved = np.clip(ends + np.array([-half, half]), self.low, self.high)
         return np.where((ends == self.low) & (self.low == 0) & (shares * rows < rows - self.filled), ends, moved)
 
     def coarser(self, most: float) -> ColumnFacts:
-        """Return the column with the finest candidate grid of at most `most` points, or else with the coarsest one.
+        """Return the column with the finest candidate grid of at most `most` points or, if none exists, the coarsest.
 
         The candidates are the present grid and coarser grids, with steps of 1, 2 or 5 times a power of ten and at least
-        `LEAST` (a constant) points in the range. Values are rounded to the new grid. On a grid with too many points,
-        drawn quantiles often lie beside a frequent value.
+        `LEAST` (a constant) points in the range. Values are rounded to the new grid. On a grid with more points, a
+        randomly drawn quantile would often miss a frequent value by a few points.
         """
         if self.levels or self.high - self.low <= most * self.step:
             return self
@@ -127,7 +128,7 @@ def column_facts(design: Any, grid: Grid = None) -> tuple[ColumnFacts, ...]:
     Parameters
     ----------
     design : Columns
-        Map from rows to the values of the columns, without data.
+        Function from rows to the values of the columns, with their declarations; it contains no data.
     grid : float or mapping of str to float, optional
         Step between possible values, for all columns or by column name; by default the declared step, such as 1 in
         ``range(0, 101)``.
@@ -208,11 +209,11 @@ class Grouping:
         return max(1, self.groups)
 
     def within(self, inner: Set) -> Set:
-        """Return the set `inner` of a row's values; with groups, return the set of pairs (group, values in `inner`)."""
+        """Return the set of a row's possible values: `inner` or, with groups, the pairs (group, value in `inner`)."""
         return ByCell(inner, self.groups) if self.groups else inner
 
     def rows(self, of: RowFunction) -> RowFunction:
-        """Return the function `of` from rows to values; with groups, return a function from rows to (group, values)."""
+        """Return the function of a row to ask about: `of` or, with groups, the function with values (group, `of`)."""
         return InGroup(of) if self.groups else of
 
     def answered(self, by: Mechanism) -> Mechanism:
@@ -246,9 +247,9 @@ class RowNumbers:
     Parameters
     ----------
     each : ndarray, shape (groups,)
-        Number of rows in each group, at least 1; if there are no groups, only the number of all rows.
+        Number of rows in each group, at least 1; a single entry, the number of all rows, if there are no groups.
     certain : bool
-        Whether only used rows were counted; False if some of the counted rows may have missing values.
+        True if only used rows were counted, False if some counted rows may have missing values and not be used.
     diagnostics : mapping of str to float
         The number of rows used and its standard error, if the number was released.
     """

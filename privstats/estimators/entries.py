@@ -76,12 +76,12 @@ class Entries:
         return len(self.coded) + len(self.others) - 1 + constant
 
     def lighter(self, most: float) -> float:
-        """Return a factor, at most 1, of another method's noise limit, above which noisy moments are used instead.
+        """Return a factor, at most 1, by which the limit on the noise of another method is multiplied.
 
-        If the noise of the other method exceeds its limit, the method of noisy moments is chosen. A factor below 1
-        therefore favours noisy moments. It is used if rows have few nonzero entries, because the noise of moments
-        increases with the number of nonzero entries of a row and with the response's bounds, whereas the noise of the
-        other methods, whose columns are whitened, increases with the number of columns.
+        If the noise of the other method exceeds its limit, the method of noisy moments is chosen instead. A factor
+        below 1 therefore favours noisy moments. The factor is below 1 if rows have few nonzero entries, because the
+        noise of moments increases with the number of nonzero entries of a row and with the response's bounds, whereas
+        the noise of the other methods, whose columns are whitened, increases with the number of columns.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Entries:
 
     @cached_property
     def told(self) -> bool:
-        """Whether rows are coded with level indicators, and these are linear functions of the design's columns."""
+        """Whether rows are coded with level indicators that are linear functions of the design's columns."""
         onto = self.to_columns[1:-1, :-1]
         return bool(self.coded) and len(onto) == onto.shape[1] and bool(np.linalg.cond(onto, 1) < MOST_CONDITION)
 
@@ -170,9 +170,10 @@ class Entries:
 def response_scale(others: float) -> float:
     """Return the scale of the response that minimises the noise of coefficients computed from noisy second moments.
 
-    The noise of moments increases with the largest squared norm of the rows (predictors, scaled response). The noise of
-    products with the response itself is the noise of products with the scaled response, divided by the scale. The
-    coefficient vector is assumed to have the squared norm `SIGNAL`.
+    A larger scale increases the noise of all moments, because this noise increases with the largest squared norm of the
+    rows (predictors, scaled response). But the noise of the moments of predictors and scaled response is divided by the
+    scale when these moments are converted to the unscaled response. The coefficient vector is assumed to have the
+    squared norm `SIGNAL`.
 
     Parameters
     ----------

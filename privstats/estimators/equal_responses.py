@@ -15,16 +15,16 @@ from privstats.numerics.law import FloatArray
 
 SPAN = 2.0  # half-range of the histogram, in standard deviations of the linear predictor
 MOST_BINS = 64  # largest number of bins; each bin is split into two half bins
-CHANCE = 3.0  # (sd of a sum of squared differences of Laplace noise) / sqrt(sum of the differences' squared variances)
+CHANCE = 3.0  # sd of a sum of squared differences with variances v_i, divided by sqrt(sum of v_i^2), for Laplace noise
 
 
 def bins_near(mean: float, sd: float, kernel: float, narrow: float) -> tuple[float, float, int]:
-    """Return the lower end of a histogram of responses, and the width and the number of its half bins, two per bin.
+    """Return the lower end of a histogram of responses, the width of its half bins (two to a bin), and their number.
 
     Parameters
     ----------
     mean, sd : float
-        Mean and standard deviation of the linear predictor, from earlier releases.
+        Mean and standard deviation of the linear predictor, from earlier releases; the mean is the histogram's centre.
     kernel, narrow : float
         Half-widths of two kernels: one weights the rows in the Hessian, the other is used to estimate the density of
         the response at the quantile. The width of a bin is a constant, `EQUAL_BINS`, times `narrow`.
@@ -58,8 +58,8 @@ def uneven(counts: FloatArray, sd: float) -> bool:
     The difference between a count and the mean of the two neighbouring counts is squared, and the squares are added up.
     For a smooth density the differences are due only to sampling and to noise of standard deviation `sd`. The sum of
     squares that is expected for a smooth density, and an allowance for its random error, are subtracted. The result is
-    True if the remaining sum exceeds a constant, `FEW_VALUES`, times the sum of squared counts, from which the expected
-    sum of squares of the noise is subtracted.
+    True if the remainder exceeds ``FEW_VALUES * S``, where S is the sum of squared counts, less its expected part due
+    to noise.
     """
     chance = 1.5 * (np.maximum(counts[1:-1], 0.0) + sd**2)  # variance of each difference, if the density is smooth
     differences = counts[1:-1] - (counts[:-2] + counts[2:]) / 2

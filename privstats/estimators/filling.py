@@ -15,7 +15,7 @@ from privstats.numerics.law import FloatArray
 
 FILLING = 4096  # number of synthetic rows
 FILLED = "if the predictors fill their bounds"
-DENSITY = 4.0  # assumed density of the response at its quantile, per half-range; the density of N(0, 0.1^2) at 0
+DENSITY = 4.0  # assumed density of (response / half-range) at its quantile: the density of N(0, 0.1^2) at 0
 LIKELY = f"{FILLED} and the residual std dev is a twentieth of the response's range"
 
 
@@ -35,7 +35,7 @@ def filling_rows(box: PublicBox) -> FloatArray:
 
 
 def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | float = 1.0) -> FloatArray:
-    """Return the Hessian of a loss for synthetic rows, scaled to the data's number of rows; NaN if this is private.
+    """Return the Hessian of a loss for synthetic rows, scaled to the data's row count; NaN if this count is private.
 
     Parameters
     ----------

@@ -279,10 +279,10 @@ class PublicBox:
         return matrix
 
     def null_space(self, kept: tuple[Any, ...] | None = None, ends: Sequence[tuple[int, float]] = ()) -> FloatArray:
-        """Return a basis, shape (c, l), of the space of vectors v with x'v = 0 for all kept rows x of the design.
+        """Return a basis, shape (c, l), of the vectors v with x'v = 0 for all rows x of the design that are kept.
 
-        Coefficients are not identified in the direction of such a vector. A row is kept if its levels are in `kept`
-        and, for each pair (j, end) in `ends`, its column j has the value `end`, a bound (-1 or 1).
+        Coefficients are not identified in the direction of these vectors. A row is kept if its levels are in `kept`
+        and, for each pair (j, v) in `ends`, column j has the value v, which is one of its bounds -1 and 1.
         """
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         if ends:
@@ -380,7 +380,7 @@ class Scales:
     rarer : float
         Number of rows with the rarer value of the response, if it may have only two values, one of them rare; else inf.
     wrong : ndarray, shape (c + 1,)
-        Noise sd of each squared scale; inf for a predictor whose scale was released as an order statistic.
+        Noise sd of each squared scale; inf, for unknown, if a predictor's scale was released as an order statistic.
     """
 
     rows: float
@@ -411,9 +411,9 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
     Parameters
     ----------
     spared : bool
-        Whether this query omits some sums of squares, as under pure differential privacy, where the noise of each sum
-        increases with the number of sums. They are omitted for columns coded by -1 and 1, whose sum of squares is the
-        number of rows, and for the response, whose sum of squares is released by a separate query.
+        Whether the query omits two kinds of sums of squares, because under pure differential privacy the noise of each
+        sum increases with the number of sums: the sums for columns coded by -1 and 1, which are the number of rows, and
+        the sum for the response, which is released by a separate query.
     """
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
@@ -484,7 +484,7 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
 
 
 def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float, variance_sd: float) -> float:
-    """Return the share of rows with the rarer of two response values; inf unless there may be only two values.
+    """Return the share of rows with the rarer response value, if there may be only two values; otherwise inf.
 
     The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``; it equals this maximum if
     all values are at the bounds. The constant `TWO_ENDED` is a limit on the ratio of the variance to this maximum. A
@@ -533,7 +533,7 @@ def ranked_scales(
         Whether the information in the releases is worth their budget; otherwise nothing is released.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
-    coded |= {*box.by_level}  # products with a dummy are 0 in most rows, so the quantile of distances may be near 0
+    coded |= {*box.by_level}  # leave out products with a dummy: mostly 0, so the quantile of distances may be near 0
     center, scale, below_noise, wrong = (
         part.copy() for part in (scales.center, scales.scale, scales.below_noise, scales.wrong)
     )
@@ -570,7 +570,7 @@ def ranked_scales(
         size = float(np.exp(ask(about, by=Rank((order,))).value[0]))
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
         new = max(size / float(ndtri((1 + order) / 2)), scales.sd[j] / scales.rows / LEAST_SPREAD) * unit
-        if j == box.c:  # since the quantile misses rare large responses, stage 0's scale gives a further lower limit
+        if j == box.c:  # the quantile misses rare large responses, so stage 0's scale limits the new scale from below
             least = scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD
             new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - VISIBLE * wrong[j], 0.0))))
         else:
@@ -621,7 +621,7 @@ class KnownMoments:
 
     @classmethod
     def of(cls, box: PublicBox, scales: Scales, moments: FloatArray) -> KnownMoments:
-        """Return the second moments that follow from the released sums of columns and sums of their squares.
+        """Return the second moments, with error variances, that follow from released sums of columns and of squares.
 
         Parameters
         ----------
@@ -630,7 +630,8 @@ class KnownMoments:
         scales : Scales
             Centres and scales with which columns are standardised.
         moments : ndarray, shape (c + 1,)
-            Second moments of the standardised columns: released variances divided by squared scales.
+            Mean squares of the standardised columns, the diagonal of the second moments: released variances divided by
+            squared scales.
         """
         center, scale = scales.center, scales.scale
         read = np.isfinite(scales.wrong)
@@ -658,12 +659,12 @@ class KnownMoments:
 
 
 def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
-    """Return scales, with a larger one for a response with a rare value, and second moments of the scaled columns.
+    """Return `scales`, with a larger scale for a response with a rare value, and the variances of the scaled columns.
 
-    The second moments, shape (c + 1,), are the variances of columns and response, divided by the squared scales. If
-    ``scales.rarer`` is finite, the response may have only two values, one of them rare, and the standardised rare value
-    may be large. The scale of the response is then enlarged so that the squares of both standardised values are at most
-    ``HELD_LEAST * (c + 1)``, the smallest squared norm to which later queries clip rows.
+    If ``scales.rarer`` is finite, the response may have only two values, one of them rare, and the standardised rare
+    value may be so large that later queries clip it. The scale of the response is then enlarged so that the squares of
+    both standardised values are at most ``HELD_LEAST * (c + 1)``, the smallest squared norm to which these queries clip
+    rows. The variances of columns and response, shape (c + 1,), are divided by the squares of the returned scales.
     """
     held = scales.scale.copy()
     if np.isfinite(scales.rarer):
@@ -741,8 +742,8 @@ def reread_scales(
 ) -> StandardFrame:
     """Release new scales of product columns and of columns with variances below noise (stage 0b of the fit).
 
-    The result is the columns standardised with the new scales. If `worth` is False, or if no column needs a new scale,
-    nothing is released and the columns are returned unchanged.
+    The result is the columns standardised with the new scales. If the release is not worth its budget (`worth` is
+    False), or if no column needs a new scale, nothing is released and the columns are returned unchanged.
     """
     made = [j for j, *_ in box.products]
     wanted = scales.below_noise.copy()

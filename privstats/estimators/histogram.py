@@ -79,8 +79,9 @@ class Whole(NamedTuple):
     number : float
         The total, public or released.
     sd : float
-        Standard error of `number`: 0 for a public number of rows. It is inf for a number of privacy units, because some
-        units may have no used row. It is also inf for the sum of the released counts.
+        Standard error of `number`: 0 for a public number of rows. It is inf, which means that `number` is not used to
+        estimate hidden counts, for a number of privacy units (some may have no used row) and for the sum of the
+        released counts.
     """
 
     number: float
@@ -177,7 +178,7 @@ class Lengths:
         return float((self.counts * np.maximum(self.lengths - radius, 0.0)).sum())
 
     def square_excess(self, radius: float) -> float:
-        """Return the sum over rows of max(norm^2 - radius^2, 0): the trace of second moments that clipping removes."""
+        """Return the sum over rows of max(norm^2 - radius^2, 0): clipping reduces the second moments' trace by it."""
         return float((self.counts * np.maximum(self.lengths**2 - radius**2, 0.0)).sum())
 
     def squares(self, radii: FloatArray) -> FloatArray:
@@ -248,8 +249,8 @@ class Lengths:
     def radius(self, noise: float, least: float) -> float:
         """Return the clipping radius of rows that balances the noise of second moments against removed information.
 
-        The radius R >= `least` minimises the sum of two terms: the trace that clipping removes from the second moments,
-        which is the sum over rows of max(norm^2 - R^2, 0), and the size of the noise, which is `noise` times R^2.
+        The radius R >= `least` minimises the sum of two terms: the reduction of the second moments' trace by clipping,
+        which is the sum over rows of max(norm^2 - R^2, 0), and the size of the noise, `noise` times R^2.
         """
         tried = self.lengths[self.lengths >= min(least, self.lengths[-1])]
         return float(min(tried, key=lambda R: noise * R**2 + self.square_excess(R)))
@@ -266,9 +267,9 @@ def with_tail(
     noise may hide a slowly decreasing tail in single bins.
 
     Bins beyond the last visible bin are hidden. Their counts are replaced by a geometric sequence, whose first term is
-    the smaller of two numbers. The first number is extrapolated from the last visible bins (`continued_from`). The
-    second number is b + r s, where b is the first term of the geometric sequence that fits the released counts of the
-    hidden bins, s is the noise sd of b, and r is ``RESIDUE * tail.residue``.
+    the smaller of two values. The first value is extrapolated from the last visible bins (`continued_from`). The second
+    value is b + r s, where b is the first term of the geometric sequence that fits the released counts of the hidden
+    bins, s is the noise sd of b, and r is ``RESIDUE * tail.residue``.
 
     Parameters
     ----------
@@ -308,13 +309,13 @@ def with_tail(
 
 
 def continued_from(counts: FloatArray, last: int, sd: float, tail: Tail) -> tuple[float, float]:
-    """Return the extrapolated count of the first hidden bin, and the ratio of each later count to the previous count.
+    """Return the extrapolated count of the first bin hidden by noise, and the ratio of successive counts after it.
 
     A window is a pair of neighbouring bins; its count is the sum of both counts. The first hidden count continues the
-    decrease between the last two visible windows. If the counts of the last three visible windows decrease ever faster,
-    as in tails that are lighter than a power law, the decrease of later counts accelerates once more by the same
-    factor. The extrapolated ratios of successive counts are multiplied by the constant `FALLING` > 1, so that counts
-    decrease more slowly, and are then clipped to the range that `tail` allows.
+    decrease between the last two visible windows. If this decrease is steeper than the decrease before it, as in tails
+    that are lighter than a power law, the decrease of later counts is steeper again, by the same factor. The
+    extrapolated ratios of successive counts are multiplied by the constant `FALLING` > 1, so that counts decrease more
+    slowly, and are then clipped to the range that `tail` allows.
     """
     window = max(counts[max(last - 1, 0)] + counts[last], sd)
     before = max(counts[last - 3] + counts[last - 2], window) if last >= 3 else window
@@ -431,8 +432,8 @@ def best_clip(
     always : float
         Bound on a bias from another source than clipping, which is added to the bound on the clipping bias.
     unseen_along : float, optional
-        Largest share of the total norm that clipping removes from the rare scores that is assumed to affect one
-        coordinate. The default is the share for scores in bins whose counts noise hides (`ALONG_HIDDEN`).
+        Clipping removes a total norm from the rare scores; this is the largest share of it that is assumed to affect
+        one coordinate. The default is the share for scores in bins whose counts noise hides (`ALONG_HIDDEN`).
     """
     tried = lengths.from_least(m**0.5 / 2)
     along = part_along(ALONG_HIDDEN, m, tail) if unseen_along is None else unseen_along
@@ -442,7 +443,7 @@ def best_clip(
 
 
 def part_along(part: float, m: float, tail: Tail) -> float:
-    """Return the largest share of a sum of score norms that is assumed to affect any one of m coefficients.
+    """Return the largest share of the total norm removed by clipping that is assumed to affect one of m coefficients.
 
     The share is ``sqrt(part / m)``, at most 1, where `part` is a constant such as `ALONG_SEEN`. If all scores beyond
     the clipping threshold may affect the same coefficient (``tail.aligned``), the share is 1.
@@ -460,7 +461,7 @@ def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, n
     variance : ndarray, shape (k,)
         Sampling variance of a coordinate of the sum of scores, if scores are clipped at each radius.
     excess : ndarray, shape (k,)
-        Bound a on the clipping bias of a coordinate of this sum, for each radius.
+        For each radius, the bound (a in the notes below) on the clipping bias of a coordinate of this sum.
     noise : float
         Noise sd of a coordinate of this sum at radius 1.
 
@@ -549,8 +550,9 @@ def reference_rows(m: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
     The first of the m entries of w is 1. Each other entry is a normal variable times a lognormal(.1) variable; the sum
     of the squares of these entries is approximated by a gamma variable with the same mean and variance. The norms are
-    quantiles at quasi-random probabilities, so no random numbers are drawn. The probabilities v are quasi-random, too,
-    and t is the quantile of the t distribution (10 df) at the probability v.
+    quantiles at quasi-random probabilities, so no random numbers are drawn. The probabilities v are quasi-random, too:
+    t is the quantile of the t distribution (10 df) at v, and rows with a small v have the rare response value in
+    `reference_sizes`.
     """
     k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0

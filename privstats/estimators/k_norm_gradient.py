@@ -45,8 +45,8 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.03,
     "meat": 0.17,
 }
-CLIP = 1.0  # residuals are clipped to this limit for the release of their scale, in half-ranges of the response
-LEAST_RESIDUAL = 1e-3  # lower limit of the residual scale, in half-ranges of the response
+CLIP = 1.0  # limit to which residuals are clipped when their scale is released, in units of half the response's range
+LEAST_RESIDUAL = 1e-3  # lower limit of the residual scale, in units of half the response's range
 AT_BOUND = 0.98  # a note warns of the bound's effect if the l1 norm of the estimate exceeds this share of the bound
 
 
@@ -145,7 +145,7 @@ class ChosenLeastSquares(ABC):
         ).solve(box.design.names, (), {"sigma": sigma, **known})
 
     def _residual_scale(self, ask: Ask, start: Start, rows: float, box: PublicBox) -> float:
-        """Release the mean square of the residuals; return the residual scale, in half-ranges of the response."""
+        """Release the sum of squared residuals; return the residual scale, in units of half the response's range."""
         residual = WeightedLinear(start.residual[:, None])
         release = ask(Sum("residual scale", residual, within=Products(1, CLIP)), by=self.noises.matrix)
         freedom = max(rows - box.c, 1.0)
@@ -181,7 +181,7 @@ class PerturbedLeastSquares(ChosenLeastSquares):
     Parameters
     ----------
     split : float
-        Share of the coefficients' budget for the random linear term; the remaining share is used by the ridge.
+        Share of the coefficients' budget for the random linear term; the smaller the rest, the larger the ridge.
     """
 
     split: float = 0.85

@@ -59,7 +59,7 @@ def relative_noise(m: int, entry: float) -> float:
     m : int
         Number of rows and of columns of the Hessian.
     entry : float
-        Noise sd of an off-diagonal entry of the Hessian, divided by m and by the number of rows.
+        Noise sd of an off-diagonal entry, divided by the number of rows (a typical eigenvalue of the Hessian) and by m.
     """
     return m * noise_edge(m, entry)
 
@@ -118,7 +118,7 @@ class Lengthened:
         Parameters
         ----------
         asked : tuple of Sum
-            Queries for the score and the first step, with scores clipped to norm 1, and for score norms.
+            Three queries: the scores of the last and of the first step, clipped to norm 1, and the score norms.
         longest : float
             Upper bound on the norm of a row of whitened predictors.
         psi : float
@@ -157,8 +157,9 @@ class ScoreVariance:
     value : ndarray, shape (m, m)
         Variance matrix of a row's score.
     metric : Metric
-        Square root, with its inverse, of the sum of `value` and a ridge matrix, which raises the variance along rare
-        factor levels and along two-valued columns with a rare value (`KeptLevels.ridge`).
+        Symmetric square root of `value` plus a ridge, and the inverse root, which standardises the score. The ridge
+        raises the variance along rare factor levels and along two-valued columns with a rare value
+        (`KeptLevels.ridge`).
     released : bool
         Whether the variance was released; otherwise equal error variances are assumed.
     """
@@ -183,9 +184,9 @@ class ReleasedHessian:
     sd : float
         Noise sd of an off-diagonal entry.
     cut : float
-        Bound on the lost information about one coefficient.
+        Bound on the lost information about one coefficient, if clipped rows affect different coefficients.
     all_cut : float
-        The same bound under the assumption that all clipped rows affect the same coefficient.
+        Bound on the lost information about one coefficient, if all clipped rows affect this coefficient.
     """
 
     matrix: NoisyMatrix
@@ -354,7 +355,7 @@ class Steps(OneStep):
         """Return the variance matrix of a row's score (stage 4 of the fit).
 
         The variance is computed from products of scores if they are released. Otherwise equal error variances are
-        assumed, and it is computed from the residual scale after the first step, ``x.sigma``.
+        assumed, and it is computed from ``x.sigma``, the residual scale as estimated before the first step.
         """
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
@@ -379,7 +380,7 @@ class Steps(OneStep):
         wanted = self.robust and MEAT_LEAST * m * many * unit < MATRIX_NOISE * self.scores
         if not self.ask.decide("meat", bool(wanted)):
             return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
-        # a sum of k scores has up to k^2 times, and for independent scores about k times, the squared norm of one score
+        # squared norm of a sum of k scores: up to k^2 times that of one score, about k times if they are independent
         radius = x.sigma * np.sqrt(many * max(MEAT_LEAST * m * many, MATRIX_NOISE * self.scores / unit))
         released = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products)).value
         value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
@@ -398,17 +399,17 @@ class Steps(OneStep):
         return replace(clip, least=squares / self.rows)
 
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
-        """Return a lower bound on the sum of squared residuals, and the part of this sum missed by the score histogram.
+        """Return a lower bound on the sum of squared residuals, and the part of it that the score histogram misses.
 
         Both results are divided by `variance`. The histogram of score norms may miss rare outcomes with large scores,
-        because noise hides small counts. The sum of all squared residuals, without clipping, is therefore released if
-        the histogram may miss a large part of it. This is so if the sum in the histogram is much smaller than a known
-        upper bound, or if the response may have two values, one of them rare.
+        because noise hides small counts. It is assumed to miss a large part of the sum if the sum according to the
+        histogram is much smaller than a known upper bound, or if the response may have two values, one of them rare.
+        Then the sum of squared residuals of all rows is released in a separate query.
 
         The sum is not released if its noise would be too large, in fits without intervals, for losses other than
-        squared loss, and if rows belong to privacy units. If it is not released, the lower bound is 0, and the missed
-        part is assumed to be 0. There is one exception: if the response may have a rare value but the noise would be
-        too large, the missed part is assumed to be as large as the upper bound allows.
+        squared loss, and if rows belong to privacy units. Without this release both results are 0, with one exception:
+        if the response may have a rare value but the noise would be too large, the missed part is assumed to be as
+        large as the upper bound allows.
 
         Parameters
         ----------
@@ -471,7 +472,7 @@ class Steps(OneStep):
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
 
     def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Return the first Newton step's Hessian, and a matrix that maps the final score to its coordinates."""
+        """Return the Hessian of the first step, and a matrix that maps the final score to the Hessian's coordinates."""
         back = pilot.T_inverse @ pilot.variance.metric.root
         return Hessian(pilot.hessian.matrix, pilot.began.to_theta, back, self.rows)
 
@@ -483,11 +484,12 @@ class Steps(OneStep):
         """Return bounds on the errors of the estimate due to the Hessian's noise and to clipping.
 
         Scores are treated as linear functions of the coefficients. For Huber's loss this is an approximation, because
-        the Hessian depends on the coefficients: it is the sum over rows with residuals below the loss's limit. If the
-        last step changes the linear predictor by a residual scale or more beyond noise, the Hessian along the step may
-        be far from the released one, and the step itself is a bound on the error. For shorter steps the bound is
-        proportional to the cube of their length, as if equal numbers of residuals crossed the limit inwards and
-        outwards. The larger of this bound and the bound for the move between two clipping thresholds is used.
+        the Hessian depends on the coefficients: only rows with residuals below Huber's threshold enter it. If the last
+        step, apart from noise, changes the linear predictor by a residual scale or more, the Hessian along the step may
+        be far from the released one, and the whole step is the bound on the error. For shorter steps the bound is
+        proportional to the cube of their length, as if equal numbers of residuals crossed the threshold inwards and
+        outwards. A second bound follows from the change of the estimate between the clipping thresholds of the first
+        and the last score; the larger of the two bounds is used.
         """
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian
@@ -502,7 +504,7 @@ class Steps(OneStep):
             + read.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
             + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
         )
-        # change of the estimate from the first to the final clipping threshold, reduced by a multiple of its noise sd
+        # change of each coefficient from the first to the final clipping threshold, less a multiple of its noise sd
         to_theta = start.to_theta
         noise = last.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
         noise = noise + read.sd**2 * began * (1 + 1 / m) * T @ T
@@ -542,8 +544,8 @@ class Steps(OneStep):
 
         These are columns whose declared bounds are far beyond their released std dev. The usual bias bounds
         assume that clipped rows affect different coefficients, whereas the bounds returned here assume that all clipped
-        rows affect the coefficient of the column. If the loss has a bounded derivative, the effect of a row's residual
-        is limited, so bounds are returned only if the user chose the assumption "cautious" about large scores.
+        rows affect the coefficient of the column. For a loss with a bounded derivative, a row's residual has a limited
+        effect. No bounds are then returned, unless the user chose the assumption "cautious" about large scores.
         """
         if self.loss.bounded and not self.tail.aligned:
             return ()

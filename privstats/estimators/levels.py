@@ -82,10 +82,10 @@ class KeptLevels:
     counts : tuple of ndarray
         For each factor, released counts of its levels.
     hidden : ndarray, shape (c, l)
-        Directions of theta that the rows at kept levels do not identify: the null space of the kept rows.
+        Directions of theta that the rows at kept levels do not identify: the null space of these rows' model matrix.
     ridge : ndarray, shape (c, c)
         Matrix added to the second moments of the standardised predictors, so that rows with rare levels or values have
-        no large norm. Before `preconditioner.white_levels` is applied, only entries of numeric columns are nonzero.
+        no large norm. It is at first zero except for numeric columns; `preconditioner.white_levels` adds the factors.
     needed : float
         The coefficient of a two-valued numeric column needs at least this many rows with the column's rarer value.
     needed_levels : tuple of float
@@ -193,7 +193,7 @@ def readable_levels(
     worth: bool = True,
     intervals: bool = True,
 ) -> KeptLevels:
-    """Release counts of factor levels, and leave out levels with too few rows for the budget (stage L of the fit).
+    """Release counts of factor levels, and leave out levels with too few rows for the budget.
 
     The counts of a factor are not released if sums of columns already show that each level has enough rows.
 
@@ -202,8 +202,8 @@ def readable_levels(
     scales : Scales
         Released scales and sums of the columns.
     needed : float
-        A level is kept if its released count exceeds this number by `VISIBLE` noise sds of the count. For a level with
-        slopes of its own, the number is multiplied by 3.
+        A level is kept if its released count exceeds this number by `VISIBLE` noise sds of the count. For a factor
+        whose levels have slopes of their own, three times this number is used.
     share_of : tuple of str
         Labels of the main queries, one for each method that may be used. The counts use a part of the budget share of
         the main query.
@@ -348,9 +348,9 @@ def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
     """Return numeric columns that may have the same value, one of their bounds, in nearly all rows.
 
     In a column with the bounds 0 and b and the sum s, at least s / b of n rows differ from 0, and at least n - s / b
-    rows from b. A column is returned if two conditions hold. First, the smaller of these numbers may be below the share
-    `RARE_NUMBER` of `needed`, the number of rows that a level needs. Second, the column has the bounds 0 and 1, or its
-    released variance is below the noise of this variance.
+    rows from b. A column is returned if two conditions hold. First, the smaller of these numbers may be below
+    `RARE_NUMBER` times `needed`, the number of rows with which the coefficient of a factor level can be estimated.
+    Second, the column has the bounds 0 and 1, or its released variance is below the noise of this variance.
     """
     narrow = scales.scale**2 < HIDDEN * scales.wrong
     least = scales.rows * (1 - np.abs(scales.center)) - np.where(narrow, VISIBLE, 1.0) * scales.sd
@@ -359,7 +359,7 @@ def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
 
 
 def end_question(box: PublicBox, columns: Sequence[int], share_of: tuple[str, ...]) -> Sum:
-    """Return the optional query for two counts per column: rows not at its lower bound, and not at its upper bound."""
+    """Return the optional query for two counts per column: rows above the lower, and rows below the upper bound."""
     of, within = OffEnds(np.eye(box.width)[:, list(columns)]), Fractions(2 * max(len(columns), 1))
     return Sum("rare values", of, within, within_share_of=share_of)
 
@@ -386,7 +386,7 @@ def kept_ends(columns: Sequence[int], counts: Release, needed: float) -> list[Ke
 
 
 def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:
-    """Return the optional query for the number of rows (or the sum of row weights) at each level of the k-th factor."""
+    """Return the query, which need not be asked, for the number (or total weight) of rows at each level of factor k."""
     factor = box.design.factors[k]
     levels = len(factor.levels)
     weighted = bool(box.design.weighted)
@@ -531,7 +531,7 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
     Parameters
     ----------
     least : float
-        Number of rows at which the constant would exceed its noise, divided by the number of rows at the level.
+        Factor by which the number of rows at the level would have to be larger for the constant to exceed its noise.
     """
     factor, count = box.design.factors[one.factor], levels.counts[one.factor]
     needed = float(count[one.level]) * least
@@ -569,7 +569,7 @@ def hidden_levels(
 ) -> tuple[Note, ...]:
     """Return notes on factor levels whose coefficients are not reported, because the levels have too few rows.
 
-    In fits without intervals, the notes are on levels whose coefficients have no reported noise sd for this reason.
+    A fit without intervals reports all coefficients; its notes are on levels whose coefficients have no reported sd.
 
     Parameters
     ----------

@@ -118,7 +118,7 @@ class LikelihoodSteps:
         """Largest relative noise of the first released second moments ("coarse matrix") at which Newton steps converge.
 
         The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of an
-        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about ``2 sqrt(c) s``.
+        off-diagonal entry of the sum of x x'. So it is the noise's largest eigenvalue, about ``2 sqrt(c) s``, over 2 n.
         """
         return MATRIX_NOISE
 
@@ -137,7 +137,7 @@ class LikelihoodSteps:
 
 
 def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...]) -> Problem:
-    """Return a likelihood model's estimation problem with starting coefficients, fitted to a transformed response.
+    """Return the estimation problem of a likelihood model, with coefficients to start from (see `started`).
 
     The first releases of the fit, which are about the transformed response, are made here.
     """
@@ -180,14 +180,14 @@ class Stride:
     Parameters
     ----------
     metric : ndarray, shape (m, m)
-        Matrix by which the predictors were multiplied (whitened) before the score was computed.
+        Matrix by which the predictors, whitened at the starting point, were multiplied before the score was computed.
     score : ndarray, shape (m,)
         The released score for predictors multiplied by `metric`, corrected for the expected effect of clipping.
     noise : float
         Standard deviation of a coordinate of `score`.
     step : ndarray, shape (m,)
-        The change of the coefficients, in coordinates of the predictors at the starting point (before the
-        multiplication).
+        The change of the coefficients of the predictors that are whitened at the starting point and not multiplied by
+        `metric`.
     """
 
     metric: FloatArray
@@ -263,7 +263,7 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Upper bound on the standard deviation of the part of a row's score that unidentified directions explain.
+        """Upper bound on the std dev of the part of a row's score that is due to unidentified directions.
 
         Unidentified directions are changes of the coefficients about which the released Hessian has no information. The
         bound is `ETA_SIGNAL`, the assumed largest change of the linear predictor along these directions (root mean
@@ -278,8 +278,8 @@ class LikelihoodStep(OneStep):
         All other coefficients are refitted to cancel as much of this change of eta as possible. The result is therefore
         1 divided by the residual std dev of the column in a regression on the other columns. Refitting matters for
         squares and products of columns that are far from zero, because other coefficients can cancel most of their
-        effect on eta. Eigenvalues of the columns' second moments are raised to at least 1 / n for n rows, the
-        information of one row.
+        effect on eta. Eigenvalues of the columns' mean second moments are raised to at least 1 / n for n rows, which
+        is what one row of norm 1 adds to the mean.
         """
         columns = self.synthetic.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
         values, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
@@ -323,7 +323,7 @@ class LikelihoodStep(OneStep):
         return NoisyMatrix.of(self.ask(question.inside(best**0.5), by=self.by.matrix))
 
     def whitened_at(self, at: Start) -> FloatArray:
-        """Return the matrix that whitens predictors, computed from the information of synthetic rows plus `ridge`."""
+        """Return the matrix that whitens predictors, computed from information-weighted synthetic rows and `ridge`."""
         return whitening(self.synthetic.rows, self.information(at), self.ridge)
 
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
@@ -344,8 +344,9 @@ class LikelihoodStep(OneStep):
     def ridge_step(self, last: LastRelease, rows: FloatArray, ridge: float) -> FloatArray:
         """Return the Newton step that removes the bias due to a ridge penalty, shape (m,).
 
-        The step is computed with the information of synthetic rows at the coefficients after half of the step. It is
-        zero along directions without information, such as that of a factor level with a released count of zero.
+        The step s solves ``H s = gradient of the penalty``. H is the information of the synthetic `rows` at the
+        coefficients moved by s / 2, plus `ridge` on the diagonal; s is therefore found by iteration. s is zero along
+        directions without information, such as that of a factor level with a released count of zero.
         """
         step: FloatArray = np.zeros(self.m)
         for _ in range(ROUNDS):
@@ -361,7 +362,7 @@ class LikelihoodStep(OneStep):
         return self.score_sizes(w, "score sizes")
 
     def score_sizes(self, w: Start, name: str, item: str = "") -> Lengths:
-        """Release the histogram of score norms; the query has the name `name` and the addition `item` in its label."""
+        """Release the histogram of score norms, by a query with the name `name`, whose label ends in `item`."""
         m = w.m
         longest = self.loss.largest(0.0) * w.longest * self.most_rows
         cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
@@ -425,14 +426,14 @@ class NewtonSteps(LikelihoodStep):
         return BurnedIn(start, last.noise if last else 0.0)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the matrix that whitens predictors for rows weighted by information at the coefficients in `pilot`."""
+        """Return the matrix that whitens predictors of rows weighted by information, at the coefficients of `pilot`."""
         return self.whitened_at(pilot.start)
 
     def informed(self, at: Start, metric: FloatArray) -> FloatArray:
         """Return the information matrix of the whitened predictors, as a mean over rows, shape (m, m).
 
-        It is the identity minus the (whitened) ridge for rare factor levels, because the second moments with which
-        predictors are whitened include the ridge.
+        Whitening makes the sum of this matrix and of the ridge for rare factor levels equal to the identity; so the
+        matrix is the identity minus this ridge, expressed in whitened predictors.
         """
         weight = float(self.information(at).mean())
         return np.asarray(np.eye(self.m) - weight * metric.T @ self.ridge @ metric, dtype=float)
@@ -443,13 +444,13 @@ class NewtonSteps(LikelihoodStep):
 
         The expectation is computed under the model, with synthetic rows. Scores of rare outcomes and small counts are
         skewed, and rows with long scores may be too few to exceed the noise of the histogram of score norms. The
-        histogram alone would therefore miss this part of the clipping bias.
+        histogram alone would therefore miss the clipping bias that these rows cause.
         """
         rows, eta = self.synthetic.rows[::EVERY_SYNTHETIC], self.eta(w)[::EVERY_SYNTHETIC]
         y, p = self.loss.family.responses(eta)
         if not len(y):
             return np.zeros((len(radii), w.m))
-        # express the synthetic rows in the whitened predictors of `w`, instead of the starting whitened predictors
+        # convert the synthetic rows from predictors whitened at the starting point to predictors whitened as in `w`
         rows = rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
@@ -463,9 +464,9 @@ class NewtonSteps(LikelihoodStep):
         return self.sizes.scores * np.stack(between, axis=1)
 
     def burn_in(self, start: Start, last: Stride | None, k: int) -> tuple[Start, Stride]:
-        """Release a sum of clipped scores, and take burn-in step k, a Newton step of limited length before the last.
+        """Release a sum of clipped scores, and take burn-in step k, a shortened Newton step before the last step.
 
-        The result has two parts: the coefficients after the step, and the step with its released score.
+        The result has two parts: the coefficients after the step, and a record (`Stride`) of step and released score.
         """
         metric = self.metric(Pilot(start))
         w = start.remapped(metric)
@@ -590,7 +591,7 @@ class NewtonSteps(LikelihoodStep):
         )
 
     def last_step(self, step: Step, spread: FloatArray) -> LastStep:
-        """Return the last step's size relative to the largest at which results are given, and bounds on its errors.
+        """Return the last step's size, relative to the largest at which coefficients are reported, and error bounds.
 
         Parameters
         ----------
@@ -642,13 +643,13 @@ def effective_share(
     eta : ndarray, shape (k,)
         Linear predictor of synthetic rows at the estimate.
     rows : ndarray, shape (k, m)
-        Predictors of synthetic rows.
+        Whitened predictors of synthetic rows.
     inverse : ndarray, shape (m, m)
         Inverse of the Hessian on its identified directions.
     spread : ndarray, shape (m, m)
         Expected second moments of the score, including noise.
     to_coefficients : ndarray, shape (c, m)
-        Matrix that maps the m coordinates to the coefficients in the user's units.
+        Matrix that maps the m coefficients of whitened predictors to the coefficients in the user's units.
     """
     through = to_coefficients @ inverse
     of, error = rows @ through.T, spread @ through.T

@@ -63,7 +63,7 @@ def with_marginal_effects(
     levels : KeptLevels
         Factor levels kept in the fit; effects are means over the rows at kept levels.
     estimate : NormalEstimate
-        Estimate of the coefficients of the model's columns, which are scaled to [-1, 1].
+        Estimate of the coefficients, for columns of the model matrix that are scaled to [-1, 1].
     """
     c = len(design.names)
     theta = np.clip(np.nan_to_num(estimate.theta), -FARTHEST, FARTHEST)

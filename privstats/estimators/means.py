@@ -1,4 +1,4 @@
-"""Means of columns, in each group, from released sums; sums of squares are released without additional budget."""
+"""Means of columns in each group, from released sums; sums of squares are released with them at no extra budget."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Means:
     shares: Mapping[str, float] = field(default_factory=lambda: {"sums": 1.0})
 
     def _question(self, public: PublicFacts) -> tuple[Sum, Squares]:
-        """Return the query for counts, sums and sums of squares by group, and the set of a row's contributions."""
+        """Return the query for counts, sums and sums of squares by group, and the set of possible summands of a row."""
         columns, grouping = column_facts(public.design), Grouping.of(public.design)
         counted = public.used is None or grouping.groups > 0
         within = Squares(len(columns), counted, squared=0 if no_intervals(public, self.neighbors) else None)

@@ -291,8 +291,8 @@ class NoisyNewton(NoisyGradientDescent):
     `NoisyGradientDescent`. The budget mu^2 of mu-GDP is divided into 2 K + 2 equal parts: one part for each of the K
     scores and K Hessians of the steps, one for the Hessian at the last iterate, and one for the score variance.
     Eigenvalues of H + W are raised to at least the largest eigenvalue of W, which is about ``sqrt(2 p)`` times the sd
-    of a diagonal entry of W, for p coefficients. Steps are shortened to at most three residual scales. Both operations
-    are post-processing.
+    of a diagonal entry of W, for p coefficients. The norm of a step (for scaled predictors) is limited to three
+    residual scales. Both operations are post-processing.
 
     Intervals: let M be the Hessian at the last iterate, H_k the raised matrix H + W of step k, and s the sd of N. With
     ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
@@ -343,9 +343,9 @@ class ScaledRows:
     clip : float
         Limit C on the Euclidean norm |x| of a row; rows with a larger norm have weights below 1.
     scales : ndarray, shape (c,)
-        Scales of the columns, in half-ranges.
+        Scales of the columns, in units of half of a column's declared range.
     unit : float
-        Scale of the response, in half-ranges of the response; 1 if the model has a link function.
+        Scale of the response, in units of half of its declared range; 1 if the model has a link function.
     n : int
         Public number of rows.
     both : Concomitant, optional
@@ -408,13 +408,13 @@ class ScaledRows:
         return self.loss.clip if isinstance(self.loss, HuberLoss) else self.loss.largest(np.inf)
 
     def eta(self, at: Iterate) -> FloatArray:
-        """Return the coefficients of the linear predictor, one for each entry of a row z of columns and response."""
+        """Return the linear predictor's coefficients for all entries of a row z: columns, and response (with 0)."""
         return np.r_[self.to_theta @ at.beta, self.box.offset, 0.0]
 
     def at(self, at: Iterate) -> tuple[Loss, float]:
-        """Return the loss with the residual scale of the iterate, and this scale in half-ranges of the response.
+        """Return the loss with the iterate's residual scale, and this scale in units of half of the response's range.
 
-        For a likelihood the returned scale is 1.
+        The loss of a likelihood has no residual scale; the returned scale is then 1.
         """
         scale = at.sigma * self.unit if self.robust else 1.0
         return self.loss.with_scale(scale), scale

@@ -159,7 +159,7 @@ class WeightedHessian(Hessian):
     ridge_free : Start
         Coefficients at which the Hessian is released: the minimiser minus its approximate bias due to the ridge.
     within : WeightedLosses
-        Set of the possible losses of a row; its bounds determine the weights of the rows.
+        Set of the possible losses of a row; its limits `radius` and `curvature` determine the weights of the rows.
     """
 
     ridge_free: Start
@@ -179,7 +179,7 @@ class TiltedLikelihood(LikelihoodStep):
     mechanism: ObjectivePerturbation = field(kw_only=True)
 
     def spread(self, at: Start) -> float:
-        """Return the mean over synthetic rows of the Fisher information about the linear predictor, at `at`."""
+        """Return the mean Fisher information of synthetic rows about their linear predictors, at coefficients `at`."""
         return float(self.information(at).mean())
 
     def pilot(self) -> Pilot:
@@ -218,20 +218,20 @@ class TiltedLikelihood(LikelihoodStep):
     def ridge_free(self, last: LastRelease) -> Start:
         """Return the coefficients after one Newton step that approximately removes the ridge's bias from the minimiser.
 
-        The step is computed with the Fisher information of synthetic rows.
+        The step is computed with the Fisher information of synthetic rows, which are simulated from released moments.
         """
         step = self.ridge_step(last, self.synthetic.rows, last.ridge)
         return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
 
     # stage 3: the minimiser, at which the sum of scores equals the gradient of the ridge plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser of a perturbed loss, where the score is the ridge penalty's gradient plus noise."""
+        """Release the minimiser of a perturbed loss; the ridge's gradient there is the sum of scores plus noise."""
         drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, self.start)
 
-    # stage 4: Hessian and score variance, whitened with the information of synthetic rows at coefficients `ridge_free`
+    # stage 4: Hessian and score variance, of rows whitened with the information of synthetic rows at `ridge_free`
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian of weighted rows at the minimiser after most of its ridge bias has been removed."""
+        """Release the Hessian of weighted rows, at the minimiser minus most of its bias due to the ridge."""
         within, at = self.within(clip.radius), self.ridge_free(last)
         metric = self.whitened_at(at)
         rows = self.weighted(metric, within, 0.5) * np.sqrt(self.information(at))[:, None]
@@ -251,10 +251,10 @@ class TiltedLikelihood(LikelihoodStep):
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
         """Release the sum of the outer products s s' over weighted scores s, corrected for clipping.
 
-        The score of a row with a rare outcome is longer than the vector whose outer product is the row's summand of the
-        Hessian: the ratio of their norms is the square root of the odds against the outcome. Scores are clipped at the
-        radius that balances noise against the part of the sum that clipping removes. The expectation of this part under
-        the model is computed with synthetic rows and added to the released sum.
+        A rare outcome makes a row's score long: longer than the vector whose outer product the row adds to the Hessian,
+        by the square root of the odds against the outcome. Scores therefore have a clipping radius of their own, which
+        balances noise against the part of the sum that clipping removes. The expectation of this part under the model
+        is computed with synthetic rows, which are simulated from released moments, and added to the released sum.
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)
@@ -272,19 +272,19 @@ class TiltedLikelihood(LikelihoodStep):
         return released.plus(n / len(rows) * (rows * off[:, None]).T @ rows)
 
     def weighted(self, metric: FloatArray, within: WeightedLosses, power: float = 1.0) -> FloatArray:
-        """Return whitened synthetic rows, each multiplied by ``w ** power``, with w the weight of the row's loss."""
+        """Return the whitened synthetic rows, each multiplied by ``w ** power``, for the weight w of the row's loss."""
         length = np.maximum(np.linalg.norm(self.synthetic.rows, axis=1), 1e-300)
         weight = np.minimum(1.0, np.minimum(within.radius / length, within.curvature / length**2))
         return np.asarray(self.synthetic.rows @ metric * weight[:, None] ** power, dtype=float)
 
     def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> Sum:
-        """Return the query for the Hessian of weighted rows or, if not `squared`, for the sum of s s' over scores s."""
+        """Return the query for the weighted rows' Hessian (`squared` True) or for the sum of s s' over scores s."""
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
         return Sum(name, rows, within=Products(self.m), keep=self.keep, folded=not squared)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the variance of the score, with the variance due to the Hessian's noise added, in a `Doubts` object.
+        """Return, in a `Doubts` object, the variance of the score plus the variance that the Hessian's noise causes.
 
         The object also names the coefficients that are not reported because too few rows determine them.
         """

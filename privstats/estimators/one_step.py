@@ -88,7 +88,7 @@ class Problem:
 
     @classmethod
     def of(cls, problem: Problem, **own: Any) -> Self:
-        """Return an instance of this class with the fields of an estimation problem; `own` gives all further fields."""
+        """Return an instance of this class, with the fields of `problem` and, from `own`, the fields that it adds."""
         return cls(**{one.name: getattr(problem, one.name) for one in fields(Problem)}, **own)
 
     @property
@@ -139,16 +139,17 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            Option set by the user. "cautious" selects the assumption ``TAILS["cautious"]``, and "usual" selects
-            ``TAILS[scores]``. If `scores` is "usual", too, there are two cases. If the bounds of a predictor are far
-            beyond its values, large scores are possible, and the assumption is ``TAILS["far"]``. Otherwise, the
-            assumption is ``TAILS["usual"]``, but its field `residue`, which raises the fitted numbers of large scores
-            hidden by noise, is multiplied by ``sqrt(ALONG_HIDDEN / m)`` (at most 1). This factor is the largest share
-            of the norms of these scores that is assumed to affect one of the m coefficients.
+            Option set by the user. "cautious" selects the assumption ``TAILS["cautious"]``, and "usual" selects the
+            assumption for the kind of score, ``TAILS[scores]``. If `scores` is "usual", too, there are two cases. If
+            the bounds of a predictor are far beyond its values, large scores are possible, and the assumption is
+            ``TAILS["far"]``. Otherwise, the assumption is ``TAILS["usual"]``, but its field `residue`, which raises the
+            fitted numbers of large scores hidden by noise, is multiplied by ``sqrt(ALONG_HIDDEN / m)`` (at most 1).
+            The factor is the largest share of their norms that is assumed to affect one of the m coefficients.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
-            Kind of score, which selects an assumption in `TAILS` if `tail` is "usual".
+            Kind of score: "bounded" for losses with a bounded derivative, "counted" for count and gamma models, "rows"
+            if row norms replace score norms, otherwise "usual".
         """
         if tail == "usual":
             tail = "far" if scores == "usual" and self.far_columns else scores
@@ -202,8 +203,8 @@ class Problem:
     def given(self, estimate: NormalEstimate) -> Estimate:
         """Return the estimate, without intervals if the user requested none.
 
-        With several quantiles, the coefficients of the first quantile come first, then the coefficients of the second,
-        and so on. Notes on factor levels are then computed from the first quantile alone.
+        If there are several quantiles, the coefficients of the first quantile come first, then the coefficients of the
+        second, and so on; without intervals, notes on factor levels are computed from the first quantile alone.
         """
         if self.public.intervals:
             return estimate
@@ -217,7 +218,10 @@ class Problem:
 
     @cached_property
     def far_columns(self) -> dict[int, float]:
-        """Largest absolute standardised bound, by index, of numeric columns for which it exceeds `FAR_BOUNDS`."""
+        """The largest absolute standardised bound of each numeric column, if above `FAR_BOUNDS`, by column index.
+
+        Products of columns, and columns with a declared scale, are left out.
+        """
         coded = {j for factor in self.box.design.factors for j in factor.columns}
         coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
         made = {j for j, *_ in self.box.products}
@@ -263,7 +267,7 @@ class LastRelease:
 
     @classmethod
     def of(cls, release: Release, at: Start, products: Release | None = None) -> LastRelease:
-        """Return the last Newton step's score from its `release`, with `products` of scores if released separately."""
+        """Return the score of the last Newton step from its `release`; `products` are second moments released apart."""
         within = release.within
         if not isinstance(within, SumAndProducts):
             noise = Loading(np.eye(within.dim), release.law)
@@ -279,9 +283,9 @@ class LastRelease:
     def of_minimiser(cls, drawn: Release, radius: float, start: Start, unit: float = 1.0) -> LastRelease:
         """Return the score at the released minimiser of a perturbed loss.
 
-        The minimiser is the sum of the coefficients of `start` and the vector ``unit * drawn.value``. The gradient of
-        the perturbed loss is zero at the minimiser. The sum of scores at the minimiser is therefore equal to the
-        gradient of the ridge penalty plus noise of a known law.
+        The released vector ``unit * drawn.value`` is the difference of the minimiser and the coefficients of `start`.
+        The gradient of the perturbed loss is zero at the minimiser. The sum of scores at the minimiser is therefore
+        equal to the gradient of the ridge penalty plus noise of a known law.
         """
         law: Any = drawn.law
         pull, noise = law.ridge * drawn.value, Loading(np.eye(start.m), law)
@@ -300,8 +304,8 @@ class Pilot:
     Parameters
     ----------
     start : Start
-        Whitened predictors, with these coefficients. If the last release is a score, it is evaluated at these
-        coefficients; if the last release is the minimiser of a perturbed loss, it replaces them.
+        Whitened predictors, with the coefficients. The last release is either the score at these coefficients, or the
+        minimiser of a perturbed loss, which replaces them.
     """
 
     start: Start
@@ -543,9 +547,9 @@ class OneStep(Problem, ABC):
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:
-        """Return errors of the estimating equation, except sampling error, noise and clipping bias of the last score.
+        """Return errors of the equation other than sampling error, noise and clipping bias of the last released score.
 
-        By default this is one error, the Hessian's noise times the last step.
+        By default there is one such error, the product of the Hessian's noise and the last Newton step.
         """
         return Doubts(remaining=float(np.linalg.norm(step.step)))
 
@@ -566,9 +570,9 @@ class OneStep(Problem, ABC):
 
     @property
     def per_eta(self) -> FloatArray | None:
-        """For each coefficient, the change that moves the linear predictor by 1 in root mean square, shape (c,).
+        """For each coefficient, the change that moves the linear predictor by 1 (root mean square over rows).
 
-        The value is None for models without a link function.
+        The shape is (c,). The value is None for models without a link function.
         """
         return None
 
@@ -579,9 +583,9 @@ class OneStep(Problem, ABC):
     def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
         """Return the score's variance as a diagonal matrix, from released sums of squared score entries.
 
-        The histogram of score norms determines the sum of the variances of all coordinates. The released squares
-        determine the share of each coordinate in this sum. To reduce their noise, the squares are first shrunk toward
-        their mean. The variance of a coordinate is at least the coordinate's released square.
+        The histogram of score norms determines the sum of the variances of all coordinates. The released sums of
+        squares determine the share of each coordinate in this sum; they are first shrunk toward their mean, to reduce
+        their noise. The variance of a coordinate is at least its released sum of squares.
 
         Parameters
         ----------
@@ -606,9 +610,9 @@ class OneStep(Problem, ABC):
     # the last release, which by default is a sum of clipped scores
     @property
     def asks_meat(self) -> bool:
-        """Whether a separate query releases the second moments (sum of outer products) of the clipped scores.
+        """Whether the second moments (sum of outer products) of the clipped scores must be released.
 
-        It is sent only if the release of the score itself does not contain the second moments.
+        A separate query releases them if the release of the score itself does not contain them.
         """
         return False
 
@@ -633,7 +637,7 @@ class OneStep(Problem, ABC):
         return LastRelease.of(score, w, *products)
 
     def products_of(self, question: Sum) -> list[tuple[Sum, Any]]:
-        """Return a list of one query, for the scores' second moments, and its mechanism; empty if none is needed."""
+        """Return a list with one pair, the query for the scores' second moments and its mechanism, or an empty list."""
         if isinstance(question.within, SumAndProducts) or not self.asks_meat:
             return []
         within = Products(self.m, question.within.radius)  # type: ignore[attr-defined]

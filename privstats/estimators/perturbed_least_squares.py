@@ -82,8 +82,8 @@ class TwoStrips(Lengths):
         Bound on the bias that lowered weights cause in one coordinate of the score. Privacy requires a limit on the
         curvature of a row's loss, which is weight times squared row norm. Therefore the weight of a row above the limit
         is lowered, which also reduces the norm of the row's score. The bound is computed from a released histogram of
-        these reductions. If no count of this histogram exceeds the noise, one noise sd is used as the count of the
-        first bin, and 0 as the counts of all other bins.
+        these reductions. If noise may explain every count of this histogram, the first count is assumed to be one noise
+        sd, and all other counts to be 0.
     """
 
     lost: float = 0.0
@@ -92,7 +92,7 @@ class TwoStrips(Lengths):
     def of_both(
         cls, counts: Release, ends: tuple[float, ...], known: Whole | None, tail: Tail, by: Noises, m: int
     ) -> TwoStrips:
-        """Return denoised counts of score norms, with a bias bound computed from counts of reductions of score norms.
+        """Return a denoised histogram of score norms, with a bound on the bias due to rows whose score norm is reduced.
 
         A score norm is reduced if the curvature of the row's loss (weight times squared norm of the row) exceeds its
         limit, because the weight of the row is then lowered so that the curvature equals the limit.
@@ -230,7 +230,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def weakest_sd(self) -> float:
-        """Largest noise sd of a diagonal entry of the coarse matrix (first second moments) of whitened predictors."""
+        """Largest noise sd of a diagonal entry of the coarse matrix (first released second moments) after whitening."""
         moments = self.start.moments
         assert moments is not None
         return float(np.sqrt(np.diag(moments.entry_variances(np.eye(self.start.m))).max()))
@@ -241,10 +241,10 @@ class PerturbedSquares(OneStep):
     def both_matrices(self) -> NoisyMatrix:
         """Return second moments of whitened rows: the coarse (first released) matrix, or its mean with a second matrix.
 
-        The second matrix is released if the coarse matrix is noisy. The two matrices are averaged entry by entry, in
-        axes in which the noise of different entries of the coarse matrix is uncorrelated. The second matrix must
-        determine the direction of the coarse matrix's smallest eigenvalue. Its rows are therefore clipped to a norm at
-        which the noise is about the share `SECOND_HELD` of a lower bound on this eigenvalue.
+        The second matrix is released if the coarse matrix is noisy. The two matrices are averaged entry by entry, in a
+        basis in which the noises of different entries of the coarse matrix are uncorrelated. Noise must not hide the
+        second matrix along the direction of the coarse matrix's smallest eigenvalue. Its rows are therefore clipped to
+        a norm at which the noise is about the share `SECOND_HELD` of a lower bound on this eigenvalue.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments
@@ -268,12 +268,11 @@ class PerturbedSquares(OneStep):
         question : Sum
             Query with rows clipped to norm 1; this norm is replaced by the chosen norm.
         unit : float
-            Noise sd of an entry if rows are clipped to norm 1.
+            Noise sd of a sum if rows are clipped to norm 1.
         start : Start
             Whitened predictors; a row of the query contains the values of these predictors.
         noise : float
-            Intended relative noise, for m predictors: sqrt(m) times the noise sd of a sum, divided by the number of
-            rows.
+            Intended relative noise of the sums: ``sqrt(m) s / n`` for m predictors, n rows and the noise sd s of a sum.
         """
         m = self.m
         squared = float(np.clip(noise * self.rows / unit / m**0.5, HELD_LEAST * m, HELD_MOST * m))
@@ -282,11 +281,11 @@ class PerturbedSquares(OneStep):
     # stage 2: the clipping threshold of scores
     @cached_property
     def limit(self) -> float:
-        """Largest clipping threshold of residuals, in residual scales: twice the largest possible residual."""
+        """Largest clipping threshold of residuals, in units of the residual scale: twice their bound at the start."""
         return 2 * self.start.largest_residual / self.start.sigma
 
     def within(self, radius: float, curvature: float) -> WeightedLosses:
-        """Return the set of row losses whose perturbed sum the mechanism minimises.
+        """Return the set into which each row, with its loss, is projected before the perturbed loss is minimised.
 
         Parameters
         ----------
@@ -312,7 +311,7 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def unit_law(self) -> TiltLaw:
-        """Law of the random linear term, and ridge coefficient, if rows have scores and curvatures of at most 1."""
+        """Law of the random linear term, with the ridge coefficient for privacy, for scores and curvatures up to 1."""
         law: TiltLaw = self.ask.law(self.coefficients(self.within(1.0, 1.0)), by=self.mechanism)
         return law
 
@@ -322,21 +321,21 @@ class PerturbedSquares(OneStep):
         return self.curved(BOUNDED_RIDGES[-1])
 
     def curved(self, ridge: float) -> float:
-        """Return the largest curvature of a row's loss for which the given ridge (per row) suffices for privacy."""
+        """Return the largest curvature of a row's loss for which a ridge of `ridge` per row suffices for privacy."""
         return min(curvature_of(ridge, self.unit_law.ridge, self.m, self.rows), self.start.longest**2)
 
     @cached_property
     def ends(self) -> tuple[float, ...]:
-        """Upper edges of the bins of score norms.
+        """Upper edges of the bins in the histogram of score norms.
 
-        The last bin also contains all norms above `LONGEST_SIZE` (largest ratio of two edges) times the first edge.
+        Norms above `LONGEST_SIZE` times the first edge are counted in the last bin, too.
         """
         least = self.start.m**0.5 / 8
         return edges(least, min(self.largest_score / self.start.sigma, LONGEST_SIZE * least))
 
     @property
     def largest_score(self) -> float:
-        """Upper bound on the score norm |w| |residual| of any row with whitened predictors w, computed on a lattice."""
+        """Upper bound on the norm |w| |residual| of a score, with whitened predictors w, over a lattice of rows."""
         start = self.start
         crude, lattice = (
             start.longest * min(start.largest_residual, self.limit * start.sigma),
@@ -363,7 +362,7 @@ class PerturbedSquares(OneStep):
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
-        curvature = self.curvature if far else np.inf  # no limit, because the longest rows could exceed it by rounding
+        curvature = self.curvature if far else np.inf  # if not `far`, rows exceed the limit only by rounding
         of = ProductSizes(start.P, start.residual / start.sigma, curvature, ends[-1])
         bins = (*ends, *(ends[-1] + end for end in ends)) if far else ends
         counts = self.ask(Sum("score sizes", of, Shells(1, bins), self.levels.keep), by=self.by.counts)
@@ -372,9 +371,9 @@ class PerturbedSquares(OneStep):
     def clip(self, pilot: Pilot, w: Start, lengths: TwoStrips) -> Clip:
         """Return the clipping threshold of scores that gives the shortest confidence interval.
 
-        If the sum of squared norms in the histogram is much smaller than expected for residuals of variance 1, the
-        histogram is assumed to miss rows with a rare value of the response. The residuals of these rows have the same
-        sign. Therefore all their scores are assumed to affect the same coefficient.
+        If the sum of squared norms in the histogram of score norms is much smaller than expected for residuals of
+        variance 1, the histogram is assumed to miss rows with a rare value of the response. The residuals of these rows
+        have the same sign. Therefore all their scores are assumed to affect the same coefficient.
         """
         m, n = self.m, self.rows
         seen = float((lengths.counts * lengths.lengths**2).sum())
@@ -386,7 +385,8 @@ class PerturbedSquares(OneStep):
     def last(self, w: Start, clip: Clip) -> LastRelease:
         """Release the minimiser of the perturbed loss, and return it with the noisy sum of clipped scores at it.
 
-        The sum of clipped scores plus noise of a known law is the gradient of the ridge penalty at the minimiser.
+        The sum of clipped scores plus noise of a known law is the gradient of the ridge penalty at the minimiser. This
+        gradient is therefore the noisy sum, which needs no release of its own.
         """
         question = self.coefficients(self.within(clip.radius, clip.curvature))
         return LastRelease.of_minimiser(
@@ -399,7 +399,7 @@ class PerturbedSquares(OneStep):
 
     # stage 4: the variance of scores
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
-        """Return the variance matrix of the score, mapped from whitened coordinates to the coordinates of the Hessian.
+        """Return the score's variance matrix, the middle factor of the sandwich, in the coordinates of the Hessian.
 
         In whitened coordinates the matrix is diagonal. It is computed from released sums of squared score entries or,
         if errors are assumed to have equal variances or there are no intervals, from the histogram of score norms.
@@ -413,10 +413,10 @@ class PerturbedSquares(OneStep):
     def excess(self, lengths: Lengths, clip: Clip, meat: Meat, hessian: Hessian) -> FloatArray:
         """Return a bound on the clipping bias of each coordinate of the score, shape (m,).
 
-        Let s be a coordinate's share of the sum of squared scores. Of the norm that clipping removes from the scores in
-        the histogram, at most a share proportional to sqrt(s) is assumed to affect this coordinate. Two parts of the
-        bound are the same for all coordinates: the part for scores that the histogram misses, which may all affect one
-        coordinate, and the part for rows whose loss has a curvature above the limit set by privacy.
+        Let s be a coordinate's share of the sum of squared scores. The scores in the histogram of score norms lose norm
+        by clipping; at most a share proportional to sqrt(s) of the total loss is assumed to affect this coordinate. Two
+        parts of the bound are the same for all coordinates: the part for scores that the histogram misses, which may
+        all affect one coordinate, and the part for rows whose loss has a curvature above the limit set by privacy.
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -430,27 +430,27 @@ class PerturbedSquares(OneStep):
     # stage 5: the estimating equation
     @property
     def signal_of_row(self) -> float:
-        """Assumed upper limit of the sd of the part of the linear predictor that unidentified directions explain.
+        """Assumed upper limit of the sd of the linear predictor's component along unidentified directions.
 
-        The sd is in units of the residual scale. Noise may hide all information along an unidentified direction.
+        Along such directions noise may hide all information. The sd is in units of the residual scale.
         """
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
-        """Return further errors of the estimating equation: an error due to the Hessian's noise, and bias bounds.
+        """Return errors of the estimating equation other than those of the score: the Hessian's noise, and bias bounds.
 
-        The first error is the noise matrix of the released Hessian A, multiplied by the last Newton step. The bias
-        bounds, for clipping, are for coefficients of columns with a declared bound more than `FAR_BOUNDS` released
-        standard deviations from the mean.
+        The equation contains the released Hessian A times the last Newton step; its first error is the noise matrix of
+        A times this step. The bias bounds allow for clipping; they concern coefficients of columns with a declared
+        bound more than `FAR_BOUNDS` released standard deviations from the mean.
         """
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
-        # W: whitening matrix in coordinates of the Hessian A; V: axes in which the noise of A's entries is uncorrelated
+        # W: whitening matrix in coordinates of the Hessian A; V: basis in which A's entries have uncorrelated noise
         W = at.W @ back
         V = np.linalg.eigh(W.T @ W)[1]
         through = V.T @ step.inverse @ step.spread @ step.inverse @ V
         moved = np.diag(through) + (V.T @ step.step) ** 2
         return Doubts(
-            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # noise matrix of A, times the last step
+            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # noise of A x (last Newton step)
             clipped=tuple(back @ one for one in self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0))),
             facts={"sigma": self.residual_sd(step)},
         )
@@ -459,9 +459,9 @@ class PerturbedSquares(OneStep):
         """Return the std dev of the residuals at the estimate, from total and explained variance of the response.
 
         The residual scale at the starting coefficients would be too large, because the starting slopes are shrunk and
-        noisy. The variance that errors of the estimate are expected to explain is subtracted from the explained
-        variance. The residual scale at the starting coefficients is returned only if the response's std dev is below
-        its noise, or if there is no intercept.
+        noisy. Errors of the estimate increase the computed explained variance, so their expected contribution is
+        subtracted from it. The residual scale at the starting coefficients is returned only if the response's std dev
+        is below its noise, or if there is no intercept.
         """
         at, A, scales = step.last.at, step.hessian.matrix, self.scales
         one, sd = self.box.intercept, np.nan if scales is None else scales.response_sd
@@ -482,10 +482,10 @@ class PerturbedSquares(OneStep):
         return (*super().notes(), *self.levels.clamped, *self.far_bounds(), *far)
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
-        """Return an addition to the bound on the clipping bias, for the coefficient of each column with wide bounds.
+        """Return, for the coefficient of each column with wide bounds, an amount to add to its clipping bias bound.
 
-        Bounds are wide if one is more than `FAR_BOUNDS` released standard deviations from the mean of the column. With
-        an addition of the size `all_along`, the bias bound covers the case that all clipped scores affect the same
+        Bounds are wide if one is more than `FAR_BOUNDS` released standard deviations from the mean of the column. The
+        amount is `all_along`, because the sum then bounds the bias even if all clipped scores affect this one
         coefficient.
         """
         rows = [at.W[j] / max(float(np.linalg.norm(at.W[j])), 1e-300) for j in self.far_columns]
@@ -510,9 +510,9 @@ class PerturbedHuber(PerturbedSquares):
     """Regression by the minimiser of a perturbed Huber loss; residuals are also clipped at the threshold of this loss.
 
     Residuals are in units of a released scale. Huber's scores are not linear in theta, so the Hessian is released at
-    the minimiser. It is the sum of the outer products w w' over the whitened rows with residuals inside the threshold;
-    w is the row, clipped to a norm. For m coordinates, whitened rows have a mean squared norm of m. The number of rows
-    times m, minus the trace of the Hessian, therefore bounds the information that clipping of rows removes.
+    the minimiser. It is the sum of w w' over the whitened rows w, clipped to a norm, with residuals inside the
+    threshold. Whitened rows with m coordinates have a mean squared norm of m, so the sum over n unclipped rows has the
+    trace n m. The shortfall of the Hessian's trace from n m therefore bounds the information that clipping removes.
     """
 
     @property
@@ -534,8 +534,8 @@ class PerturbedHuber(PerturbedSquares):
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
         """Return the clipping threshold and the limit on the curvature of a row's loss that give the shortest interval.
 
-        A score of norm l with a residual at the threshold k belongs to a row of norm l / k. A curvature limit L reduces
-        the norm of this score to ``L k^2 / l``.
+        A score of norm l with residual k (the threshold) has a row of norm l / k and curvature ``(l / k)^2``. A limit L
+        on the curvature scales the row's weight, and so the norm of its score, by ``L k^2 / l^2``, to ``L k^2 / l``.
         """
         tried, noise = lengths.from_least(self.m**0.5 / 2), sd_of(self.unit_law)
         variance = lengths.squares(tried) / self.m
@@ -551,7 +551,7 @@ class PerturbedHuber(PerturbedSquares):
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
-        """Return the norm to which each score is clipped by k radii and the limit on curvatures, shape (norms, k)."""
+        """Return the limit on each score norm: a radius or, if lower, the limit due to curvature, shape (norms, k)."""
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
@@ -559,7 +559,7 @@ class PerturbedHuber(PerturbedSquares):
         return self
 
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutHessian:
-        """Release the Hessian: the sum of the outer products w w' over whitened rows w, clipped to a Euclidean norm.
+        """Release the Hessian: the sum of outer products w w' over whitened rows w, each clipped to a largest norm.
 
         Rows with absolute residuals above the threshold of Huber's loss contribute zero.
         """
@@ -577,10 +577,10 @@ class PerturbedHuber(PerturbedSquares):
     def doubts(self, step: Step) -> Doubts:
         """Return errors of the estimating equation: the same as for least squares, and an error due to clipped rows.
 
-        Clipping shortens rows with a large norm, so the Hessian of the clipped rows is too small. The error of the
-        equation is the missing part of the Hessian times the last step. `step.hessian.cut` is an upper bound on the
-        missing part. The error is treated as noise with equal variances in all coordinates. Its root mean squared norm
-        is set to `cut` times the norm of the last step.
+        Clipping shortens rows with a large norm, so the Hessian of the clipped rows is too small. The equation contains
+        the Hessian times the last step; its error is the missing part of the Hessian, at most `step.hessian.cut`, times
+        this step. The error is treated as noise with equal variances in all coordinates, and with a root mean squared
+        norm of `cut` times the norm of the last step.
         """
         doubts = super().doubts(step)
         sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5

@@ -3,7 +3,7 @@
 With Newton steps, the noise of the released Hessian adds an error that is proportional to the length of the step. The
 mechanism of this module minimises the perturbed loss with the exact Hessian. A released Hessian is needed only for
 inference and to remove the bias that the ridge penalty causes. The starting coefficients (`rough_fit`) are the same as
-for Newton steps. The later stages have numbers in the comments of the code: stage 1 is a first step, stage 2 releases
+for Newton steps. Four stages follow: stage 1 is a first step from these coefficients, stage 2 releases a histogram of
 score norms, stage 3 the coefficients, and stage 4 the Hessian and squared scores.
 
 Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of the difference between a row's score and
@@ -61,8 +61,8 @@ SHARES = {
 }  # fmt: skip
 # psi is minus the derivative of a row's loss with respect to the linear predictor eta
 FARTHEST_PSI = 2.0**10  # largest threshold at which psi is clipped for gamma responses
-FARTHEST_ETA = 300.0  # limit of |eta - log(threshold of psi)|; for gamma responses y, log(y) - eta replaces eta
-DISPERSIONS = 1e-6, 100.0  # limits of the dispersion of a gamma response in the expected clipping of its Hessian
+FARTHEST_ETA = 300.0  # limit of |eta - log c| for the threshold c of psi; for gamma responses, of |log y - eta - log c|
+DISPERSIONS = 1e-6, 100.0  # limits of the dispersion from which the clipping of a gamma model's Hessian is predicted
 STRATA = 8  # number of quantiles that represent the distribution of a gamma response
 LARGEST_RESPONSE = 2.0**40  # upper limit of (response) / (clipping threshold of psi)
 
@@ -133,7 +133,7 @@ class HessianAt(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLogLink(LikelihoodStep):
-    """Fit of a likelihood model with a log link by objective perturbation; comments in the code number its stages."""
+    """Fit of a likelihood model with a log link by objective perturbation, in four stages (module docstring)."""
 
     @property
     def mechanism(self) -> ObjectivePerturbation:
@@ -144,7 +144,7 @@ class TiltedLogLink(LikelihoodStep):
         return self.whitened_at(pilot.start)
 
     def rows_in(self, w: Start) -> FloatArray:
-        """Return the fit's synthetic rows, transformed to the m whitened predictors defined by `w`, shape (rows, m)."""
+        """Return the synthetic rows, mapped to the m predictors whitened by the matrix ``w.W``, shape (rows, m)."""
         return self.synthetic.rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
 
     # stage 1: a first step from the starting coefficients
@@ -173,18 +173,18 @@ class TiltedLogLink(LikelihoodStep):
     def change(self, w: Start, step: FloatArray) -> float:
         """Return the root mean square change of the synthetic rows' linear predictors due to a step of coefficients.
 
-        The coefficients belong to the whitened predictors in `w`.
+        The coefficients are those of the predictors whitened by the matrix ``w.W``.
         """
         return float(((self.rows_in(w) @ step) ** 2).mean()) ** 0.5
 
     # stage 2: the clipping threshold of scores
     @property
     def farthest(self) -> float:
-        """Largest threshold at which psi, minus the derivative of a row's loss, may be clipped."""
+        """Largest threshold at which psi, the negative derivative of a row's loss, may be clipped."""
         return FARTHEST_PSI if self.dispersed else 2 * self.loss.largest(0.0)
 
     def coefficients(self, w: Start, radius: float, curvature: float) -> Values:
-        """Return the query whose answer is the perturbed loss's minimiser minus the coefficients of `w`."""
+        """Return the query for the perturbed loss's minimiser, as the difference from the coefficients ``w.theta``."""
         k, eta, y = self.farthest, (-FARTHEST_ETA, FARTHEST_ETA), (0.0, LARGEST_RESPONSE)
         within = WeightedLosses(w.m, ClippedExponential(k), radius / k, curvature / k, w.longest, y, eta)
         rows = ClippedLikelihoodRows(self.loss, w.P, w.eta, radius, curvature, k)
@@ -199,7 +199,7 @@ class TiltedLogLink(LikelihoodStep):
         return law
 
     def curved(self, w: Start, ridge: float) -> float:
-        """Return the largest curvature of a row's loss for which the given ridge (per row) suffices for privacy."""
+        """Return the largest curvature of a row's loss at which a ridge of `ridge` per row suffices for privacy."""
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
@@ -220,12 +220,12 @@ class TiltedLogLink(LikelihoodStep):
         return of_shortest(clip_at, partial(self.curved, w))
 
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return the norms of scores after clipping at k radii, with bounded loss curvatures, shape (sizes, k).
+        """Return the norms of scores after the curvature of losses is limited and scores are clipped, shape (sizes, k).
 
-        `sizes` has the norms before clipping, and `curvature` is the bound. A score of a given norm may belong to any
-        row. The returned norm is therefore a mean over synthetic rows, with weights proportional to the squared norms
-        of the rows. If responses have heavy tails with a finite variance, these weights are approximately the
-        frequencies of the rows among scores with large norms.
+        `sizes` has the norms before, `curvature` is the limit, and `radii` are the k clipping radii. A score of a given
+        norm may belong to any row. The returned norm is therefore a mean over synthetic rows, with weights proportional
+        to the squared norms of the rows. If responses have heavy tails with a finite variance, these weights are
+        approximately the frequencies of the rows among scores with large norms.
         """
         rows, mean = self.rows_in(w), self.loss.family.mean(self.eta(w))
         squared = (rows**2).sum(axis=1)
@@ -313,17 +313,17 @@ class TiltedLogLink(LikelihoodStep):
         return self.meat_of_squares(of, clip, last, level).mapped(back)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the estimating equation unchanged, with the constant parameters of all factor levels, and no notes.
+        """Return the estimating equation with the constants of all factor levels, that is, unchanged, and no notes.
 
-        The constants that are smaller than their noise also stay in the equation: without them, the coverage of
-        intervals was too low with a few hundred rows.
+        The constant of a level is added to the linear predictor of its rows. Constants hidden by noise stay in the
+        equation, too: without them, the coverage of intervals was too low with a few hundred rows.
         """
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:
-        """Return which coefficients are not reported, because the effective number of rows for them is too small.
+        """Return the coefficients that are not reported because the effective number of rows for them is too small.
 
-        All coefficients are returned if the last step, or the step from the coefficients of `pilot` to the minimiser,
+        No coefficient is reported if the last step, or the step from the coefficients of `pilot` to the minimiser,
         changes the linear predictor by more than the family's `farthest_step` (root mean square). After such a step,
         information and score norms have changed too much for a linear approximation of the estimating equation.
         """

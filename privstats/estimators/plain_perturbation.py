@@ -31,7 +31,7 @@ from privstats.privacy.promise import is_number
 from privstats.privacy.release import Release
 from privstats.sets.weighted_losses import WeightedLosses
 
-SMOOTHED_RIDGE = 0.03  # check losses are smoothed so that (required ridge) / (curvature of the loss) has this value
+SMOOTHED_RIDGE = 0.03  # check losses are smoothed so that the required ridge is this share of their summed curvature
 SMOOTHED = (1e-3, 0.3)  # limits of the smoothing half-width of check losses, in half-ranges of the response
 # SPLIT: budget share of the random linear term. In `benchmarks.knorm_figure2`, with eps from 1/16 to 2, this value has
 # the smallest mean error.
@@ -43,8 +43,8 @@ class PlainPerturbedLikelihood:
     """Logistic regression by minimising a perturbed negative log-likelihood (Awan and Slavkovic 2021, Algorithm 2).
 
     The mechanism `ObjectivePerturbation` contains the proof of privacy. Columns are scaled to [-1, 1]. The norm of a
-    row x of m columns is therefore at most 1 in the norm linf, sqrt(m) in the norm l2 and m in the norm l1. If dummies
-    exclude one another, the bounds are smaller. `WeightedLosses`, the set of row losses, enforces the bounds. Let p be
+    row x of m columns is therefore at most 1 in the norm linf, sqrt(m) in the norm l2 and m in the norm l1. Smaller
+    bounds hold if dummies exclude one another. Projection onto the set `WeightedLosses` enforces the bounds. Let p be
     the fitted probability of the response y = 1. A row's score (y - p) x is no longer than x, and the curvature p (1 -
     p) x x' of a row's loss has rank one. With `theta_bound` B, the loss has a constant slope if the linear predictor
     exceeds B (plus the largest offset) in absolute value. Then |p - y| is at most expit(B) = 1 / (1 + exp(-B)), so that
@@ -209,7 +209,7 @@ def within_box(box: PublicBox, loss: RowLoss, norm: str, response: tuple[float, 
 
 
 def offset_alone(box: PublicBox) -> FloatArray:
-    """Return weights w such that w'z, for a row z = (columns, [offset], response), is the linear predictor's offset."""
+    """Return weights w with which w'z, for a row z = (columns, [offset], response), is the offset of the model."""
     return np.r_[np.zeros(box.c), box.offset, 0.0]
 
 

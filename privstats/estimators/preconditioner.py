@@ -32,7 +32,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Cells
 from privstats.sets.vectors import Fractions, Products
 
-NULL = 1e-8  # coordinates below this multiple of the largest coefficient are set to 0, as rounding errors
+NULL = 1e-8  # coordinates t below this multiple of the largest |theta_j| are rounding errors, and are set to 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class Start:
     near_singular : bool
         True only if the smallest eigenvalue of the second moments is below the noise: they may be nearly singular.
     most_sigma : float
-        Upper limit of the residual standard deviation; noise in the second moments may make `sigma` too small.
+        Upper limit of the residual standard deviation, used where `sigma`, computed with noise, may be too small.
     moments : NoisyMatrix, optional
         Released sum of w w' over rows, whose norms are clipped.
     """
@@ -331,7 +331,7 @@ class Coarse:
     sigma, most_sigma : float
         Residual scale, and an upper limit of it that allows for noise, both in units of the response's scale.
     near_singular : bool
-        Whether a second release of second moments is needed; only `released` returns True, for a raised eigenvalue.
+        Whether second moments should be released again, because an eigenvalue was raised; always False in `merged`.
     moments : NoisyMatrix
         Released sum of the outer products v v' over rows v of predictors and response, whose norms are clipped.
     """
@@ -364,11 +364,11 @@ class Coarse:
         Parameters
         ----------
         question : Sum
-            Query for the second moments of m predictors and the response, with rows clipped to a norm.
+            Query for the second moments of m predictors and the response.
         rows : float
             Number of rows.
         limit : float
-            Upper bound on the squared norm of a row; larger clipping limits would only add noise.
+            Public bound on the squared norm of any row. A larger clipping limit would only add noise.
         one : int, optional
             Index of the constant column; clipping leaves the constant unchanged.
         known : KnownMoments
@@ -399,7 +399,7 @@ class Coarse:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, question: Sum, m: int, rows: float, limit: float) -> Coarse:
-        """Release second moments of rows clipped to a public Euclidean norm, whose square is at most `limit`."""
+        """Release second moments of rows; their squared norms are clipped to a public number, `limit` or less."""
         unit = entry_sd(ask, question, by)
         squared = np.clip(HELD_NOISE / 2 * rows / unit / np.sqrt(m), HELD_LEAST * (m + 1), HELD_MOST * (m + 1))
         radius = np.sqrt(min(float(squared), limit))
@@ -412,7 +412,7 @@ class Coarse:
         residual = np.r_[b, -1.0]
         noise = float(np.sqrt(read.variance_along(residual[:, None])[0])) / rows
         square = float(residual @ G @ residual)
-        most = 1 - (float(G[m, m]) - square) + noise  # the response's variance, 1, minus the explained variance
+        most = 1 - (float(G[m, m]) - square) + noise  # residual variance: that of the response is 1; plus noise
         sigma, most = np.sqrt(np.clip([max(square, MATRIX_NOISE * noise), most], FLOOR, 1.0))
         near_singular = bool(values[0] < least < MATRIX_NOISE)
         return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), near_singular, read)
@@ -457,7 +457,7 @@ def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
 
 def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
     """Return a basis, shape (c, m), of the identified directions of the coefficients of standardised predictors."""
-    if not 0 < hidden.shape[1] < frame.c:  # if no direction is identified, all directions are kept
+    if not 0 < hidden.shape[1] < frame.c:  # all directions are kept if none, or if every one, is hidden
         return np.eye(frame.c)
     null = np.linalg.solve(frame.columns, hidden)
     basis: FloatArray = np.linalg.svd(null, full_matrices=True)[0][:, null.shape[1] :]
@@ -465,7 +465,7 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
 
 
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
-    """Return a noisy symmetric matrix with less noise in its eigenvalues.
+    """Return an approximation to a noisy symmetric matrix, whose eigenvalues have less noise.
 
     Eigenvalues that do not differ from their mean by more than noise are replaced by this mean.
 
@@ -476,7 +476,7 @@ def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     sd : float
         Standard deviation of the noise of an entry off the diagonal.
     usual : float
-        Expected eigenvalue. The mean is raised to at least the fraction `SUM_SEEN` of the expected eigenvalue.
+        Expected eigenvalue; a mean of eigenvalues below the fraction `SUM_SEEN` of it is raised to this fraction.
     """
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     m = len(values)

@@ -224,7 +224,7 @@ def check_orders(taus: tuple[float, ...]) -> None:
 
 
 def sparsest(taus: tuple[float, ...]) -> float:
-    """Return the standard logistic density at the outermost of the tau-quantiles, divided by the density at 0."""
+    """Return the logistic density at its tau-quantile furthest from the median, divided by the largest density."""
     return 4 * min(tau * (1 - tau) for tau in taus)
 
 
@@ -247,7 +247,7 @@ def stacked(fits: list[Fitted], taus: tuple[float, ...], names: Any) -> NormalEs
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Releases that the fits of all quantiles share: whitened predictors, starting coefficients, and norms of rows.
+    """Releases that the fits of all quantiles share: a whitening matrix, starting coefficients, and norms of rows.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ class Shared:
         Assumed upper limit of the linear predictor's sd: the larger of the response's released sd and its released
         scale about the median.
     center : ndarray, shape (c,)
-        Coefficients of the model that is constant at the released median of the response; 0 without an intercept.
+        Coefficients of the constant model whose value is the released median of the response; 0 without an intercept.
     leverages : Lengths
         Histogram of the norms of whitened rows, each multiplied by the row's weight.
     """
@@ -269,9 +269,9 @@ class Shared:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
-        """Release scales, whitened predictors, starting coefficients and row norms, which all quantiles share.
+        """Release scales, second moments for whitening, starting coefficients and row norms, which all quantiles share.
 
-        The budget of an optional query is taken from the budget of the query for the score of the first quantile.
+        An optional query, if it is sent, spends a part of the budget of the query for the score of the first quantile.
         """
         item = item_of(taus, taus[0])
         share_of = (f"score {item}".strip(),)
@@ -297,9 +297,9 @@ class Shared:
         return cls(problem, size, constant, leverages)
 
     def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
-        """Send the queries that follow the shared releases; return the estimating equations, one for each tau.
+        """Fit each quantile, starting from the shared releases; return the estimating equations, one for each tau.
 
-        The first of these queries are sent for all quantiles together, so that one pass over the rows answers them.
+        The queries of the first steps are sent for all quantiles together, so that one pass over the rows answers them.
         """
         known = {"size": self.size, "center": self.center, "leverages": self.leverages}
         steps = [kind.of(self.problem, tau=tau, item=item_of(taus, tau), **known, **own) for tau in taus]
@@ -380,8 +380,8 @@ class Kernel:
     width : float
         Half-width of the kernel.
     straight : float
-        Half-width of the kernel if `radius` has its smallest candidate value. Over steps of about this length, the loss
-        is nearly quadratic.
+        Half-width of the kernel if `radius` has its smallest candidate value. The loss is nearly quadratic along Newton
+        steps that change the linear predictor by about this amount.
     narrow : float
         Half-width of the kernel for the density at the quantile.
     """
@@ -445,10 +445,10 @@ class Tried(Centred):
         return min(float(np.sqrt(excess / (float(predicted @ predicted) + explained))), 1.0)
 
     def unpredicted(self, last: LastRelease, least: float) -> float:
-        """Return the expected squared error, per coordinate, of the prediction that the last step makes the score zero.
+        """Return the expected squared error, per coordinate, of predicting that the last step makes the score zero.
 
-        According to this prediction, the score changes by minus its last value. The squared norm of this change, less
-        the part expected from noise, is multiplied by the square of the relative error, which `wrong` estimates.
+        To become zero, the score must change by minus its last value. The squared norm of this value, less the part
+        expected from noise, is multiplied by the squared relative error of predicted changes, which `wrong` estimates.
 
         Parameters
         ----------
@@ -472,8 +472,8 @@ class OneOrder(OneStep):
     item : str
         Label of the queries for this quantile.
     size, center, leverages
-        Upper limit of the linear predictor's sd, coefficients of the model that is constant at the released median of
-        the response, and histogram of row norms (see `Shared`).
+        Upper limit of the linear predictor's sd, coefficients of the constant model whose value is the released median
+        of the response, and histogram of row norms (see `Shared`).
     tried : Tried, optional
         Coefficients after one Newton step, with the score at these coefficients: the result of `first_steps`.
     """
@@ -487,7 +487,7 @@ class OneOrder(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Assumed upper limit of the sd of the part of the linear predictor that unidentified directions explain."""
+        """Assumed upper limit of the sd of the linear predictor's component along directions that noise may hide."""
         return self.size
 
     def spread(self, at: Start) -> float:
@@ -510,9 +510,9 @@ class OneOrder(OneStep):
         """Release the tau-quantile of the residuals, and the residuals' scale about this quantile.
 
         Quantile and scale are computed from released order statistics. The scale is computed from the residuals nearest
-        to the quantile, a share of NEAR_ORDER times the smaller of tau and 1 - tau. Beyond the quartiles the share is
-        up to twice as large, because the noise in the rank of so few residuals would often make the scale many times
-        too small.
+        to the quantile; their share of all residuals is NEAR_ORDER times the smaller of tau and 1 - tau. If tau is
+        beyond the quartiles, the share is up to twice as large, because with so few residuals the noise in a rank would
+        often make the scale many times too small.
         """
         most = 2.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         scale = StretchedResiduals(start.eta, self.start.sigma / CLIPPED_AT)
@@ -544,8 +544,8 @@ class OneOrder(OneStep):
     def first_steps(self) -> Queries[Tried]:
         """Return the coefficients after one Newton step on the check loss, and the score at these coefficients.
 
-        The step is multiplied by the share of the score's squared norm that is not due to noise, and then shortened to
-        at most `FARTHEST_STEP` half-widths of the kernel.
+        The step is multiplied by the share of the score's squared norm that is not due to noise. Its norm is then
+        limited to `FARTHEST_STEP` times the half-width `Density.width`.
         """
         centred = yield from self.centred()
         start, clip = centred.start, self.clip_of_rows(self.leverages, centred.start)
@@ -585,11 +585,12 @@ class OneOrder(OneStep):
         return self.pilot().lengths
 
     def lengths_at(self, w: Start) -> Lengths:
-        """Return the histogram of row norms, which all quantiles share; a score has about the norm of its row.
+        """Return the histogram of score norms; if units have at most one row, it is the shared histogram of row norms.
 
-        If a privacy unit may have several rows, their scores are added up. The norm of this sum is not known from the
-        norms of the rows, because the scores may be equal or cancel. A histogram of (norm of the sum) / (largest
-        absolute derivative of the loss) is then released instead.
+        A score is a row of predictors times the derivative of the loss, whose absolute value is tau or 1 - tau. If a
+        privacy unit may have several rows, their scores are added up. The norm of this sum is not known from the norms
+        of the rows, because the scores may be equal or cancel. A histogram of (norm of the sum) / (largest absolute
+        derivative of the loss) is then released instead.
         """
         if self.most_rows == 1:
             return self.leverages
@@ -610,8 +611,8 @@ class OneOrder(OneStep):
     def clip_of_rows(self, lengths: Lengths, w: Start) -> Clip:
         """Return the clipping norm of weighted rows in a score that gives the shortest expected interval.
 
-        The released second moments of the whitened rows show the sum of all squared norms, and so whether the histogram
-        misses a cluster of rows far from all others, which may have most of the information.
+        The histogram of row norms may miss a cluster of rows that are far from all others and have most of the
+        information. The sum of all squared norms, from released second moments of whitened rows, shows whether it does.
         """
         spread, squares, unseen = self.tau * (1 - self.tau), self.squared_weights(np.inf), 0.0
         if w.moments is not None and not self.box.design.weighted:
@@ -620,12 +621,12 @@ class OneOrder(OneStep):
 
     @property
     def stretch(self) -> float:
-        """Return the median norm of whitened rows, weighted by squared norm, divided by this median for normal rows.
+        """Return the weighted median norm of whitened rows, divided by its value for normal predictors; at least 1.
 
-        A value below 1 is raised to 1. The weights are proportional to the information of rows. If the predictors of
+        The weights are the squared norms, which are proportional to the information of the rows. If the predictors of a
         few rows are far from all others, these rows have most of the information, and a step changes their linear
-        predictors several times as much as those of normal rows. For m coordinates, the median for normal rows is
-        approximately the square root of m + 4/3.
+        predictors several times as much as with normally distributed predictors. For m normal predictors, the weighted
+        median is approximately the square root of m + 4/3.
         """
         squares = self.leverages.counts * self.leverages.lengths**2
         half = int(np.searchsorted(np.cumsum(squares), squares.sum() / 2))
@@ -636,8 +637,9 @@ class OneOrder(OneStep):
         """Return the sum of the squared weights of the rows, for weighted rows clipped to the norm `radius`.
 
         Without weights the sum is the number of rows. With weights it is estimated by the sum of the squared norms of
-        the weighted rows, from their released histogram, divided by the number of coordinates. The result is at least
-        the square of the sum of the weights, divided by the number of rows.
+        the weighted rows, from their released histogram, divided by the number of coordinates, which is the mean
+        squared norm of whitened rows. The result is at least (sum of the weights)^2 / (number of rows), the
+        Cauchy-Schwarz bound.
         """
         if not self.box.design.weighted:
             return self.rows
@@ -648,9 +650,9 @@ class OneOrder(OneStep):
         return self.pilot().last
 
     def last_score(self, pilot: Centred, lengths: Lengths, density: Density) -> Queries[tuple[LastRelease, Density]]:
-        """Release the score of the last Newton step and a count of responses near the fit; return score and Hessian.
+        """Release the last Newton step's score and a count of residuals near zero; return the score and the Hessian.
 
-        The field `atom` of the Hessian stores the excess of this count over the count that density and noise explain.
+        In the returned Hessian, `atom` is the part of this count that neither the density nor noise can explain.
         """
         at, clip = pilot.start, self.clip(pilot, pilot.start, lengths)
         question = self.score("score", at, clip.radius)
@@ -680,10 +682,10 @@ class OneOrder(OneStep):
     def density(
         self, centred: Centred, kernel: Kernel, hessian: Release, counts: Release, histogram: Release
     ) -> Density:
-        """Return a kernel estimate of the Hessian, scaled to the density at the fitted quantile.
+        """Return a kernel estimate of the Hessian, rescaled from the density in the kernel to that at the quantile.
 
-        The density is computed from released counts of rows near the fitted quantile. A released histogram of responses
-        shows whether responses near the quantile have few distinct values.
+        Both densities are computed from released counts of rows near the fitted quantile. A released histogram of
+        responses shows whether responses near the quantile have few distinct values.
         """
         residuals, m, width, narrow = centred.residuals, self.m, kernel.width, kernel.narrow
         sigma, f0 = residuals.sigma, residuals.density
@@ -718,8 +720,9 @@ class OneOrder(OneStep):
     def kernel(self, residuals: Residuals, radius: float) -> Kernel:
         """Return the kernel for the Hessian, with the clipping radius of the Hessian's rows.
 
-        A larger clipping radius causes more noise and needs a wider kernel. The chosen radius minimises the sum of
-        the noise and the information that clipping of rows removes, both divided by the number of rows in the kernel.
+        A larger clipping radius causes more noise and needs a wider kernel. The chosen radius minimises the sum of two
+        terms, both divided by the share of rows in the kernel: the largest eigenvalue of the noise, and the amount by
+        which clipping lowers the sum of squared norms of these rows.
 
         Parameters
         ----------
@@ -730,12 +733,12 @@ class OneOrder(OneStep):
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         plain = Sum("hessian", Linear(self.start.P), Products(m), self.keep, self.label(""))
-        unit = noise_edge(m, entry_sd(self.ask, plain, self.by))  # largest eigenvalue of the noise at radius 1
+        unit = noise_edge(m, entry_sd(self.ask, plain, self.by))  # largest eigenvalue of Hessian's noise at radius 1
         inside = 2 * residuals.density * sigma  # share of rows within one residual scale of the quantile
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = CHECK_RADIUS * m**0.5
-        # Largest candidate radius: with a kernel of half-width `DENSITY_WIDEST` residual scales, the noise is the share
-        # `MATRIX_NOISE` of the Hessian.
+        # Largest candidate radius: at this radius, with a kernel of half-width `DENSITY_WIDEST` residual scales, the
+        # largest eigenvalue of the noise is the share `MATRIX_NOISE` of a typical eigenvalue of the Hessian.
         most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)
         tried = np.r_[least, size[(size > least) & (size < most)]]
         wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (MATRIX_NOISE * self.rows * inside))
@@ -784,11 +787,11 @@ class Density(Hessian):
     Parameters
     ----------
     width : float
-        Half-width of the kernel for rows of typical norm, in half-ranges of the response. The loss is nearly quadratic
-        over steps of about this length.
+        Half-width `Kernel.straight`, in half-ranges of the response. The loss is nearly quadratic along Newton steps
+        that change the linear predictor by about this amount.
     wide : float
-        Half-width of the kernel in residual scales. The estimate with a wide kernel is biased if the scale of residuals
-        varies with the predictors.
+        Half-width `Kernel.width`, with which the Hessian was estimated, in residual scales. If it is large, the
+        estimate is biased if the scale of residuals varies with the predictors.
     relative : float
         Relative standard error of the density at the quantile.
     narrow : float
@@ -854,7 +857,7 @@ class CheckSteps(OneOrder):
         return Meat(meat * (level * self.m / float(np.trace(meat))), self.freedom)
 
     def usual_meat(self, radius: float) -> float:
-        """Return the mean variance of the m score coordinates under a correct model, from a histogram of row norms."""
+        """Return the score's variance, averaged over m coordinates, that a correct model and the row norms imply."""
         squares = float(self.leverages.squares(np.array([radius]))[0]) / self.m
         independent = self.tau * (1 - self.tau) * max(squares, self.squared_weights(radius))
         return independent * (self.sizes.scores / self.rows if self.most_rows == 1 else 1.0)
@@ -862,9 +865,9 @@ class CheckSteps(OneOrder):
     def level(self, meat: NoisyMatrix, usual: float) -> float:
         """Return the mean eigenvalue of a noisy score variance, shrunk toward its expected value `usual`.
 
-        The difference from `usual` is shrunk by the share of its square that is due to noise. At tau = .5 the squared
-        derivative of the check loss is 1/4 for every row, so `usual` is exact, unless scores of several rows are added
-        up.
+        The difference d from `usual` is multiplied by 1 - (noise variance of d) / d^2, or by 0 if this is negative. At
+        tau = .5 the squared derivative of the check loss is 1/4 for every row, so `usual` is known to be right and is
+        returned, unless scores of several rows are added up.
         """
         if self.tau == 0.5 and self.most_rows == 1:
             return usual
@@ -876,7 +879,7 @@ class CheckSteps(OneOrder):
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> Queries[FloatArray]:
         """Release the Hessian of the smoothed loss (half-width h), with rows clipped to the norm `held`.
 
-        Smaller eigenvalues are raised to a lower limit, the size of the noise or, if it is larger, the share
+        Eigenvalues below a limit are raised to this limit: the larger of the size of the noise and the share
         `PILOT_RIDGE` of the expected eigenvalue.
         """
         of = Shortened(start.P, start.eta, h, 1e300)
@@ -918,9 +921,10 @@ class Perturbed(OneOrder):
         return Meat(self.tau * (1 - self.tau) * self.squared_weights(clip.radius) * np.eye(self.m), self.freedom)
 
     def half_width(self, start: Start, residuals: Residuals, radius: float) -> float:
-        """Return the half-width of smoothing for which the ridge is the share `PILOT_RIDGE` of the loss's curvature.
+        """Return the smoothing half-width at which the ridge is the share `PILOT_RIDGE` of the loss's curvature.
 
-        The curvature is the number of rows times the density at the quantile. The half-width is kept within limits.
+        The ridge is inversely proportional to the half-width; the curvature is the number of rows times the density at
+        the quantile. The half-width is kept within limits.
         """
         law = self.ask.law(self.question(start, 1.0, radius), by=self.mechanism)
         wanted = law.ridge / (PILOT_RIDGE * self.rows * residuals.density)

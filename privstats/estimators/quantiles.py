@@ -180,7 +180,7 @@ class Quantiles(ABC):
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
         targets = np.stack([_target_shares(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         parts = zip(columns, np.split(ends, len(columns)), np.split(targets, len(columns)), strict=True)
-        used = 0.0 if grouping.groups else rows.each.sum()  # 0 with groups: values of 0 are counted only without groups
+        used = 0.0 if grouping.groups else rows.each.sum()  # 0: with groups, no zeros were counted
         ends = np.concatenate([column.around(part, target, used) for column, part, target in parts])
         values, ends = spelled(columns, values), spelled(columns, ends)
         short = np.isnan(ends[..., 0])
@@ -323,10 +323,10 @@ class ApproximateQuantiles(Quantiles):
         return values[..., 1:-1].reshape(-1, m)
 
     def _levels(self, stretches: Sequence[Stretch], known: IntArray, groups: int) -> tuple[float | None, ...]:
-        """Return, for each gap between released quantiles, the probability of the quantile to release there next.
+        """Return, for each gap between released quantiles, the level tau of the quantile that is released there next.
 
-        The probability refers to the distribution of the values in the gap. It is None for a gap in which no quantile
-        is left to release.
+        The level refers to the distribution of the values in the gap. It is None for a gap in which no quantile is left
+        to release.
         """
         levels: list[float | None] = [None] * (len(known) + 1)
         edges = (0.0, *self.q, 1.0)
@@ -353,7 +353,7 @@ class Stretch:
         return (self.first + self.last) // 2
 
     def halves(self) -> tuple[Stretch, ...]:
-        """Return the ranges of positions below and above the middle, without empty ranges."""
+        """Return the positions below and those above the position `middle`, each as a `Stretch` if there are any."""
         sides = Stretch(self.first, self.middle), Stretch(self.middle + 1, self.last)
         return tuple(side for side in sides if side.first < side.last)
 

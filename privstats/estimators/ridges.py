@@ -1,4 +1,4 @@
-"""The ridge penalty of a perturbed loss, and the largest curvature of a row's loss that the penalty allows."""
+"""The ridge penalty of a perturbed loss, and the largest curvature of a row's loss for which it gives privacy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from privstats.estimators.histogram import Clip
 def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
     """Return the largest curvature of a row's loss for which a ridge of ``ridge * n`` suffices for privacy.
 
-    The result is at least ``HELD_LEAST * m``, the smallest squared norm to which rows are clipped, even if privacy
-    requires a larger ridge for this curvature.
+    The result is at least ``HELD_LEAST * m``, the smallest squared norm to which rows are clipped. If privacy requires
+    a larger ridge for this curvature, the mechanism uses the larger ridge.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
 def of_shortest(clip_at: Callable[[float], Clip], curvature: Callable[[float], float]) -> Clip:
     """Return the clipping threshold of scores and the bound on the loss curvature that give the shortest interval.
 
-    The candidate ridges, divided by the number of rows, are `BOUNDED_RIDGES`. The bias that a ridge causes is removed
-    from the estimate by means of a noisy Hessian, which lengthens the interval. Expected lengths are therefore
-    multiplied by ``1 + ridge``.
+    There is one candidate for each ridge, per row, in `BOUNDED_RIDGES`. The bias due to a ridge is removed from the
+    estimate by means of a noisy Hessian, which lengthens the interval. Expected lengths are therefore multiplied by
+    ``1 + ridge``.
 
     Parameters
     ----------

@@ -96,11 +96,11 @@ class UnclippedSquares(Problem):
         return self.start.frame.scale * self.sizes.rows**0.5
 
     def unexplained(self, sigma: float) -> float:
-        """Return a bound on the root of the sum of squares of the response that unidentified directions explain.
+        """Return a bound on the square root of the response's sum of squares explained by unidentified directions.
 
         A direction of the coefficients is unidentified if noise hides the information along it. Because the fit leaves
         what such directions explain in the residuals, this sum of squares is assumed to be at most a multiple of ``rows
-        * sigma^2``, with the residual scale `sigma`, and at most that of the response (`signal`).
+        * sigma^2``, with the residual scale `sigma`, and at most the response's largest sum of squares (`signal`).
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
@@ -190,8 +190,8 @@ class Moments(UnclippedSquares):
     def reads(self, rows: float) -> bool:
         """Return whether the released moments can identify the coefficient of a factor level with `rows` rows.
 
-        The coefficient is identified if `rows` exceeds `HIDDEN` noise sds of the moments. The noise sd is the largest
-        one along those directions of the coefficients that rows at kept (frequent) levels alone do not identify.
+        The coefficient is identified if `rows` exceeds `HIDDEN` times the largest noise sd of the moments along the
+        directions of the coefficients that rows at frequent (kept) levels do not identify.
         """
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
@@ -305,7 +305,7 @@ class Moments(UnclippedSquares):
         return LEVEL_SEEN if any(k == factor for k, _, _ in self.entries.coded) else HIDDEN
 
     def of_quotients(self, both: NoisyMatrix, residual: FloatArray) -> Loading:
-        """Return the noise of the score of least squares, with larger variances for factor levels with noisy counts.
+        """Return the noise of the least-squares score, enlarged for factor levels to allow for noise in their counts.
 
         The mean at a level is a quotient t = S / N of a sum S and a count N. Its estimated std error is too small if
         noise made N large and t small. The interval of Fieller (1954) contains all t for which ``|S - t N|`` is at most
@@ -332,9 +332,9 @@ class Moments(UnclippedSquares):
         return np.asarray(np.linalg.solve(F.T, longer[:, None] * F.T), dtype=float) @ noise
 
     def unseen(self, columns: NoisyMatrix) -> FloatArray:
-        """Return the indicators of levels with counts below `LEVEL_SEEN` noise sds, as directions of the coefficients.
+        """Return l directions of theta, shape (c, l): one per level with a released count below `LEVEL_SEEN` noise sds.
 
-        Each column of the result, shape (c, l), maps the design's columns to the indicator of one such level.
+        The direction of a level is the vector d for which x'd is the level's indicator at every row x of the design.
         """
         found = [np.zeros((self.box.c, 0))]
         for k, _, one in self.levelled:
@@ -358,9 +358,9 @@ class Moments(UnclippedSquares):
         """Release the score variance at the coefficients of `start`; return it as a matrix of shape (m, m).
 
         The matrix refers to the m whitened predictors of the attribute `start`; `A` has the released second moments of
-        these predictors, and `both` those of the columns and the response. If possible, the scores are released in
-        other coordinates: one for each level of the factor with the most levels (at least three), and further ones.
-        Products of the coordinates of two levels are then known to be zero, and are not released.
+        these predictors, and `both` those of the columns and the response. If possible, the variance is first released
+        in other coordinates, one of them for each level of the factor with the most levels (at least three). Products
+        of the coordinates of two levels are then known to be zero, and are not released.
         """
         coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
         if not coded:
@@ -375,7 +375,7 @@ class Moments(UnclippedSquares):
         return back.T @ self.products_of_scores(question, start, start.longest) @ back
 
     def with_levels(self, meat: FloatArray, both: NoisyMatrix, back: FloatArray, squares: float) -> FloatArray:
-        """Return the score variance, raised at each level of a factor to the variance of a two-valued response.
+        """Return the score variance, raised at each level of a factor to the score variance of a two-valued response.
 
         An outcome that is rare over all rows but frequent at a rare level hardly changes the released score variance.
         The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``, and equals this
@@ -415,8 +415,8 @@ class Moments(UnclippedSquares):
         The result is None without factors or without unidentified directions. With factors, unidentified directions are
         expected: the indicator of a level is a linear combination of the factor's columns, and the information about a
         rare level may be much smaller than the noise. The public range then bounds the coefficients along these
-        directions. If all columns are numeric, this range is not used, because their values cover only a part of their
-        bounds, and because the information is about equal in all directions.
+        directions. If all columns are numeric, this range is not used: numeric values cover only a part of their
+        bounds, so coefficients may lie outside the range, and the information is about equal in all directions.
         """
         if not self.box.design.factors or not A.unidentified()[0].size:
             return None
@@ -519,8 +519,8 @@ def whitened_by_level(one: FloatArray, columns: NoisyMatrix, rows: float) -> Lev
 
     Let e be the level indicators, n_g the number of rows at level g, x the other columns, and M the means of x by
     level. The coordinates are ``e_g / sqrt(n_g / n)`` and ``(x - M'e) R`` with a whitening matrix R. They are
-    uncorrelated, because the product of two level indicators is zero and x - M'e is orthogonal to e. Counts below their
-    noise, and eigenvalues of the moments of x - M'e below their noise, are raised to the noise.
+    uncorrelated, because the product of two level indicators is zero and x - M'e is orthogonal to e. Counts, and
+    eigenvalues of the moments of x - M'e, that are below the level of their noise are raised to this level.
 
     Parameters
     ----------
@@ -551,7 +551,7 @@ def moments_of_box(
     robust: bool,
     ridge: float | str | None = None,
 ) -> Moments:
-    """Return the problem of least squares from noisy second moments of all rows, rows at rare levels included.
+    """Return a `Moments` object, for least squares from noisy second moments of all rows, also rows at rare levels.
 
     This function asks no query of the data and needs no earlier release.
     """
@@ -596,7 +596,7 @@ def _first(loading: Loading, c: int) -> Loading:
 def cross_product_variance(A: NoisyMatrix, j: int) -> float:
     """Return the largest noise variance among the released sums of products of column j with other columns.
 
-    The result is at least half the noise variance of the column's sum of squares.
+    The result is at least half the noise variance of the column's sum of squares, also if there is no other column.
     """
     column = np.diag(A.times(np.eye(len(A.value))[j]).covariance())
     return float(np.max(np.delete(column, j), initial=column[j] / 2))

@@ -135,8 +135,8 @@ def standard_rows(m: int, k: int) -> FloatArray:
 def whitening(rows: FloatArray, weight: FloatArray, ridge: FloatArray | float = 0.0) -> FloatArray:
     """Return the symmetric matrix T such that the weighted second moments of ``rows @ T`` are the identity.
 
-    First, `ridge` times the mean weight is added to the moments. Then eigenvalues that are tiny relative to the largest
-    eigenvalue are raised.
+    More precisely: first, `ridge` times the mean weight is added to the moments of `rows`; then eigenvalues of the sum
+    that are tiny relative to its largest eigenvalue are raised; T turns the resulting moments into the identity.
     """
     values, vectors = np.linalg.eigh((rows * weight[:, None]).T @ rows / len(rows) + weight.mean() * ridge)
     return (vectors / np.sqrt(np.maximum(values, NARROWEST * max(values[-1], 1e-300)))) @ vectors.T

@@ -129,8 +129,8 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
 
     The first result is the constant summand, which is equal for all rows of data, shape (k, 1). The second result is a
     list of pairs: a slice of m numeric variables (columns of `Block.numbers`) and their coefficients, shape (k, m). The
-    third result is the list of the summands that depend on a factor. Each of these summands belongs to one group of
-    `TOGETHER` columns of the product, and the list is sorted by group. The function is cached.
+    third result is the list of summands that depend on a factor. The columns of the product are divided into groups of
+    `TOGETHER`; each of these summands concerns one group, and the list is sorted by group. The function is cached.
 
     Parameters
     ----------

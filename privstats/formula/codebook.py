@@ -15,7 +15,7 @@ import pandas as pd
 from privstats.errors import DomainError, quote
 from privstats.formula.declarations import Dates, DeclaredGrid, Known, Levels, Numbers, declared
 
-Declarations = tuple[dict[str, Known], list[str]]  # bounds or levels by column; columns without missing values
+Declarations = tuple[dict[str, Known], list[str]]  # bounds or levels by column, names of columns without missing values
 
 T = TypeVar("T")
 HEADINGS = {"column": "name", "min": "low", "max": "high", "type": "kind", "required": "complete"}

@@ -130,7 +130,7 @@ class Columns:
 
     @property
     def layout(self) -> Layout:
-        """Layout of a `Block` of rows: expression j is column j of `Block.numbers` and depends on no factor level."""
+        """Layout, without factors, of a `Block` of rows: expression j of `codes` is column j of `Block.numbers`."""
         return plain_layout(self.width)
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
@@ -245,9 +245,9 @@ class Columns:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Index names in tables of estimates: "term"; "group" if rows are grouped; and `component`, such as "q".
+        """Names of the index levels in tables of estimates: "term", "group" if rows are grouped, and `component`.
 
-        The last name is left out if each column and group has one estimate.
+        The name `component`, such as "q", is left out if each column and group has one estimate.
         """
         several = [self.component] if self.components != (None,) else []
         return ("term", *(["group"] if self.group is not None else []), *several)
@@ -445,7 +445,7 @@ def _about_grid(low: float, high: float, step: float) -> tuple[float, ...]:
 
 
 def _name(label: tuple[Any, ...], spell: Callable[[Any], str]) -> str:
-    """Return the name of the estimate with the given label: ``x[a]``, or ``x in [0, 1)`` if a part is an interval."""
+    """Return the name of the estimate with this label: ``x[a]``, or ``x in [0, 1)`` if the label has an interval."""
     term, *parts = label
     text = ", ".join(spell(part) for part in parts)
     interval = "[" in text and ", " in text and text.endswith((")", "]"))

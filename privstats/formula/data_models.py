@@ -103,8 +103,8 @@ def _of_pydantic(fields: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
 def _read(annotation: Any, said: Field) -> list[Any]:
     """Read the type annotation of a field of a data model, and return the metadata of the annotation.
 
-    The type of the column, the levels, and whether values may be missing are stored as attributes of `said`. The
-    metadata are the arguments after the type in ``Annotated[type, ...]``; they may contain bounds.
+    The type of the column, the levels, and whether values may be missing are stored in `said`, the field's description.
+    The metadata are the arguments after the type in ``Annotated[type, ...]``; they may contain bounds.
     """
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:

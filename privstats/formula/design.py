@@ -70,9 +70,9 @@ class Recoded:
     matrix : ndarray, shape (coefficients, coefficients)
         Matrix that maps the coefficients of these columns to the coefficients of `design`, in the order `order`.
     order : tuple of int
-        For each column that the fit uses, the index of the coefficient of `design` that is reported in place of the
-        column's own coefficient. The reported coefficient is a linear combination of the fitted coefficients; in this
-        combination the column's own coefficient has a nonzero weight.
+        For each column that the fit uses, the index of the coefficient of `design` that is reported in the column's
+        place. This coefficient is a linear combination of the fitted coefficients, in which the fitted coefficient of
+        the column has a nonzero weight.
     """
 
     design: Design
@@ -226,7 +226,7 @@ class Design:
 
     @cached_property
     def has_higher_powers(self) -> bool:
-        """Whether some column that is a product of 3 or more factors, such as x**3, has another column as a factor."""
+        """Whether a product of 3 or more numeric expressions, such as x**3, contains another column, such as x."""
         return self._made.has_higher_powers()
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
@@ -411,7 +411,7 @@ class Design:
         return np.where(present, self._offset.values(rows, clamp=False)[:, 0], np.nan)
 
     def held(self, new_data: pd.DataFrame, column: str) -> NDArray[np.bool_]:
-        """Return a mask of new rows in which a spline of `column` is at or beyond its bounds, where it is constant."""
+        """Return a mask of new rows at or beyond the bounds of a spline of `column`, where the spline is constant."""
         rows, _ = self._admit(new_data, self._made.reads, clamp=False)
         held = np.zeros(len(new_data), dtype=bool)
         for part in self._made.numeric.values():
@@ -790,7 +790,7 @@ def _refuse_collinear(design: Design) -> None:
 
 
 class _Points(NamedTuple):
-    """Public points within the declared bounds, at which columns of model matrices are evaluated and compared.
+    """Public points within the declared bounds, at which columns of model matrices are checked for linear dependence.
 
     Attributes
     ----------

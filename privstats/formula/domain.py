@@ -140,7 +140,7 @@ class Domain(Mapping[str, Known]):
         return self._with_hints({**self.hints, name: hint_of(name, known, mean, sd, shares)})
 
     def _hinted(self, column: str) -> tuple[str, Known]:
-        """Return the name under which a hint about `column` is stored, and the bounds or levels of `column`.
+        """Return the name under which a hint (see `hint`) about a column is stored, and the column's bounds or levels.
 
         `column` is a declared column, or an expression in declared columns.
         """
@@ -164,11 +164,11 @@ class Domain(Mapping[str, Known]):
         return None
 
     def without_hints(self) -> Domain:
-        """Return the domain without hints; hints have no effect on fits."""
+        """Return the domain without hints (assumed distributions, used in forecasts); hints have no effect on fits."""
         return self._with_hints({}) if self.hints else self
 
     def _with_hints(self, hints: Mapping[str, Hint]) -> Domain:
-        """Return a domain with the same declared bounds and levels, and with the given hints."""
+        """Return a domain with the same declared bounds and levels, and with the given hints about distributions."""
         domain = Domain(self._columns, self.complete)
         domain.hints = hints
         return domain
@@ -187,7 +187,7 @@ class Domain(Mapping[str, Known]):
         return name in self and name in self.complete
 
     def extended(self, columns: Mapping[str, Any]) -> Domain:
-        """Return the domain with declarations of further columns added; `complete` and the hints stay the same."""
+        """Return the domain with further declared columns; `complete` and hints about distributions stay the same."""
         return Domain({**self._columns, **columns}, self.complete)._with_hints(self.hints)
 
     def scaled(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ class Domain(Mapping[str, Known]):
 
     @property
     def typical(self) -> Domain:
-        """The same domain, but with bounds centre +- sqrt(3) scale for columns declared by a centre and a scale."""
+        """The same domain, with bounds centre +- sqrt(3) scale for each `Scale`, which gives uniform values this sd."""
         return Domain({name: known.typical for name, known in self._columns.items()}, self.complete)
 
     def draw(self, names: Sequence[str], n: int, rng: Rng) -> pd.DataFrame:
@@ -468,7 +468,7 @@ def _declared(name: str, known: Any) -> Known:
 
 
 def _hint_from_json(hint: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `Domain.hint` from a hint about a column in JSON form."""
+    """Return the arguments of `Domain.hint` from JSON data with a hint about the distribution of a column."""
     shares = {"shares": dict(hint["shares"])} if "shares" in hint else {}
     return {name: hint[name] for name in ("mean", "sd") if name in hint} | shares
 

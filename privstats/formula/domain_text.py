@@ -9,7 +9,7 @@ from privstats.formula.declarations import Known, Levels
 from privstats.formula.hints import Hint
 
 LINE, INDENT, GAP = 80, 2, 2  # largest line length, indentation, and gap between columns, in characters
-SHORT_LEVELS = 30  # smallest width of a list of declared levels that is longer than this, in characters
+SHORT_LEVELS = 30  # smallest width, in characters, to which a long list of declared levels is shortened
 COMPLETE = "complete"
 DEEPEST = 40  # largest indentation of a hint, in characters
 

@@ -156,11 +156,11 @@ def _spread(prime: int, n: int) -> FloatArray:
 
 
 def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str]) -> bool:
-    """Return whether evaluation at public points suffices to detect collinearity of a factor's columns with others.
+    """Return whether public points suffice to detect that a factor of a term is collinear with other columns.
 
-    The points suffice for a function of columns with levels (`coded`), and for a numeric expression that consists of
-    smooth functions and of comparisons of a column with a number. The points do not suffice for a spline with a piece
-    that is narrow relative to the range.
+    The points suffice for a factor that is a function of columns with levels (`coded`), or a numeric expression that
+    consists of smooth functions and of comparisons of a column with a number. The points do not suffice for a spline
+    with a piece that is narrow relative to the range.
     """
     if {*part.reads} <= {*coded}:
         return True

@@ -1,4 +1,4 @@
-"""Declared bounds or levels of the data's columns in a linear predictor, for grids of predictor values."""
+"""Declared bounds or levels of the data's columns in a linear predictor, for grids of marginal means and effects."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from privstats.numerics.law import FloatArray
 Key = tuple[str, ...]  # names of the categorical columns (or texts of conditions) in a factor or combination of factors
 CODED = re.compile(r"C\((\w+)(?:,.*)?\)")  # a categorical column with its coding in a formula, such as C(g, Sum)
 LARGEST = Interval(-1e300, 1e300)
-Number = tuple[tuple[str, int], ...]  # a product of numeric factors, as pairs (expression, index of its column)
+Number = tuple[tuple[str, int], ...]  # a product of numeric factors: pairs (factor's expression, index of its column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class Terms:
     products : tuple of Product
         Definitions of the columns of the model matrix.
     intervals : tuple of Interval
-        Range of each column of the model matrix after its multiplication by `coding`.
+        Range of each column of the product of the model matrix and `coding`.
     coding : ndarray, shape (columns, columns)
         Matrix by which the model matrix is multiplied from the right before its columns are scaled. It differs from the
         identity only if, in products with factors, numeric predictors are centred at the middle of their ranges.
@@ -203,7 +203,7 @@ class Terms:
         """Return triples of column indices: a column that is a square or product of two columns, and these two columns.
 
         The two multiplied columns are not themselves products of columns. Products are recognised in any notation,
-        because columns are compared by the exponents of the expressions that they multiply.
+        because each column is compared as a product of expressions with exponents.
         """
         made_of = {p.columns[0]: powers for p in self.products if (powers := self._powers(p))}
         at = {frozenset(powers.items()): column for column, powers in made_of.items()}
@@ -232,11 +232,12 @@ class Terms:
         return sum(map(powers, nodes), Counter()) if numeric else Counter()
 
     def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
-        """Return the definition of the scaled columns as functions of scaled numeric variables and level codes.
+        """Return the `Layout` of the scaled model matrix: its columns as functions of scaled variables and level codes.
 
         A scaled column is ``((x + shift) * contrast - center) / half``. Here x is a product of numeric factors in the
-        user's units; the shift is minus the middle of the range of x if the matrix `coding` centres x, else 0; center
-        and half are the centre and half-range of the column. `offset` states whether the model has an offset.
+        user's units, and contrast is the value of the contrast at the row's levels. The shift is minus the middle of
+        the range of x if x is centred by `coding`, else 0; center and half are the centre and half-range of the column.
+        `offset` states whether the model has an offset.
         """
         terms, offsets = [], (self.coding - np.eye(len(self.coding))).sum(axis=0)
         for product in self.products:
@@ -315,12 +316,13 @@ class Terms:
     def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
         """Return the model matrix at n combinations of levels, shape (n, d); columns outside `products` are zero.
 
-        In each combination all factors except one are at their first allowed level (a level that kept rows can have).
-        A linear combination of the columns that is zero at these n combinations is zero at all allowed combinations.
+        A level is allowed if a row that the fit keeps can have it. Factors that occur together in a column of the model
+        matrix, or whose levels are not allowed in every combination, count as one factor here. In each of the n
+        combinations, all factors except one are at their first allowed level. A linear combination of the columns that
+        is zero at these n combinations is zero at all allowed combinations.
         Proof: the linear combination is a sum f_1(a_1) + ... + f_m(a_m), where a_j is the level of factor j. While only
         a_j varies, the other summands stay constant and the sum stays zero, so f_j is constant. This holds for each j.
-        Therefore the sum is constant, that is, zero at all levels. Here factors that occur together in a column, or
-        have combinations of levels that are not allowed, count as one factor.
+        Therefore the sum is constant, that is, zero at all levels.
         """
         cells = self._cells([self.keys[product.factor] for product in products if product.factor is not None], allowed)
         if any(not len(codes) for cell in cells for codes in cell.values()):
@@ -340,7 +342,7 @@ class Terms:
     def _cells(self, used: list[Key], allowed: list[NDArray[np.bool_]]) -> list[dict[str, Codes]]:
         """Return, for each group of factors, the combinations of levels that rows kept in the fit can have.
 
-        Factors are in one group if they occur together in a column, or have combinations that such rows cannot have.
+        Two factors are in one group if a column involves both, or if the kept rows cannot combine all their levels.
         """
         names = {name for key in used for name in key}
         tied = [key for key, legal in zip(self.keys, allowed, strict=True) if not legal.all() and names & {*key}]
@@ -424,7 +426,7 @@ class _Builder:
     intervals: list[Interval]
 
     def add(self, subterm: Subterm) -> None:
-        """Add the columns of a product of factors (subterm): one `Product` for each product of numeric factors."""
+        """Add the columns of a product of factors (subterm); those with the same numeric part form one `Product`."""
         mine = [self.parts[code] for code in subterm.factors]
         for part in mine:
             if isinstance(part, BasisFactor) or (isinstance(part, NumericFactor) and not part.is_condition):
@@ -450,15 +452,15 @@ class _Builder:
     def _by_number(
         self, subterm: Subterm, mine: Sequence[Factor], levels: Sequence[Factor]
     ) -> dict[Number, dict[int, FloatArray]]:
-        """Return a nested dict of the contrasts of a subterm's columns, by product of numeric factors and by column.
+        """Return the contrasts of a subterm's columns in nested dicts: by product of numeric factors, then by column.
 
-        A subterm is a product of factors. The columns are numbered within the subterm.
+        A subterm is a product of factors. Its columns are numbered from 0; the numbers are keys of the inner dicts.
 
         Parameters
         ----------
         subterm : Subterm
         mine : sequence of Factor
-            The factors of the subterm.
+            All factors of the subterm.
         levels : sequence of Factor
             The factors of the subterm that have levels, and its conditions.
         """

@@ -148,7 +148,7 @@ Rows = pd.DataFrame | ByName
 
 
 def by_name(names: Sequence[str], arrays: Sequence[Any]) -> Rows:
-    """Return Arrow arrays as a `ByName` or, if there are few rows, as a DataFrame, because these are joined later."""
+    """Return Arrow arrays as a `ByName` or, if they are short, as a DataFrame; short DataFrames are joined later."""
     if not arrays or len(arrays[0]) <= FEW_ROWS:
         return frame_of(names, arrays)
     found = dict(zip(names, map(column, arrays), strict=True))

@@ -91,8 +91,8 @@ class DaskFrame:
         """Yield the answers of all parts (partitions); a worker gets its tasks in one message or from Dask's scheduler.
 
         A worker with at most one task for each of its threads gets these tasks in one message, which takes less
-        processor time than the scheduler. The scheduler runs all other tasks, and the tasks of parts that a message has
-        not answered, because the scheduler can run the tasks of a lost worker on another worker. Answers by way of
+        processor time than the scheduler. The scheduler runs all other tasks. It also runs the tasks of parts for which
+        no answer to a message came, because it can run the tasks of a lost worker on another worker. Answers by way of
         the scheduler arrive one by one, so that a pass over large parts shows progress.
         """
         from distributed import wait
@@ -352,7 +352,7 @@ def _have_ended(client: Any) -> bool:
 def _running(dask_worker: Any) -> set[tuple[int, str]]:
     """Return a pair for each task that a worker is running, or has received in a message and not begun.
 
-    The pair is (0, name) for a task of a message, and (thread id, Dask key) for a task of the scheduler.
+    A task from a message has the pair (0, its name); a task from the scheduler has the pair (thread id, Dask key).
     """
     with dask_worker.active_threads_lock:
         running = {(thread, str(key)) for thread, key in dask_worker.active_threads.items()}

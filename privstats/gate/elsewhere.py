@@ -101,7 +101,7 @@ class PassWork(Shipped):
 class PartSums(PassWork):
     """A task that computes the exact sums of the queries `questions` over the rows of a part.
 
-    A sum is an array of whole numbers, in units of the grid step of the set that bounds a row's contribution.
+    Contributions of rows are rounded to a grid, so a sum is an array of whole numbers of grid steps.
     """
 
     questions: tuple[Sum, ...]

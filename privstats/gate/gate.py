@@ -82,7 +82,7 @@ class Planned:
             raise PrivacyError(f"the optional question '{self.label}' needs a part of the share of another one")
 
     def part_of(self, label: str) -> float:
-        """Return the fraction of the budget of the query `label` that this optional query spends; 0 if none."""
+        """Return the fraction of the query `label`'s budget that this optional query spends; 0 if it spends nothing."""
         return dict(zip(self.within_share_of, self.fractions, strict=True)).get(label, 0.0)
 
 
@@ -95,13 +95,13 @@ class Conversation(ABC):
     planned : iterable of Planned
         The queries that may be asked, each with a budget.
     stream : callable
-        Returns the generator of random numbers for a kind of use and the label of a query.
+        Function of a kind of use and a query's label; returns the generator of random numbers for this use.
 
     Attributes
     ----------
     turns : list of int
-        For each design, in the order of use: number of calls that asked queries. A call (of this object, or of
-        `together`) asks one query, or several queries in one pass over the rows.
+        For each design (see `through`), in the order of use: number of calls that asked queries. A call (of this
+        object, or of `together`) asks one query, or several queries in one pass over the rows.
     chosen : str or None
         The chosen branch (alternative algorithm); None if none was chosen.
     """
@@ -277,13 +277,13 @@ class Gate(Conversation):
     planned : iterable of Planned
         All queries of the plan, which have been charged.
     stream : callable
-        Returns the generator of random numbers for a kind of use and a query's label.
+        Function of a kind of use and a query's label; returns the generator of random numbers for this use.
 
     Attributes
     ----------
     watch : callable
-        Function that is called before each pass over the rows with two public arguments: the numbers of calls for each
-        design (`turns`), and the chosen branch. It returns whether another pass with the present design may follow.
+        Function that is called before each pass over the rows with two public arguments: the numbers of calls with each
+        design (see `turns`), and the chosen branch. It returns whether the present design may need another pass.
     lengths : mapping
         Expected length of the intervals of each branch, used for the choice of the branch.
     """

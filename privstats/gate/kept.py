@@ -14,7 +14,7 @@ from weakref import WeakSet
 from privstats.gate.files import File
 
 INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes, for rows in memory and for rows not in memory
-BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the memory limit: blocks of rows, vectors of rows, vectors by group
+BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the limit for blocks of rows, vectors of rows, vectors by group
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class Memory:
         self.limit, self.files = limit, WeakSet[File]()
 
     def part(self, share: float, in_memory: bool) -> float:
-        """Return a share of the memory limit in bytes; the default limit depends on whether the rows are in memory."""
+        """Return `share` times the memory limit in bytes; its default depends on whether the rows are in memory."""
         return share * (self.limit or (INSIDE if in_memory else OUTSIDE))
 
     def close(self) -> None:

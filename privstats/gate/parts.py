@@ -27,8 +27,8 @@ class Answer:
     digest : bytes
         Keyed digest of the rows' privacy units, which must be the same in each pass; empty if no units are declared.
     units : tuple or None
-        Results of the task: for sums, totals as numbers of steps of the grid of contributions; for vectors, the result
-        for each block of rows. None if the task failed; the cause is left out, as it may depend on the rows.
+        Results of the task: for each sum, the total as whole numbers of grid steps; for vectors of rows, one result for
+        each block of rows. None if the task failed; the cause is left out, as it may depend on the rows.
     """
 
     part: int
@@ -61,7 +61,7 @@ class PartRows:
 
     @property
     def most(self) -> int:
-        """Memory limit, in bytes, for blocks kept between passes; one number for each cell of the frames fits in."""
+        """Memory limit, in bytes, for blocks kept between passes: room for one number per cell of the rows' frames."""
         return CELL_BYTES * sum(frame.size for frame in self.frames)
 
     def steady(self) -> bool:
@@ -89,8 +89,8 @@ class RowPart:
     ----------
     rows : PartRows
     seen : dict
-        The `BlockRows` of this part for the first design of the fit (under the key 0) and for the present design (under
-        the number of earlier designs).
+        The `BlockRows` of this part for the first and the present design (map from rows to arrays of numbers) of the
+        fit. The key of a design is the number of designs used before it.
     alone : threading.Lock
         Lock that a task holds while it reads this part. If the answer of a task is lost, the task may still be running
         when a second task reads this part; without the lock, both tasks would change `seen` at the same time.
@@ -143,7 +143,7 @@ class Elsewhere(Protocol):
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
         """Run the task `work` on each part of the rows; return the answers in any order, one from each part.
 
-        A source that returns all answers at once reports progress: it calls `told` with the number of parts that have
+        A source may report progress before it returns any answer, by calls of `told` with the number of parts that have
         answered so far. `told` is None if no progress is shown.
         """
 

@@ -77,7 +77,7 @@ class Question:
         return replace(self, within=replace(self.within, radius=positive_radius(radius)))  # type: ignore[call-arg]
 
     def rows(self, block: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return this query's vectors of the rows of a block that it uses, and the mask of these rows in the block."""
+        """Return the vectors of the rows of a block that this query uses, and the mask of these rows in the block."""
         counts = block.present if self.keep is None else block.present & self._kept(block)
         vectors = np.asarray(self.of(block))
         vectors = vectors if vectors.dtype == np.bool_ else vectors.astype(np.float64, copy=False)

@@ -105,7 +105,7 @@ class Batches:
     def _read(made: Any, asked: Asked) -> Generator[Any, None, None]:
         """Yield the DataFrames in `made`, the result of a user's function, one by one; close `made` at the end.
 
-        `asked` is a function that calls the user's functions; it passes on their errors (`plainly`) or hides them.
+        `asked` is a function that calls the user's functions, and passes on their errors (`plainly`) or hides them.
         """
         if not (isinstance(made, Iterable) or is_stream(made)) or isinstance(made, pd.DataFrame):
             raise OptionError("data() does not return an iterable of DataFrames; write data=lambda: (frame, ...)")
@@ -174,7 +174,7 @@ class Own(Batches):
 
 
 class ColumnReader(Own):
-    """Source for an Arrow table, files or the plan of another engine; only requested columns are read."""
+    """Source for an Arrow table, files or a query plan of another engine; only requested columns are read."""
 
     source: Columnar
 

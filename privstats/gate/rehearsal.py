@@ -58,7 +58,7 @@ class Asked:
     branch : str or None
         Branch (alternative algorithm) chosen before the query; None if none was chosen.
     optional : tuple of str
-        For an optional query: labels of the queries whose shares of the budget contain this query's share.
+        For an optional query: labels of the queries that would give up part of their shares of the budget for it.
     dim : int
         Number of entries of a row's vector.
     """
@@ -188,7 +188,7 @@ def _synthetic_units(rows: int) -> NDArray[np.float64]:
 
 
 class _ManyValues(RowValues):
-    """Vectors of synthetic rows, each repeated `times` times, on which a trial run tries a mechanism."""
+    """Vectors of synthetic rows for a trial of a mechanism, each repeated up to `times` times to imitate more rows."""
 
     def __init__(self, rows: BlockRows, question: Question, times: int) -> None:
         super().__init__(rows, question)
@@ -215,7 +215,7 @@ class _Frames:
         return iter(self.frames)
 
 
-Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of used rows; their vectors before and after projection
+Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of used rows; vectors, not projected and projected
 
 
 class Audit:
@@ -242,7 +242,7 @@ class Audit:
 
     @classmethod
     def of(cls, design: DrawnRows, neighbors: Neighbors, stream: Streams) -> Audit:
-        """Return an audit on synthetic rows, which are drawn from the declared domain of the design."""
+        """Return the `Audit` for a design, on synthetic rows that are drawn from the declared domain of the design."""
         frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
         if neighbors.unit is not None:
             frame[neighbors.unit] = _synthetic_units(len(frame))
@@ -250,7 +250,7 @@ class Audit:
         return cls(frame, design, replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS)))
 
     def through(self, design: RowMap) -> Audit:
-        """Return an audit of the same synthetic rows, which another `design` maps to vectors of numbers."""
+        """Return an `Audit` (check) on the same synthetic rows for another `design`, which maps the rows to vectors."""
         return Audit(self.frame, design, self.neighbors)
 
     def _rows(self, design: RowMap, *frames: pd.DataFrame) -> BlockRows:
@@ -267,9 +267,9 @@ class Audit:
             raise PrivacyError(f"the question '{question.label}' does not treat each row alone")
 
     def _adds_up(self, question: Sum, whole: FloatArray, parts: Sequence[FloatArray]) -> bool:
-        """Return whether a query's total equals the sum over single rows, over blocks, and over groups of units.
+        """Return whether a query's total is the same if summed row by row, by blocks of rows, and by groups of units.
 
-        `whole` has the projected vector of each synthetic row, and `parts` the same vectors by block.
+        `whole` has the rows' vectors, projected into the query's set of possible vectors; `parts` has them by block.
         """
         within, total = question.within, question.within.total(whole)
         same = _exactly(whole, within) == total
@@ -290,7 +290,7 @@ def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
 
 
 def _seen(rows: BlockRows, question: Question) -> list[Seen]:
-    """Return each block's mask of used rows, the rows' vectors, and these vectors projected into the query's set."""
+    """Return for each block: the mask of used rows, the rows' vectors, and these projected into the query's set."""
     seen = []
     for block, _ in rows.blocks():
         vectors, counts = question.rows(block)
@@ -307,7 +307,7 @@ def _together(totals: Sequence[Total], within: Set) -> Total:
 
 
 def _exactly(rows: FloatArray, within: Set) -> Total:
-    """Return the sum of the contributions of rows, computed in steps of the grid of possible contributions.
+    """Return the exact sum of the contributions of rows, each of which should be a whole number of grid steps.
 
     The sum is exact, because the total is far below 2^53 grid steps. It is NaN if a contribution is not a whole number
     of grid steps.

@@ -31,7 +31,7 @@ from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
 GATHERED = 8  # collected vectors are added once their entries outnumber the entries of the sum by this factor
-LARGEST_STEPS = 1 << 40  # vectors' entries are clamped to this many grid steps, 2^10 times the largest projected entry
+LARGEST_STEPS = 1 << 40  # limit of a row's entries, in grid steps; 2^10 times the limit for a unit's projected sum
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a privacy unit's vectors, in grid steps; it fits into int64
 
 UnitNumbers = NDArray[np.int32]  # index of each row's privacy unit; -1 if the row is not used
@@ -148,9 +148,9 @@ class BlockRows:
             yield replace(block, shared={}), units  # the values that queries share are not kept after the pass
 
     def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:
-        """Read the rows in a new pass; return the privacy unit of each row and the hash of its cells, part by part.
+        """Read the rows in a new pass; yield the privacy units of each block of rows, and a hash of each row's cells.
 
-        The unit is -1 for a row that is incomplete or excluded.
+        The hashes decide which rows of a unit are used. The unit is -1 for a row that is incomplete or excluded.
         """
         for columns, units in self._parts(self._first):
             assert units is not None
@@ -259,7 +259,7 @@ class Fold:
         self.seen[: len(other.seen)] |= other.seen
 
     def total(self) -> Total:
-        """Return the exact sum of the contributions of all privacy units, one projected vector per unit."""
+        """Return the exact sum over privacy units; the sum of a unit's vectors is projected into the bounded set."""
         within = self.question.within
         sums, exact = self.sums[:, self.seen].T, Total.nothing(within.size, within.step)
         for start in range(0, len(sums), BLOCK_ROWS):
@@ -280,7 +280,7 @@ def counting(question: Question, block: Block, units: UnitNumbers | None) -> tup
 class RowValues:
     """The rows' vectors for a query, projected into the set of possible contributions; only a mechanism may read them.
 
-    Each scan is a pass over the rows, unless the vectors are kept in memory or in a file.
+    Each call of `scan` reads the rows in a new pass, unless the vectors are kept in memory or in a file.
     """
 
     def __init__(self, rows: BlockRows, question: Question) -> None:

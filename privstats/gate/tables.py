@@ -155,7 +155,7 @@ class ParquetFiles:
         return bool(self._unchanged() or not self.files)
 
     def _unchanged(self) -> list[tuple[Any, dict[str, Any]]]:
-        """Return the files, or raise an error if they have changed."""
+        """Return the files, opened anew, or raise an error if they have changed since they were first opened."""
         anew = [(file.format.make_fragment(file.path, file.filesystem), keys) for file, keys in self.files]
         try:
             same = _pins([file for file, _ in anew]) == self.pins

@@ -147,8 +147,8 @@ def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int
     units, hashes = units[order], hashes[order]
     numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # identical rows get different numbers
     among = np.empty(len(units), dtype=bool)
-    # Rows sorted by unit and hash, and rows sorted by unit and number, have the same units at each position. So
-    # `repeats(units)`, computed in the first order, is also the rank of a row in the second order.
+    # Sorted by unit and hash, or by unit and number, the rows of a unit have the same positions. So `repeats(units)`,
+    # computed in the first order, is also the number of earlier rows of the unit in the second order.
     among[order[by_unit(units, numbers)]] = repeats(units) < most
     return among
 

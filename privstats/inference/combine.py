@@ -74,8 +74,8 @@ def _missing(estimate: Estimate) -> frozenset[str]:
 def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[Note, ...]:
     """Merge the notes of several fits; notes of one kind about the same coefficients become one note.
 
-    The text of a merged note begins with the number of the first fit that has this note, followed by the number of
-    further fits that have it. A note on coefficients that are not reported keeps only the names in `missing`, and is
+    The text of a merged note begins with the index of the first fit that has this note and the count of further fits
+    that have it, such as "Fit 2, and 3 more". A note about named coefficients keeps only the names in `missing`, and is
     left out if none of its names is in `missing`.
 
     Parameters

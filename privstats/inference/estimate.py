@@ -83,7 +83,7 @@ class Coordinates:
 
     @classmethod
     def plain(cls, c: int) -> Coordinates:
-        """Return the coordinates ``t = theta`` of c coefficients."""
+        """Return coordinates t that are equal to the c coefficients themselves: ``t = theta``."""
         return cls(np.zeros(c), np.eye(c), np.zeros((c, 0)))
 
     @cached_property
@@ -168,7 +168,8 @@ class Allowance:
     Parameters
     ----------
     loading : ndarray, shape (m, k)
-        Matrix that maps a vector of unknown biases to the bias of a score or of an estimate.
+        Matrix that maps a vector of k unknown biases to the biases of the m coefficients theta. In an `Allowance` for
+        an estimating equation, the m coordinates of its score take the place of theta.
     size : float
         Bound on the Euclidean norm of the vector of unknown biases.
     """
@@ -298,11 +299,11 @@ class EstimatingEquation:
     coordinates : Coordinates
         Linear map from t to theta.
     signal : float
-        Bound that limits the component v't of t along an unidentified direction v: ``(v't)^2 I <= signal^2``. Here I is
-        the largest information along v that the noise of the Hessian may hide, but at most `usual`.
+        Bound that limits the component v't of t along an unidentified direction v: ``(v't)^2 I <= signal^2``. I is the
+        smaller of two numbers: the largest information along v that the noise of the Hessian may hide, and `usual`.
     usual : float
-        Typical information along a direction. It is an upper limit for I in the description of `signal`, because the
-        information that the noise of the Hessian may hide can be many times as large.
+        Typical information along a direction. It limits I (see `signal`), because the noise of the Hessian may hide
+        many times as much information.
     known : ndarray, shape (m,), optional
         Approximate value of t, by default 0. The component of the estimate along unidentified directions is taken from
         this value, which matters if noise may have moved the origin of t far from theta along these directions.
@@ -394,11 +395,11 @@ class EstimatingEquation:
         """Eliminate a direction along which theta has an unknown error r; return the equation for all other directions.
 
         The argument `direction` has the shape (c,), and |r| is at most `most`. Let b be this direction in coordinates t
-        of theta, H = A + N the sum of the true Hessian A and its noise N, and T a matrix whose columns span the vectors
-        orthogonal to ``H b + s b``, for a number s. With new coordinates w, such that ``t = T w + r b``, the equation
-        is ``T'(score - A T w) - T'H b r + T'N b r = 0``, where only the second and third terms depend on r. The number
-        s is chosen such that the information along b, plus ``s b'b``, is at least the information at which the
-        direction b would be identified. Therefore b does not lie in the span of T, even if ``H b`` is only noise.
+        of theta, and let H = A + N be the released Hessian: the true Hessian A plus noise N. The columns of T are an
+        orthonormal basis of the vectors orthogonal to ``H b + s b``, for a number s >= 0. In new coordinates w, with
+        ``t = T w + r b``, the equation is ``T'(score - A T w) - T'H b r + T'N b r = 0``. Its second term is treated as
+        a bias with a known bound, and its third term as noise. The number s makes ``b'(H b + s b)`` at least as large
+        as the information at which b would be identified. So b is not in the span of T, even if ``H b`` is only noise.
         """
         b = self.coordinates.back @ direction
         through, squared = self.hessian.value @ b, max(float(b @ b), 1e-300)
@@ -420,7 +421,7 @@ class EstimatingEquation:
         )
 
     def unidentified(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the unidentified directions of the coordinates t, and bounds and approximate values of t along them.
+        """Return the unidentified directions in coordinates t of theta; bounds and approximate values of t along these.
 
         Returns
         -------
@@ -437,9 +438,9 @@ class EstimatingEquation:
 
     @cached_property
     def unseen(self) -> tuple[list[int], FloatArray]:
-        """Positions of the numeric columns whose variation noise hides, and of their products, with directions.
+        """Numeric columns whose variation is hidden by noise, and their products: positions and hidden directions.
 
-        There is one direction of theta for each of these l columns of the model matrix; the array has shape (c, l). In
+        The second result, shape (c, l), has a direction of theta for each of these l columns of the model matrix. In
         the direction of a numeric column, its coefficient changes, and the intercept changes such that the linear
         predictor at the column's mean stays the same. In the direction of a product, only its coefficient changes. If
         the Hessian has no unidentified direction, l is 0.
@@ -474,8 +475,8 @@ class EstimatingEquation:
         Therefore both terms are bounded: D bounds the first term, and the tuple bounds the second term by its standard
         deviation at the largest possible v't.
 
-        If `within` is given, the bound on v't is computed from `within` alone, because the information along v may be
-        far less than the noise could hide, and v't may be larger than this information implies.
+        If `within` is given, the bound on v't is computed from `within` alone. A bound from the largest information
+        that noise may hide would not be valid: the true information along v may be far less, and v't larger.
 
         If `within` is not given, the bounds of `unidentified()` are used for the first term. The second term is bounded
         only if noise hides a numeric column, because the information v'A v may then be close to zero. As A is positive
@@ -496,11 +497,10 @@ class EstimatingEquation:
         return np.asarray(G @ (lost @ most)), (Allowance(F @ root, 1.0),)
 
     def _ranges(self) -> FloatArray:
-        """Return bounds on theta, as a matrix: the sum of the absolute entries of row j is at least ``|theta_j|``.
+        """Return a matrix that bounds theta: ``|theta_j|`` is at most the sum of the absolute entries of row j.
 
-        If the public bounds `within` are given, they are the matrix. Otherwise the matrix follows from the attribute
-        `signal`, because the square of a coefficient, times the information about this coefficient, is at most the
-        square of `signal`.
+        If the public bounds `within` are given, they are this matrix. Otherwise the matrix is diagonal: the bound on a
+        coefficient is `signal` divided by the root of the information about the coefficient.
         """
         if self.within is not None:
             return self.within
@@ -523,9 +523,9 @@ class NormalEstimate(Estimate):
     - s is zero or not finite;
     - a change of ``R theta`` by the half-length of the interval changes the linear predictor by at least `WIDEST_ETA`
       in root mean square;
-    - the part of a that is due to unidentified directions exceeds a quarter of the 95 % half-length, and one of two
-      further conditions holds: it exceeds fifty times s, so that s would not describe the error; or it comes close to
-      the public bound on ``|R theta|``, so that the interval would be hardly narrower than the public range.
+    - the part of a that is due to unidentified directions exceeds a quarter of the 95 % half-length and, in addition,
+      either exceeds fifty times s, so that s does not describe the error, or is close to the public bound on ``|R
+      theta|``, so that the interval is hardly narrower than the public range.
 
     Parameters
     ----------
@@ -536,7 +536,7 @@ class NormalEstimate(Estimate):
     sampling, noise : ndarray, shape (k, k)
         Covariance of the sampling error, and of the error that is due to privacy.
     hidden : ndarray, shape (k, l)
-        Directions of theta about which the rows have no information, and directions without known bounds (`unseen`).
+        Directions of theta about which the rows have no information, and the directions of the columns in `unseen`.
     hidden_size : ndarray, shape (k,)
         Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row
         with a norm below `EXACT` times the scale is taken as zero.
@@ -603,7 +603,7 @@ class NormalEstimate(Estimate):
         notes: Sequence[Note] = (),
         diagnostics: Mapping[str, float] | None = None,
     ) -> Self:
-        """Return an estimate without unidentified directions; `noises` are the privacy noises in the coefficients."""
+        """Return an estimate whose coefficients are all identified; `noises` are the privacy noises in them."""
         k = len(theta)
         return cls(
             names=tuple(names),
@@ -760,10 +760,11 @@ class NormalEstimate(Estimate):
         return np.asarray(known & measured & self._says_more(R, law.sd, half))
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
-        """Return, for each row of R, whether the bias due to unidentified directions leaves an informative interval.
+        """Return, for each row of R, whether an interval is informative despite bias due to unidentified directions.
 
-        The bias bound of each linear function ``R theta`` of the coefficients theta is compared with the half-length
-        `half` of the interval, with the std error `sd`, and with the public bound on ``|R theta|``.
+        The bias bound of ``R theta``, with theta the coefficients, must be at most `UNIDENTIFIED_SHARE` times the
+        interval's half-length `half`, or else below two limits: `MOST_UNIDENTIFIED` times the std error `sd`, and `NEW`
+        times the public bound on ``|R theta|``.
         """
         bias = self.unidentified_bias(R)
         says_less = (bias < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (bias < MOST_UNIDENTIFIED * sd)
@@ -775,10 +776,10 @@ class NormalEstimate(Estimate):
         return sum((a.of(R) for a in self.leaning), moved)
 
     def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
-        """Return the changes of the linear predictor if linear functions ``R theta`` of coefficients change by `half`.
+        """Return the change of the linear predictor if ``R theta`` changes by `half`, the half-length of its interval.
 
-        There is one change for each row of R, measured by its root mean square over the rows of the data. The result is
-        0 for models without a link function.
+        There is one change for each row of R, a root mean square over the rows of the data; theta are the coefficients.
+        For models without a link function the result is 0, so that no interval is too wide.
         """
         if self.per_eta is None:
             return np.zeros(len(R))
@@ -886,7 +887,7 @@ class NormalEstimate(Estimate):
 
     def _unreliable(self) -> tuple[Note, ...]:
         """Return a note if the noise of the Hessian is large relative to the information; otherwise an empty tuple."""
-        if self.from_start:  # in an iterative fit, the noise of the Hessian does not multiply the noise of the score
+        if self.from_start:  # iterative fits need no note: the Hessian's noise does not multiply the score's noise
             return ()
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 
@@ -916,9 +917,9 @@ class NormalEstimate(Estimate):
 class Stacked:
     """Several estimating equations for the same rows, such as quantile regressions of one response.
 
-    The privacy noises of different equations are independent. The sampling errors of equations i and j have the
-    covariance ``cross_ij / sqrt(cross_ii cross_jj)`` times the covariance that the errors would have if the scores of
-    both equations were equal (Koenker 2005, section 3.2).
+    The privacy noises of different equations are independent. The covariance of the sampling errors of equations i and
+    j is the correlation of their scores, ``cross_ij / sqrt(cross_ii cross_jj)``, times the covariance that the errors
+    would have if the scores were perfectly correlated (Koenker 2005, section 3.2).
 
     Parameters
     ----------
@@ -968,8 +969,8 @@ class Stacked:
 def _root(equation: EstimatingEquation) -> FloatArray:
     """Return a matrix L, shape (k, k), such that ``L L'`` is the sampling variance of the k coefficients theta.
 
-    Let G be the matrix that maps the coordinates t of an equation to theta, and z the score with respect to theta, so
-    that G'z is the score with respect to t. The result is ``L = G hessian^-1 G' (var z)^1/2``, for any choice of t. In
+    The equation is solved in coordinates t of theta. Let G be the matrix that maps t to theta, and z the score with
+    respect to theta, so that G'z is the score with respect to t. The result is ``L = G hessian^-1 G' (var z)^1/2``. In
     regressions on the same predictors at several quantiles, the matrices ``(var z)^1/2`` are proportional. Therefore
     the covariance of the estimates for two quantiles i, j is ``L_i L_j'`` times the correlation of the scores.
     """

@@ -100,10 +100,11 @@ class GroupMeans(Estimate):
         -----
         Let S be the released sum of u in a group, Q the sum of u^2 and N the number of rows. The mean is S / N, and its
         error is sampling error plus ``(noise of S - mean x noise of N) / N``. The variance of u is estimated by ``Q / N
-        - mean^2`` plus the noise variance of the mean, which corrects a bias. `positive_mean` raises an estimate that
-        noise made too small, and no estimate exceeds ``1 - mean^2``. An estimated variance with mean m and relative
-        variance r is treated as inverse gamma. Therefore errors have a Student distribution with variance m, ``4 + 2 /
-        r`` degrees of freedom and squared scale ``m (1 + r) / (1 + 2 r)``.
+        - mean^2`` plus the noise variance of the mean, which corrects a bias. `positive_mean` raises an estimated
+        variance that noise made too small; no estimated variance exceeds ``1 - mean^2``. Given the noisy sums, the
+        variance of u is treated as an inverse gamma variable with the estimate m as mean, and relative variance r.
+        Therefore the sampling error of the mean, times sqrt(N - 1), has a Student distribution with variance m, ``4 + 2
+        / r`` degrees of freedom and squared scale ``m (1 + r) / (1 + 2 r)``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]

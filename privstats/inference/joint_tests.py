@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privstats.numerics.law import FloatArray
 
-ZERO = 1e-10  # entries of a matrix with rows of largest entry 1 that are at most this large count as rounding errors
+ZERO = 1e-10  # smaller entries count as rounding errors, in a matrix whose rows have a largest entry of 1
 
 
 def echelon(R: ArrayLike, q: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -48,9 +48,9 @@ def echelon(R: ArrayLike, q: ArrayLike) -> tuple[FloatArray, FloatArray]:
 
 
 def combines(R: FloatArray, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Return a mask of the linear functions ``R theta`` that combine several estimates theta from the same rows.
+    """Return a mask of the linear functions ``R theta`` that combine several estimates from one group of data rows.
 
-    `rows` has the index of the group of rows from which each estimate was computed.
+    `rows` has, for each estimate in theta, the index of the group of data rows from which it was computed.
     """
     own = rows[:, None] == np.unique(rows)
     return np.asarray(((R != 0).astype(int) @ own > 1).any(axis=1))

@@ -73,7 +73,8 @@ class Uncorrelated:
 class MatrixNoise:
     """Noise of a released matrix: a symmetric matrix U whose entries are coordinates of a random vector.
 
-    A coordinate that occurs only off the diagonal, at (i, j) and (j, i), is uncorrelated with all other coordinates.
+    It is assumed that a coordinate that occurs only off the diagonal, at (i, j) and (j, i), is uncorrelated with all
+    other coordinates.
 
     Parameters
     ----------
@@ -88,7 +89,11 @@ class MatrixNoise:
 
     @cached_property
     def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Indices and covariance of the entries of the noise matrix U that are equal to a diagonal entry of U."""
+        """Row indices, column indices and covariance of the entries of U that have the coordinate of a diagonal entry.
+
+        These are the diagonal entries and, for example, the entry of the product ``1 x`` for a dummy x, which is equal
+        to the square ``x^2`` on the diagonal.
+        """
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
         i, j = np.nonzero(np.isin(self.where, on))
         at = np.searchsorted(on, self.where[i, j])
@@ -97,16 +102,13 @@ class MatrixNoise:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """Variances of the entries of the noise matrix U; zero for entries that are equal to a diagonal entry.
-
-        These entries, which include the diagonal itself, have the same coordinates; their covariance is in `on`.
-        """
+        """Variances of the entries of the noise matrix U, with zeros in place of the entries that `on` describes."""
         variance: FloatArray = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
         variance[self.on[:2]] = 0.0
         return variance
 
     def times(self, a: FloatArray) -> Sums:
-        """Return the noise vector U a, with U the noise matrix, as linear combinations of the distinct entries of U."""
+        """Return the noise vector U a, with U the noise matrix, as a linear function of the distinct entries of U."""
         i, j = np.nonzero(self.where >= 0)
         shape = (len(self.where), len(self.law.variance()))
         return Sums(scipy.sparse.csr_array((a[j], (i, self.where[i, j])), shape=shape), self.law)
@@ -149,9 +151,9 @@ class NoisyMatrix:
     noise : MatrixNoise, optional
         Noise U of the release, before any change of coordinates; None if the matrix is known exactly.
     map : ndarray, shape (P, p)
-        Matrix of the change of coordinates since the release.
+        Matrix of the change of coordinates since the release of a P x P matrix.
     floor : float
-        Smallest eigenvalue at which a direction can be identified; smaller eigenvalues are information from few rows.
+        Least eigenvalue of an identified direction, even without noise; below it, too few rows give information.
     """
 
     value: FloatArray
@@ -241,7 +243,7 @@ class NoisyMatrix:
 
     @classmethod
     def uncorrelated(cls, value: FloatArray, variances: FloatArray, V: FloatArray, floor: float = 0.0) -> NoisyMatrix:
-        """Return a matrix with noise that has uncorrelated entries, with given variances, in the orthogonal basis V."""
+        """Return a noisy matrix with noise N; V'N V, with V orthogonal, has uncorrelated entries of given variances."""
         i, j = upper_triangle(len(value))
         where = np.zeros(value.shape, dtype=np.intp)
         where[i, j] = where[j, i] = np.arange(len(i))
@@ -280,9 +282,9 @@ class NoisyMatrix:
         """Ascending eigenvalues, eigenvectors, and the smallest eigenvalue at which each direction is identified.
 
         If the true matrix is 0 along l directions, noise gives them eigenvalues of up to sqrt(2 l) standard deviations
-        of a diagonal entry (Wigner). So the l-th smallest eigenvalue must exceed ``HIDDEN + sqrt(2) (sqrt(l) - 1)``
-        standard deviations of the noise along its eigenvector, with a constant `HIDDEN`; for the smallest eigenvalue,
-        this is `HIDDEN` standard deviations.
+        of a diagonal entry (Wigner). So the threshold of the l-th smallest eigenvalue increases with l like sqrt(2 l):
+        it is ``HIDDEN + sqrt(2 l) - sqrt(2)`` standard deviations of the noise along its eigenvector. For the smallest
+        eigenvalue, with l = 1, it is `HIDDEN` standard deviations, where `HIDDEN` is a constant.
         """
         values, vectors = np.linalg.eigh(self.value)
         # Computed eigenvectors of equal eigenvalues depend on the processor. They are replaced by reproducible vectors:
@@ -314,7 +316,7 @@ class NoisyMatrix:
         return (vectors * powers) @ vectors.T
 
     def unidentified(self) -> tuple[FloatArray, FloatArray]:
-        """Return the l unidentified directions, shape (p, l), and for each the largest eigenvalue hidden by noise."""
+        """Return the l unidentified directions, shape (p, l), and the threshold (`eigen`) of the eigenvalue of each."""
         _, vectors, least = self.eigen
         return vectors[:, self._lost], least[self._lost]
 
@@ -324,10 +326,10 @@ class NoisyMatrix:
         return np.asarray(seen < HIDDEN * np.sqrt(self.variance_along(directions)))
 
     def noise_to_signal(self) -> tuple[float, float]:
-        """Return two ratios of noise to information: of the weakest identified and the weakest unidentified direction.
+        """Return the largest ratio of noise to information among identified, and among unidentified directions.
 
         The ratio of a direction is the smallest eigenvalue at which it would be identified, divided by its eigenvalue,
-        and at most 100. The first ratio is 0 if no direction is identified, and the second is 0 if all are identified.
+        and at most 100. The first number is 0 if no direction is identified, and the second is 0 if all are identified.
         """
         values, _, least = self.eigen
         ratio = least / np.maximum(values, least / 100)
@@ -337,8 +339,8 @@ class NoisyMatrix:
         """Return the released matrix, shrunk toward the matrix `target` in proportion to the noise (`shrink_toward`).
 
         The shrinkage is that of Ledoit and Wolf (2004), with known noise variance. Eigenvalues have lower limits, which
-        depend on `expected`, the matrix's expected value divided by the mean eigenvalue of `target` (by default the
-        identity matrix).
+        depend on `expected`: this matrix's expected value, divided by the mean eigenvalue of `target`. By default,
+        `expected` is the identity matrix.
         """
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())), expected)
 

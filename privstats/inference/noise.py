@@ -19,8 +19,8 @@ class Sums:
 
     They are the entries of the product of a random symmetric matrix and a fixed vector, so there is one combination for
     each row of the matrix. The noise vector `draw` has the distinct entries of the matrix, and each entry contributes
-    to at most two combinations. So the sparse array `onto` takes as much memory as the matrix; a dense array would take
-    r times as much.
+    to at most two combinations. So `onto`, a sparse array, takes about as much memory as the symmetric matrix, whereas
+    a dense array would take about r times as much.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Loading:
         return self.law is None or bool(getattr(self.law, "normal", False))
 
     def of(self, draws: FloatArray) -> FloatArray:
-        """Return the values of the noise, shape (n, m), for n draws of the random vector, shape (n, k)."""
+        """Return n values of the noise, shape (n, m), computed from n draws of the random vector, shape (n, k)."""
         inner = draws if self.sums is None else np.asarray(draws @ self.sums.onto.T)
         return np.asarray(inner @ self.matrix.T, dtype=float)
 

@@ -408,7 +408,7 @@ def percent(share: float) -> str:
     return f"about {100 * share:.1f}%" if share < 0.1 else f"about {100 * share:.0f}%"
 
 
-UNKNOWN_ROWS = "an unknown number of rows"  # text for a count whose noise sd is at least the number of all rows
+UNKNOWN_ROWS = "an unknown number of rows"  # text for a released count if its noise sd is at least the number of rows
 
 
 def about_rows(rows: float) -> str:
@@ -449,7 +449,7 @@ def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
 def reliability_note(ratio: float) -> tuple[Note, ...]:
     """Return the note that noise lengthens the intervals, with the ratio of noise to information.
 
-    There is no note if this ratio is at most `RELIABLE`, the limit for this note, or above 1.
+    There is no note if this ratio is at most `RELIABLE`, or above 1, where a direction counts as unidentified.
     """
     return (note("noise to signal", ratio=ratio, times=ratio / RELIABLE),) if RELIABLE < ratio <= 1 else ()
 
@@ -512,7 +512,7 @@ def start_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
 
 
 def weights_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
-    """Return the note on coefficients of a weighted mean of fits that clipping or noisy weights may have biased.
+    """Return the note on coefficients, in a weighted mean of fits, that clipping or noisy weights may have biased.
 
     `moves` has the bias bound of each coefficient, in the coefficient's units; if it is empty, there is no note.
     """

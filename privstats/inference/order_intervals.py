@@ -56,7 +56,7 @@ class OrderStatisticEstimate(Estimate):
     confidence : float
         Confidence level of the intervals.
     sampling : ndarray, shape (k,)
-        Share of each interval's squared length, in ranks, that is due to sampling error if no value is missing.
+        Share of each interval's squared length, in ranks, due to sampling error (not noise), if no value is missing.
     certain : bool
         Whether it is certain that no value is missing.
     together : bool
@@ -227,8 +227,10 @@ class OrderStatisticEstimate(Estimate):
     def _errors(self, used: NDArray[np.bool_]) -> FloatArray:
         """Return draws of the errors of the quantiles in the mask `used`, which have intervals and are independent.
 
-        An error is above the distance of the estimate from its lower limit at confidence 1 - alpha, or below minus the
-        distance from its upper limit, with probability alpha / 2 each, or less. The draws have this law for all alpha.
+        The interval at confidence 1 - alpha lies above the true quantile with probability at most alpha / 2, and below
+        it with probability at most alpha / 2. Errors are drawn from the law for which both probabilities are equal to
+        alpha / 2 at every alpha: with probability alpha / 2 an error is above the distance of the estimate from its
+        lower limit, and with probability alpha / 2 it is below minus the distance from its upper limit.
         """
         levels = np.geomspace(1e-9, 1 - 1e-9, LEVELS)
         R = np.eye(len(used))[used]

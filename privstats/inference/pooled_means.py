@@ -17,8 +17,8 @@ def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
     """Return, for each mean by group, the weighted mean of its estimates from several fits.
 
     A fit that does not estimate a mean has weight 0 for this mean. If the fits use the same rows (`same`), they all
-    estimate the same sampling variance, so the weighted average of the estimated variances is used. Since the
-    dependence between these estimates is unknown, the error of the average is computed for the worst case.
+    estimate the same sampling variance, so the weighted average of the estimated variances is used. Since their errors
+    may depend on each other in unknown ways, the error of this average is computed for the worst case, correlation 1.
     """
     theta, sampling, uncertain, counts = np.array(
         [(one.theta, one.sampling, one.uncertain, one.counts) for one in estimates]

@@ -9,11 +9,11 @@ variance of the mean is that of ``sum_i W_i L_i z``, which is the sampling varia
 equal.
 
 Given the weights, the pooled estimate is a linear function of the estimates: their noises are independent and keep
-their distributions, and bias bounds add up in absolute value. But the weights have errors, too. If a released matrix
-``A + N`` estimates the Hessian A, its relative error ``N / A`` lowers the estimate by this fraction, and raises the
-estimate's weight by twice this fraction. The errors of estimate and weight are therefore dependent, and the pooled
-estimate changes by up to ``(sd of N) / A`` times the noise of the estimate. A bias bound (`_with_turned`) allows for
-the largest such change, in the weakest identified direction.
+their distributions, and bias bounds add up in absolute value. But the weights have errors, too. In one direction, let
+the number A be the Hessian and ``A + N`` the released Hessian. The relative error ``N / A`` lowers the estimate by this
+fraction, and raises the estimate's weight by twice this fraction. The errors of estimate and weight are therefore
+dependent, and the pooled estimate changes by up to ``(sd of N) / A`` times the noise of the estimate. A bias bound
+(`_with_turned`) allows for this change in the weakest identified direction, where it is largest.
 """
 
 from __future__ import annotations
@@ -111,18 +111,18 @@ def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> F
 
 
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
-    """Return the noises in the pooled sampling variance: one for each estimate whose own variance was released.
+    """Return the privacy noises of the pooled sampling variance, from the estimates whose own variance was released.
 
     Let W be the weight of an estimate, w the norm of W, and V the estimate's released variance. Since the sampling
-    error is common to all estimates, the noise of V changes the pooled variance in proportion to w, and not to w^2.
-    Therefore the noise of ``W V W' / w`` is returned.
+    errors of all estimates are functions of one random vector, the noise of V changes the pooled variance in proportion
+    to w, and not to w^2 as with independent errors. Therefore the noise of ``W V W' / w`` is returned.
     """
     parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
     return tuple(noise.mapped(W.T) for W, one in zip(parts, estimates, strict=True) for noise in one.meat_noise)
 
 
 def _units(estimates: Sequence[NormalEstimate]) -> FloatArray:
-    """Return the smallest std error of each coefficient among the estimates that identify it, shape (k,)."""
+    """Return a unit for each coefficient, shape (k,): the smallest std error among estimates that identify it, or 1."""
     sd = np.sqrt(np.maximum([np.diag(one.sampling + one.noise) for one in estimates], 0.0))
     hidden = np.array([np.linalg.norm(one.hidden, axis=1) > EXACT * one.hidden_size for one in estimates])
     least = np.where(np.isfinite(sd) & (sd > 0) & ~hidden, sd, np.inf).min(axis=0)
@@ -193,7 +193,7 @@ def _freedom(variances: Sequence[FloatArray], freedoms: Sequence[float]) -> floa
     """Return a lower bound on the degrees of freedom of a sum of variance matrices in any direction (Satterthwaite).
 
     Let v_i be the share of matrix i in the variance along a direction, and f_i its degrees of freedom. The estimated
-    sum has the relative variance ``sum 2 v_i^2 / f_i``, and v_i is at most the largest such share in any direction.
+    sum has the relative variance ``sum 2 v_i^2 / f_i``. In the bound, v_i is its maximum over all directions.
     """
     values, vectors = np.linalg.eigh(sum(variances, np.zeros_like(variances[0])))
     kept = values > SINGULAR * max(values.max(initial=0.0), 1e-300)

@@ -21,16 +21,16 @@ class PooledRanks:
     laws : tuple of RankErrorLaw
         Distribution of the rank errors of the interval ends in each fit.
     parts : tuple of float
-        Share of each fit in the part of the squared interval length that is due to noise; the sum is 1.
+        Share of each fit's noise in the part of the squared interval length that is due to noise; the sum is 1.
     """
 
     laws: tuple[RankErrorLaw, ...]
     parts: tuple[float, ...]
 
     def stretch(self, alpha: float) -> float:
-        """Return the noise margin at confidence 1 - alpha, divided by the noise margin of the released interval.
+        """Return the noise margin of an interval at confidence 1 - alpha, divided by that of the released interval.
 
-        The noise margin is the number of ranks by which noise lengthens an interval.
+        The noise margin is the part of the interval's length, in ranks, that allows for noise.
         """
         squares = (part * law.stretch(alpha) ** 2 for part, law in zip(self.parts, self.laws, strict=True))
         return float(np.sqrt(sum(squares)))
@@ -41,9 +41,9 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
 
     The lower side of an interval extends from the lower end to the estimate, and the upper side from the estimate to
     the upper end. For fits on disjoint rows, the squared weighted lengths of each side add up (Zou and Donner 2008).
-    Weights are then inverse to the squared interval lengths. For fits on the same rows, each length has a part due to
-    noise and a part due to the sampling error, which the fits have in common. The squared noise parts add up, whereas
-    the sampling parts add up without squares. Weights are then inverse to the squared noise parts.
+    Each fit's weight is then inverse to its squared interval length. For fits on the same rows, each length has a part
+    due to noise and a part due to the sampling error, which is common to the fits. The squared noise parts add up, but
+    the sampling parts add up without squares. Each fit's weight is then inverse to its squared noise part.
     """
     first = estimates[0]
     R = np.eye(len(first.names))

@@ -5,14 +5,14 @@ change of the orthonormal basis (if W_00 = 0, under changes that keep the first 
 of W has a density of the same kind. A linear function of W is ``<C, W>``, the sum of products of entries, with a
 symmetric matrix C. If the orthonormal columns of V span the range of C, the function is ``<V'CV, V'WV>``, and V'WV is
 distributed as a leading submatrix of W with rank(C) rows. For the noise ``f'W v`` in a coefficient, with vectors f and
-v, C has rank 2, whatever the number of coefficients is; missing entries of W (products of two dummies of one factor)
-raise the rank by a few.
+v, C has rank 2, whatever the number of coefficients is. Entries that are not released, and so have no noise (products
+of two dummies of one factor, which are always 0), raise the rank by a few.
 
 C is never computed. The released noise matrix U has the entries of W times public scales, and each scale is a product
 of two numbers, one for the row and one for the column. A noise ``f'(U a)``, with vectors f and a, is linear in W: entry
 i of U a is a linear function of row i of W, with coefficients in row i of a matrix B. So ``f'(U a) = <C, W>`` with ``2
-C = diag(f) B + B' diag(f)``. The rank of B is 1, or larger by a few if entries are missing: with ``B = L R'`` and ``F =
-diag(f)``, ``2 C = (F L) R' + R (F L)'``.
+C = diag(f) B + B' diag(f)``. The rank of B is 1, or larger by a few if entries have no noise: with ``B = L R'`` and ``F
+= diag(f)``, ``2 C = (F L) R' + R (F L)'``.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ LEFT_OUT = 1e-7
 
 
 def reduced(noise: Loading, apart: bool) -> Loading:
-    """Return noise with the distribution of `noise`, computed from a random matrix with at most half of its rows.
+    """Return noise with the same distribution as `noise`, computed from a random matrix with at most half as many rows.
 
-    `noise` itself is returned if it does not come from such a matrix, or if more than half of the rows are needed.
+    `noise` itself is returned if it is not computed from a random matrix, or if more than half of the rows are needed.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ def reduced(noise: Loading, apart: bool) -> Loading:
 def _by_places(onto: Any, law: Any) -> FloatArray:
     """Return the matrix B with ``(U a)_i = sum_j B_ij W_ij``, for a random noise matrix U and a fixed vector a.
 
-    W is the unscaled noise matrix: each entry of U is an entry of W times a public scale. The distinct entries of U are
-    the coordinates of a random vector with the distribution `law`; the matrix `onto` maps this vector to U a.
+    W is the unscaled noise matrix: each entry of U is an entry of W times a public scale. B is computed from `law`, the
+    distribution of the vector of distinct entries of U, and from `onto`, the matrix that maps this vector to U a.
     """
     size = onto.shape[0]
     other = sum(index[onto.col] for index in law.pairs) - onto.row

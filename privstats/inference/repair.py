@@ -7,7 +7,7 @@ import numpy as np
 from privstats.numerics.law import FloatArray
 
 LEAST_PART = 0.4  # lower limit of an eigenvalue of a shrunk matrix, divided by the eigenvalue's expected value
-LEAST_SDS = 2.3  # number of noise sds of a matrix entry that are added to this lower limit of an eigenvalue
+LEAST_SDS = 2.3  # this many standard deviations of a matrix entry's noise are added to the lower limit of an eigenvalue
 
 
 def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.inf) -> FloatArray:
@@ -41,14 +41,15 @@ def shrink_toward(
     noise : float
         Expected squared Frobenius norm of the matrix's noise.
     expected : ndarray, shape (p, p), optional
-        Expected value of `matrix`, divided by the mean eigenvalue of `target`; by default the identity matrix.
+        Expected value of `matrix`, divided by the mean eigenvalue of `target`, for lower limits of the result's
+        eigenvalues; by default the identity matrix.
 
     Returns
     -------
     ndarray, shape (p, p)
         Positive definite matrix M. For each unit eigenvector u of `expected`, with eigenvalue v, ``u'M u`` is at least
-        ``min(LEAST_PART * v * m + LEAST_SDS * s, LEAST_PART * m)``, with two constants of this module, the mean
-        eigenvalue m of `target`, and the root mean square s of the noise in an entry of `matrix`.
+        ``min(LEAST_PART * v * m + LEAST_SDS * s, LEAST_PART * m)``. Here m is the mean eigenvalue of `target`, s is the
+        root mean square of the noise in an entry of `matrix`, and the other two names are constants of this module.
     """
     gap, p, mean = matrix - target, len(target), float(np.trace(target)) / len(target)
     values, V = np.linalg.eigh(np.eye(p) if expected is None else expected)

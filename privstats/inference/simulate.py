@@ -157,11 +157,11 @@ def _unit_draws(of: _Unit) -> FloatArray:
 
 
 def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return symmetric discrete approximations to the distributions of draws, as absolute values and probabilities.
+    """Return discrete distributions, symmetric about 0, that approximate the distributions of the draws.
 
-    The draws of each coordinate are sorted by absolute value, and groups of neighbouring absolute values are replaced
-    by their root mean square. The `SINGLE` largest values are not grouped. The results are rescaled to the exact
-    variances.
+    The draws of each coordinate are sorted by absolute value, and the absolute values in a group of neighbours are
+    replaced by their root mean square. The `SINGLE` largest absolute values form no groups. All values are then
+    rescaled, so that the variances are exact.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ class PointEstimate(Estimate):
     given : str
         Assumptions under which the size of the noise was computed, in words.
     hidden : ndarray, shape (k, l), optional
-        Directions of theta with unknown noise, because the released information along these directions may be noise.
+        Directions of theta with noise of unknown size, because the information released about them may be mere noise.
     hidden_size : ndarray, shape (k,), optional
         Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row
         with a norm below `EXACT` times the scale is taken as zero.
@@ -143,7 +143,7 @@ class PointEstimate(Estimate):
         estimate : NormalEstimate
             Estimate with the distribution of its error.
         hidden : ndarray, shape (k, l)
-            Directions of theta with unknown noise.
+            Further directions of theta, along which the size of the noise is unknown.
         remarks : sequence of Note
             Notes on the estimates.
         """
@@ -163,8 +163,8 @@ class PointEstimate(Estimate):
         if self.hidden is None or self.hidden_size is None:
             return sizes
         known = np.linalg.norm(self.hidden, axis=1) <= EXACT * self.hidden_size
-        # The bound on the error along unidentified directions may be far larger than the error. If the bound is more
-        # than half of the noise variance, `sizes` would overstate the noise, and no size is given.
+        # The variance includes the squared bound on the error along unidentified directions, which may be far too
+        # large. If this is more than half of the variance, `sizes` would overstate the noise, and no size is given.
         if self.bound is not None:
             known &= 2 * np.sum(self.bound**2, axis=1) <= sizes**2
         return np.where(known, sizes, np.nan)

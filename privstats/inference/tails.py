@@ -77,10 +77,10 @@ def _log_concave(noises: tuple[Loading, ...]) -> Quantile:
 
 
 def _matrix_parts(noise: Loading) -> Iterable[Quantile]:
-    """Yield a function of alpha that bounds quantiles of matrix-t noise, and one for a separately noised row count.
+    """Yield functions of alpha that bound quantiles of matrix-t noise: of its matrix and, if separate, of a row count.
 
-    The second function is left out if there is no such count. The exponents of the polynomial tails are computed from
-    the variances of the noise.
+    A released number of rows has its own function if its noise is separate from the noise of the matrix. The tails are
+    polynomial, with exponents that are computed from the variances of the noise.
     """
     law: Any = noise.law
     i, j = law.pairs
@@ -111,7 +111,8 @@ def _single_entries(values: FloatArray, variance: float) -> Quantile:
     """Return a function of alpha that bounds the 1 - alpha quantile of ``|sum_i v_i t_i|`` for each row v of `values`.
 
     Each t_i has a density proportional to ``(1 + t^2)^-s``, with s such that t_i has the variance `variance`. The t_i
-    may be dependent.
+    may be dependent. Such a sum is a linear function of matrix-t noise, where the t_i have the law of a diagonal entry
+    (see the module's docstring).
     """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # t sqrt(nu) has Student's law, so the variance of t is 1 / (nu - 2)
@@ -121,10 +122,11 @@ def _single_entries(values: FloatArray, variance: float) -> Quantile:
 def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile:
     """Return a function of alpha that bounds 1 - alpha quantiles of ``|border a + sum_i values_i (1 + a_i^2) t_i|``.
 
-    This is a bound for matrix-t noise with W_00 = 0 (see the module's docstring): `border` is the factor of the noise
-    a of the first row, and `values` are eigenvalues. The variables a and a_i have a density proportional to ``(1 +
-    a^2)^-(2 s_2 - 1)``, with s_2 such that their variance is `variance`. Each t_i is independent of a_i, with a density
-    proportional to ``(1 + t^2)^-s_2``. The terms of the sum may be dependent.
+    This sum is a linear function of matrix-t noise W with W_00 = 0 (see the module's docstring): ``border a`` comes
+    from the first row of W, and `values` are the eigenvalues of the coefficient matrix of the other rows. The variables
+    a and a_i have a density proportional to ``(1 + a^2)^-(2 s_2 - 1)``, with s_2 such that their variance is
+    `variance`. Each t_i is independent of a_i, with a density proportional to ``(1 + t^2)^-s_2``. The terms of the sum
+    may be dependent.
     """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # degrees of freedom of the Student variable a sqrt(nu): 4 s_2 - 3
@@ -139,10 +141,10 @@ def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile
 
 
 def _product_quantile(nu: float, alpha: FloatArray) -> FloatArray:
-    """Return an upper bound on the 1 - alpha quantile of ``(1 + a^2) |t|``: the next larger knot of `_product_tail`.
+    """Return an upper bound on the 1 - alpha quantile of ``(1 + a^2) |t|``: the next larger number in `_product_tail`.
 
     The variables ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` are independent and have Student distributions with nu and
-    (nu + 1) / 2 degrees of freedom.
+    (nu + 1) / 2 degrees of freedom (see `_hollow`).
     """
     c, tail = _product_tail(nu)
     return np.append(c, np.inf)[np.searchsorted(-tail, -alpha)]
@@ -150,10 +152,10 @@ def _product_quantile(nu: float, alpha: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def _product_tail(nu: float) -> tuple[FloatArray, FloatArray]:
-    """Return 620 knots c (points of a table) and the tail probabilities P((1 + a^2) |t| > c).
+    """Return a table for `_hollow`: 620 numbers c (knots) and the tail probabilities P((1 + a^2) |t| > c).
 
     The variables ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` are independent and have Student distributions with nu and
-    (nu + 1) / 2 degrees of freedom.
+    (nu + 1) / 2 degrees of freedom (see `_hollow`).
     """
     rest = (nu + 1) / 2
     u, c = np.arange(-16.0, 32.0, 0.08), np.exp(np.arange(-3.0, 28.0, 0.05))

@@ -17,9 +17,9 @@ from scipy.special import erfcx, expit
 
 from privstats.numerics.law import FloatArray
 
-# grid of min(p, 1 - p) for a probability p, in `Logistic.frontier`: smallest positive value, number of positive values
+# smallest positive value, and number of positive values, of the grid of t = min(p, 1 - p) in `Logistic.frontier`
 FINEST, STEPS = 2.0**-30, 2**13
-ABOVE = 1 + 2.0**-50  # factor that allows for the rounding errors of a difference and of a sum
+ABOVE = 1 + 2.0**-50  # factor of ``|eta - y| + reach`` that allows for rounding errors in this expression
 LARGEST_EXPONENT = 700.0  # largest argument of exp that is used; its result is finite in float64
 PIECES, SLACK = 2**10, 1e-9  # number of intervals of eta in `Clamped.frontier`; relative allowance for rounding
 
@@ -30,7 +30,7 @@ class RowLoss(ABC):
     Parameters
     ----------
     slope_ulps : float
-        Largest rounding error of the computed slope (the derivative with respect to eta), in units in the last place.
+        Largest rounding error of the computed slope (the derivative with respect to eta), as a multiple of 2^-53.
     """
 
     slope_ulps: ClassVar[float]
@@ -65,14 +65,14 @@ class RowLoss(ABC):
         return np.zeros_like(eta)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return the largest rounding error of the slope (derivative in eta) at y, in units in the last place."""
+        """Return, for each response y, the largest rounding error of the slope over all eta, as a multiple of 2^-53."""
         return self.slope_ulps * np.ones_like(y)
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
         """Return k pairs of joint bounds on slope and curvature, as an array of k slopes and an array of k curvatures.
 
-        At any eta and y, at least one pair bounds both the absolute slope and the curvature. If the curvature grows
-        with y, the pairs bound the curvature divided by ``steepest(y) / max_curvature``.
+        At any eta and y, at least one pair bounds both the absolute slope and the curvature. If the largest curvature
+        `steepest(y)` depends on y, the pair bounds the curvature times ``max_curvature / steepest(y)`` instead.
         """
         return np.array([self.max_slope]), np.array([self.max_curvature])
 
@@ -170,7 +170,7 @@ class Clamped(RowLoss):
 
     @cached_property
     def _frontier(self) -> tuple[FloatArray, FloatArray]:
-        middle = min(max(0.0, self.low), self.high)  # an edge, so that the logistic curvature is monotone on each piece
+        middle = min(max(0.0, self.low), self.high)  # pieces end here, so the logistic curvature is monotone on each
         eta = np.sort(np.append(np.linspace(self.low, self.high, PIECES + 1), middle))
         ends = [self.inside(eta, np.full_like(eta, y)) for y in (0.0, self.unit)]
         slope = np.maximum(*(np.abs(one[0]) for one in ends)) * (1 + SLACK)
@@ -320,8 +320,8 @@ class ClippedExponential(RowLoss):
     The loss is convex, since this slope does not decrease in eta. If ``|exp(eta) - y| < 1``, the curvature ``limit
     exp(eta)`` is below ``limit (1 + y)``; otherwise the loss is linear. As this bound grows with y, `WeightedLosses`
     lowers the weights of rows with large y to limit their curvature; `max_curvature` is the bound at y = 0. Up to sign
-    and a factor, Poisson scores ``exp(eta) - y`` clipped at c are slopes of this loss at (eta - log c, y / c), and
-    clipped gamma scores ``1 - y exp(-eta)`` are slopes at (log y - eta - log c, 1 / c).
+    and a factor, the slope at the linear predictor ``eta - log c`` and the response y / c is a Poisson score ``exp(eta)
+    - y``, clipped at c; the slope at ``log y - eta - log c`` and 1 / c is a gamma score ``1 - y exp(-eta)``, clipped.
 
     Parameters
     ----------
@@ -344,7 +344,7 @@ class ClippedExponential(RowLoss):
         return self.limit * (1 + y)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return a bound on the rounding error of the slope at the response y, in units in the last place.
+        """Return a bound on the rounding error of the slope at the response y, as a multiple of 2^-53.
 
         The slope is the derivative of the loss with respect to the linear predictor eta. If the slope is not
         clipped, ``exp(eta)`` is below 1 + y, so the rounding error of ``exp(eta) - y`` is bounded in terms of 1 + y.

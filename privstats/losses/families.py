@@ -44,7 +44,7 @@ class Family(ABC):
     support: ClassVar[tuple[float, float]]
     # coefficients are reported only if the last Newton step changes eta by at most this number (root mean square)
     farthest_step: ClassVar[float] = 0.7
-    # burn-in steps (the first Newton steps) are shortened so that the slopes change eta by at most this number (rms)
+    # each burn-in (early Newton) step is shortened so that its change of the slopes changes eta by at most this (rms)
     slope_step: ClassVar[float] = 0.5
     unit: float = 1.0
 
@@ -75,7 +75,7 @@ class Family(ABC):
     @property
     @abstractmethod
     def largest_psi(self) -> float:
-        """Largest |psi| (absolute loss derivative) over all y and all values eta of `fitted`; inf if unbounded."""
+        """Largest |psi| (absolute loss derivative) over all responses y and all eta that `fitted` returns, or inf."""
 
     def weight(self, eta: FloatArray) -> FloatArray:
         """Return the expected second derivative of the loss in eta, which is (derivative of the mean)^2 / variance."""
@@ -92,7 +92,7 @@ class Family(ABC):
         return self.weight(eta)
 
     def fitted(self, eta: FloatArray) -> FloatArray:
-        """Return the linear predictors, clamped so that their means are inside or near the response's bounds."""
+        """Return the linear predictors, clamped so that the mean response is inside or near the response's bounds."""
         return eta
 
     def transform(self, y: FloatArray) -> FloatArray:
@@ -105,7 +105,7 @@ class Family(ABC):
         return self.support
 
     def linked(self, expected: FloatArray) -> FloatArray:
-        """Return the linear predictor at which the response, after `transform`, has about the mean `expected`."""
+        """Return the linear predictor at which the mean of the transformed response is about `expected`."""
         return expected
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
@@ -133,7 +133,7 @@ class Family(ABC):
     def responses(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return possible responses, shape (k,), and their probabilities under the model at each eta, shape (n, k).
 
-        Only families with skewed scores return responses; all other families return empty arrays.
+        Expectations of skewed scores are computed from these; families without skewed scores return empty arrays.
         """
         return np.zeros(0), np.zeros((len(eta), 0))
 
@@ -145,7 +145,7 @@ class Binary(Family):
     slope_step = 1.0
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return initial slopes and an initial constant, from a linear discriminant and a logit fit to synthetic rows.
+        """Return initial slopes and an initial constant: a linear discriminant, corrected by a logit on synthetic rows.
 
         If the predictors of rows with y = 0 and of rows with y = 1 are normal with the same covariance matrix, the log
         odds are ``a + b'x``. Let s be the least-squares slopes in coordinates with unit second moments, p the mean of y
@@ -184,7 +184,7 @@ class Binary(Family):
 def penalised_logit(X: FloatArray, p: FloatArray, penalty: FloatArray, theta: FloatArray) -> FloatArray:
     """Return logit coefficients t, fitted to the probabilities p of the rows X by a penalised likelihood.
 
-    The penalty per row is ``(t - theta)' penalty (t - theta) / 2``, for given coefficients theta.
+    The penalty per row is ``(t - theta)' P (t - theta) / 2`` with the matrix P = `penalty`; it draws t towards theta.
     """
     t = theta.copy()
     for _ in range(LOGIT_STEPS):
@@ -349,8 +349,8 @@ class Poisson(LogLink):
         if np.median(mean) >= FEW_COUNTS:
             return super().responses(eta)
         k = np.arange(16.0)
-        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]  # scores of counts with larger means are nearly symmetric
-        listed = (mean < 2 * FEW_COUNTS)[:, None]
+        small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]
+        listed = (mean < 2 * FEW_COUNTS)[:, None]  # at larger means, scores are nearly symmetric: probabilities are 0
         return k, np.where(listed, np.exp(k * np.log(small) - small - gammaln(k + 1)), 0.0)
 
     def kurtosis(self, eta: FloatArray) -> FloatArray:

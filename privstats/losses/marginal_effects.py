@@ -15,7 +15,7 @@ from privstats.numerics.law import FloatArray
 REACHED = 512  # number of linear predictors at which the mean response and its derivatives are evaluated
 NEAR_ZERO = 9.0  # the derivatives of the mean of a binary response have their maxima within this distance of eta = 0
 BETWEEN = 1.01  # upper bound on the ratio of a function's maximum to its maximum at the `REACHED` linear predictors
-LEAST_SIZE = 1e-6  # the assumed maximum of a function is at least this share of its maximum over all values of eta
+LEAST_SIZE = 1e-6  # lower limit of the maxima in `EffectParts.sizes`, divided by the maximum over all values of eta
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,9 @@ class Dummies:
 class _Change:
     """Change of a row z from the reference level of a factor to one of the factor's levels.
 
-    At the reference level, the design columns of the row are ``z'base + low``, shape (coefficients,), and its linear
-    predictor is ``z'theta + eta``. At the other level, the design columns are larger by the vector `move`, and the
-    linear predictor is larger by the number `step`.
+    At the reference level, the design columns are ``z'base + low``, and the linear predictor is ``z'theta + eta``:
+    `base` and `theta` leave out the dummies of the factor, and `low` and `eta` are the dummies' part at this level. At
+    the other level, the design columns are larger by the vector `move`, and the linear predictor by the number `step`.
     """
 
     base: FloatArray
@@ -83,10 +83,10 @@ class EffectParts:
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """Largest absolute value of each part of a row's contribution to the effects, shape (parts,).
+        """Numbers by which the parts are divided, bounds on the parts' absolute values, shape (parts,).
 
-        The values are maxima over the linear predictors of rows with columns in [-1, 1] at the coefficients theta, but
-        at least `LEAST_SIZE` times the maxima over all linear predictors.
+        They are computed from the maxima of the mean response and its derivatives over the linear predictors within
+        `reach`; a maximum is at least `LEAST_SIZE` times the maximum over all linear predictors.
         """
         c, near = self.coefficients, np.clip(np.linspace(-NEAR_ZERO, NEAR_ZERO, REACHED), *self.reach)
         eta = np.r_[near, np.linspace(*self.reach, REACHED)]

@@ -28,7 +28,7 @@ class SelfConcordant(Protocol):
 
 @dataclass(frozen=True)
 class PseudoHuber(HuberLoss):
-    """Smooth version of Huber's loss, ``c^2 (sqrt(1 + (r/c)^2) - 1)``, for residuals r in residual scales, c = `clip`.
+    """Smooth version of Huber's loss, ``c^2 (sqrt(1 + (r/c)^2) - 1)``, where r is residual / `scale` and c is `clip`.
 
     Examples
     --------
@@ -48,13 +48,13 @@ class PseudoHuber(HuberLoss):
 
     @property
     def gamma(self) -> float:
-        """Largest |f'''| / f'' of the loss f(u) of a residual u in residual scales, reached at |u| = `clip`."""
+        """Largest |f'''| / f'' of the loss f(u), where u is residual / `scale`; it is reached at |u| = `clip`."""
         return 3 / (2 * self.clip)
 
 
 @dataclass(frozen=True)
 class LogCosh(HuberLoss):
-    """Smooth alternative to Huber's loss, ``c^2 log cosh(r / c)``, for a residual r in residual scales and c = `clip`.
+    """Smooth alternative to Huber's loss, ``c^2 log cosh(r / c)``, where r is residual / `scale` and c is `clip`.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class LogCosh(HuberLoss):
 
     @property
     def gamma(self) -> float:
-        """Bound on |f'''| / f'' of the loss f(u) of a residual u in residual scales; it is the limit for large |u|."""
+        """Bound on |f'''| / f'' of the loss f(u), where u is residual / `scale`: its limit for large |u|."""
         return 2 / self.clip
 
 
@@ -93,7 +93,7 @@ class Concomitant:
     Parameters
     ----------
     loss : HuberLoss
-        Huber's loss, or a smooth version of it, of residuals in residual scales; |psi| is at most `clip`.
+        Huber's loss, or a smooth version of it, of residuals divided by sigma; |psi| is at most `clip`.
     curvature : float
         The largest ``w |x|^2``.
 
@@ -121,7 +121,7 @@ class Concomitant:
 
     @property
     def weight(self) -> float:
-        """Largest weight of the log scale's score in the joint score at which the joint score's norm is <= `radius`."""
+        """Weight of chi, the log scale's score, in the joint score: the largest that keeps its norm <= `radius`."""
         return 2 * self.curvature**0.5 / self.loss.clip
 
     @property
@@ -134,18 +134,18 @@ class Concomitant:
 class ConcomitantScores:
     r"""Joint scores ``(w psi x, lambda (chi - largest chi))`` of coefficients and log scale, with bounded norm.
 
-    A row has predictors x, weight w and the score chi of the log residual scale. Let c be the clipping threshold of
-    psi, the loss's derivative; kappa the mean square of psi for normal residuals; C^2 the largest ``w |x|^2``; and
-    lambda = 2 C / c. Then the norm of a joint score is at most c C. Proof: with ``s = w psi^2 / c^2`` in [0, 1] the
-    squared norm of the first part is at most ``c^2 C^2 s``, and the squared norm of the second part is ``lambda^2 (c^2
-    (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``. The squared norm of both parts is at most ``c^2 C^2 (1 - s +
-    s^2) <= c^2 C^2``.
+    A row has predictors x, weight w and the score ``chi = w (psi^2 - kappa) / 2`` of the log residual scale. Let c be
+    the clipping threshold of psi, the loss's derivative; kappa the mean square of psi for normal residuals; C^2 the
+    largest ``w |x|^2``; and lambda = 2 C / c. Then the norm of a joint score is at most c C. Proof: with ``s = w psi^2
+    / c^2`` in [0, 1] the squared norm of the first part is at most ``c^2 C^2 s``, and the squared norm of the second
+    part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``. The squared norm of both parts is at
+    most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
 
     Parameters
     ----------
     both : Concomitant
     P : ndarray, shape (width, m)
-        Matrix that gives the predictors x = z'P of a row z.
+        Matrix that gives the predictors x = z'P of a row z of the model matrix.
     eta : ndarray, shape (width,)
         Coefficients of the linear predictor z'eta of a row z.
     sigma : float

@@ -77,7 +77,7 @@ class CheckLoss(Loss):
     Let psi be minus the derivative of the loss with respect to the linear predictor eta. Without smoothing, psi is
     ``tau - 1{y < eta}`` for a response y. With smoothing, psi is the mean of ``tau - 1{y < eta + u}`` over u in
     [-half_width, half_width]. Then the loss's second derivative is at most ``1 / (2 half_width)``; without smoothing,
-    its expectation is the density of the response at eta, which may be larger.
+    its expectation is the density of the response at eta, for which there is no bound.
     """
 
     tau: float
@@ -244,9 +244,9 @@ class LogSizes:
 class Shortened:
     """Vectors for a kernel estimate (Powell 1991) of the Hessian of a check loss, with predictors clipped at `radius`.
 
-    The predictors w = z'P of a row z are multiplied by the root of ``weight min(1, radius / |weight w|)`` if the row's
-    residual ``y - z'theta``, for response y and coefficients theta, is smaller than `width` in absolute value, and by
-    zero otherwise. The sum of the products ww' over the rows is ``2 width`` times the estimate of the Hessian.
+    A row z has predictors w = z'P, for a matrix P. Its vector v is zero if the residual ``y - z'theta``, for response
+    y and coefficients theta, is at least `width` in absolute value. Otherwise it is w times the square root of the
+    row's weight times ``min(1, radius / |weight w|)``. The products vv' add up to ``2 width`` times the estimate.
     """
 
     P: FloatArray
@@ -265,7 +265,7 @@ class Shortened:
 class ClippedScores:
     """Scores ``weight w psi(eta, y)`` of rows z with predictors w = z'P, where the vector ``weight w`` is clipped.
 
-    The row's weight times its predictors w is clipped to the norm `radius`. psi is the negative derivative of `loss`
+    P is a matrix, and ``weight w`` is clipped to the Euclidean norm `radius`. psi is the negative derivative of `loss`
     with respect to the linear predictor eta = z'theta, for coefficients theta and response y.
     """
 
@@ -319,7 +319,7 @@ class MallowsRows:
     If `squared`, vectors ``v = sqrt(weight slope) w`` are returned in place of scores; the products vv' add up to the
     Hessian. psi is minus the derivative of the loss with respect to the linear predictor, and slope the second
     derivative, at released coefficients theta. The weight of a row z is lowered to ``min(weight, radius / |u|,
-    curvature / |u|^2)``, with ``u = z'Q``. This is the largest weight of the row in the set `WeightedLosses`.
+    curvature / |u|^2)``, with ``u = z'Q``, as in the set `WeightedLosses`.
 
     Parameters
     ----------

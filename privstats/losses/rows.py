@@ -2,8 +2,8 @@
 
 A row is z = (columns of the design, offset if any, response), and ``block.times(M)`` is z'M for each row of a block. A
 row's score is multiplied by the row's weight in [0, 1]; a vector whose products are summed is multiplied by the root of
-the weight. No privacy guarantee depends on this code: the public sets clamp the results, and a trial run on synthetic
-rows checks that each row is processed independently of all other rows.
+the weight. No privacy guarantee depends on this code: the sets in `privstats.sets`, which bound the contribution of a
+row, clamp the results, and a trial run on synthetic rows checks that each row is processed independently of all others.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class WeightedColumns:
-    """Vector (weight, z'M) of a row z; the set `Squares` sums weights, weighted values z'M, and weighted squares.
+    """Vector (weight, z'M) of a row z, for sums of weights, of weighted values z'M and of their squares (`Squares`).
 
     M is the field `matrix`, with one column for each linear function of z.
     """
@@ -122,7 +122,7 @@ class SquaredColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Linear functions z'M of a row z, times the row's weight; a check loss of z'M is multiplied by the weight, too.
+    """Linear functions z'M of a row z, times the row's weight; this also multiplies check losses of z'M by the weight.
 
     M is the field `matrix`, with one column for each function.
     """
@@ -151,7 +151,7 @@ class RootWeighted:
 class CodedColumns:
     """Level codes of a row z in some factors, followed by (1, z'M) times the root of the row's weight.
 
-    M is the field `matrix`, with one column for each linear function. The set `CodedProducts` projects the vectors.
+    M is the field `matrix`, with one column for each linear function of z. Products are defined in `CodedProducts`.
     """
 
     factors: tuple[int, ...]
@@ -193,7 +193,7 @@ class Scores:
 class BesideLevel:
     """Vectors (level code of the row, score of the row), for second moments of scores by the levels of one factor.
 
-    The public set `LevelProducts` projects these vectors and defines their products.
+    The set `LevelProducts` shortens scores above its limit on their norm, and defines the products of these vectors.
     """
 
     factor: int
@@ -205,7 +205,7 @@ class BesideLevel:
 
 @dataclass(frozen=True, eq=False)
 class HessianRows:
-    """Vectors v, the predictors w = z'P of a row z times the root of ``weight slope(eta, y)``; the Hessian is sum vv'.
+    """Vectors ``v = sqrt(weight slope(eta, y)) w`` of rows z with predictors w = z'P; the Hessian is the sum of vv'.
 
     The Hessian is the second derivative of the weighted sum of the losses `loss` at the linear predictors eta =
     z'theta, for coefficients theta. slope is the second derivative of a row's loss in eta, or its expectation.
@@ -254,7 +254,7 @@ class ProductClip:
 
     A row has weight ``w = min(weight, curvature / |x|^2)``, so that ``w |x|^2 <= curvature``, and its residual r is
     clipped at ``c = radius / (w |x|)``, so that the Euclidean norm of its score ``w clip(r, c) x`` is at most `radius`.
-    A row of high leverage with a small residual is not clipped.
+    If a row of high leverage has a small residual, the residual is not clipped.
 
     Parameters
     ----------
@@ -288,8 +288,8 @@ class ProductClip:
 class ClippedProductRows(ProductClip):
     """Function that maps a row to (weight, predictors, residual as response, offset 0), for the loss `ClippedSquares`.
 
-    With this loss, a row has the clipped score of `ProductClip`. There each row has its own threshold c; here weight w,
-    predictors x and residual r are rescaled so that all rows have the threshold k = `farthest`. For Huber's loss
+    With this loss, a row has the clipped score of `ProductClip`, although c, the threshold of a row in `ProductClip`,
+    is replaced by k = `farthest` for all rows: weight w, predictors x and residual r are rescaled. For Huber's loss
     ``Huber_c`` with threshold c, and coefficients t, the loss ``w Huber_c(r - x't)`` equals ``w (c / k)^2 Huber_k((r -
     x't) k / c)``.
     """
@@ -312,13 +312,13 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """Norm of a row's score or, for a row of high leverage, the amount by which the limit `curvature` reduces it.
+    """Norm of a row's score or, at high leverage, `cap` plus the amount by which the limit `curvature` reduces it.
 
     Let x be the predictors of a row, r its residual and ``s = weight |x| min(|r|, farthest)`` the Euclidean norm of its
     score, with |r| limited to `farthest`. Under every clipping threshold, the limit `curvature` multiplies the weight
     of the row, and so its score, by ``f = min(1, curvature / (weight |x|^2))``. A row with f = 1 has the value ``min(s,
     cap)``, at most `cap`. A row with f < 1 has the value ``cap + min((1 - f) s, cap)``, where (1 - f) s is the
-    reduction of the norm. So one histogram shows the two kinds of rows separately, below and above `cap`.
+    reduction of the norm. So one histogram of these values counts the two kinds of rows apart, below and above `cap`.
     """
 
     P: FloatArray
@@ -447,9 +447,9 @@ class One:
 
 @dataclass(frozen=True, eq=False)
 class OffEnds:
-    """Row weight times the indicators ``z'M > -1``, then ``z'M < 1``, of linear functions z'M of a row z.
+    """Row weight times the indicators of ``z'M > -1``, followed by those of ``z'M < 1``, for a row z.
 
-    M is the field `matrix`, and z'M lies in [-1, 1]. The sums count the rows not at -1 and, at last, those not at 1.
+    M is the field `matrix`, with z'M in [-1, 1]. Sums count the rows with z'M not at -1, then those not at 1.
     """
 
     matrix: FloatArray
@@ -462,10 +462,10 @@ class OffEnds:
 
 @dataclass(frozen=True, eq=False)
 class AtLevels:
-    """Function that selects the rows with a kept level in each factor and, in certain columns, the value of one bound.
+    """Function that selects the rows with kept levels of all factors and, in given columns, with the value of a bound.
 
-    `kept` has a mask of the kept levels of each factor, or None to keep all levels. With M the matrix `ends`, all
-    entries of z'M must have their largest possible value, 1, for a selected row z; None means no such condition.
+    `kept` has a mask of the kept levels of each factor, or None to keep all levels. If `ends` is a matrix M, a row z is
+    selected only if each entry of z'M is 1, its largest possible value, so that a column of z equals its bound.
     """
 
     kept: tuple[NDArray[np.bool_] | None, ...]

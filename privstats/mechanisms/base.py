@@ -203,7 +203,7 @@ class KNorm(Additive):
 def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
     """Return values rounded to multiples of a public step: the largest power of two that is at most ``size * 2^-bits``.
 
-    After rounding, the last bits of a value carry no information about the rows.
+    The number `size` is public. After rounding, the low-order bits of the floats carry no information about the rows.
     """
     step = math.ldexp(1.0, math.frexp(size)[1] - 1 - bits)
     return np.rint(values / step) * step

@@ -67,10 +67,10 @@ class InEachCell(Mechanism):
 
 
 def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promise:
-    """Return the guarantee that the mechanism `each` must satisfy for one added or removed row.
+    """Return the guarantee that `each` must satisfy in a cell for neighbours that differ by one added or removed row.
 
-    With this guarantee, the releases of all cells of a partition together satisfy `promise` for all neighbouring data
-    sets. If `each` can satisfy pure eps-DP, the guarantee is stated in eps.
+    Neighbouring data sets differ by one or several such rows. With the returned guarantee, the releases of all cells
+    together satisfy `promise` for these. If `each` can satisfy pure eps-DP, the guarantee is stated in eps.
     """
     pure = not (each.needs_delta or each.normal)
     steps = relation.rows * (2 if relation.exchange else 1)

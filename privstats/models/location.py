@@ -290,7 +290,7 @@ class Binned(Location):
         return domain.extended(dict.fromkeys(missing, (edges[0], edges[-1])))
 
     def check_columns(self, design: Columns) -> None:
-        """Accept columns, numeric or with levels, because only rows are counted; estimators check `bins` later."""
+        """Accept numeric columns and columns with levels, because only rows are counted; estimators check `bins`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +361,7 @@ class ColumnHistogram(Binned):
         return self._binned(design.with_bounds(bounds).domain)
 
     def _binned(self, domain: Domain) -> Columns:
-        """Return the map from rows of the data to values of the histogram's column; the bins label the estimates."""
+        """Return the map from rows to values of the histogram's column; the estimates are named after the bins."""
         plain = bind_columns(self.formula, domain, subset=self.subset)
         names = plain.bin_names(plain.edges("dp_hist", self.bins))
         return bind_columns(self.formula, domain, subset=self.subset, components=names, component="bin")

@@ -42,7 +42,7 @@ from privstats.privacy.promise import Neighbors, Promise, Relation, ZeroCDP, is_
 ROBUST = ("HC", "HC0", "HC1", "HC2", "HC3")
 ROBUST_LOSSES: Mapping[str, HuberLoss] = {"huber": HuberLoss(), "pseudo_huber": PseudoHuber(), "logcosh": LogCosh()}
 LOSSES = ("squares", *ROBUST_LOSSES)
-SMALLEST, LARGEST = 1e-60, 1e60  # limits of half of a column's range, so that products of four are finite and positive
+SMALLEST, LARGEST = 1e-60, 1e60  # limits of a column's half-range; products of four half-ranges are finite and positive
 BRANCHES = {
     "moments": "suffstats",
     "steps": "newton",
@@ -66,10 +66,10 @@ MOST_MINIMISED = 300_000  # with more rows, Newton steps are as precise as objec
 # NOISY: relative noise of the coarse matrix above which the method of noisy moments gets the whole budget. If rows have
 # at most p nonzero predictors, this limit is at least PER_PREDICTOR[0] * p and at most PER_PREDICTOR[1] * p.
 NOISY, PER_PREDICTOR = 0.095, (0.02, 0.035)
-# Limits of (number of columns) / (number of nonzero predictors of a row). Above the first limit, noisy moments are
-# preferred to Newton steps already at a lower noise level; above the second limit, to objective perturbation. For
-# example, Newton steps are more precise than moments for a factor with 20 levels, and less precise for a factor with 60
-# levels. Objective perturbation is more precise for a factor with eight levels, and less precise for one with 20.
+# Limits of (number of columns) / (number of nonzero predictors of a row). Above the first limit, the noise level at
+# which noisy moments replace Newton steps is lowered; above the second, the level at which they replace objective
+# perturbation. For example, Newton steps are more precise than moments for a factor with 20 levels, less precise with
+# 60 levels; objective perturbation is more precise than moments for a factor with eight levels, less precise with 20.
 MOST_OF_STEPS, MOST_OF_MINIMISER = 20, 4
 # AMPLE: relative noise of the coarse matrix (the first released second moments) below which Newton steps are as precise
 # as objective perturbation. AMPLE_FOR_COUNTS is this limit for counts and gamma responses; it is lower, because their
@@ -140,7 +140,7 @@ class Carrying:
         return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows, UNINFORMATIVE * lighter)
 
     def relation(self, design: Design) -> Relation:
-        """Return the neighbouring relation for queries in which each row of a privacy unit contributes separately."""
+        """Return the neighbouring relation for queries to which each row contributes separately, not summed by unit."""
         absent = not design.complete or self.neighbors.unit is not None
         return self.neighbors.relation(folded=False, may_be_absent=absent)
 
@@ -190,14 +190,14 @@ class Carrying:
     def minimises_squares(self, by: Noises, design: Design) -> bool:
         """Return whether "auto" may choose objective perturbation for least squares; False if Newton steps are as good.
 
-        The result is also False if the formula has a column and its cube (`Design.has_higher_powers`). Released second
-        moments may overstate the little information about some combinations of such columns, and intervals by
-        objective perturbation are then too short (`benchmarks.special_rules --names cubes`).
+        The result is also False if the formula has a column and its cube (`Design.has_higher_powers`). The data have
+        little information about some combinations of such columns; released second moments may overstate it, and then
+        intervals by objective perturbation are too short (`benchmarks.special_rules --names cubes`).
         """
         return not (self.is_ample(by, design) or design.has_higher_powers)
 
     def forecast_noise(self, by: Noises, design: Design) -> float:
-        """Return the relative noise of the coarse matrix (first release of second moments), if it had the whole budget.
+        """Return the relative noise of the coarse matrix, the first release of second moments, at the whole budget.
 
         The relative noise is ``sqrt(c + 1) s / n`` for n rows of c standardised columns and the response, where s is
         the sd of the noise that the mechanisms `by` add to an off-diagonal entry. It is 0 if n is private.
@@ -408,7 +408,7 @@ def _least_squares(
         "newton": Candidate(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
     table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
-    table |= descents(HuberLoss(), public.rows)  # for error messages only, as scores of least squares are unbounded
+    table |= descents(HuberLoss(), public.rows)  # named in error messages only, as they need bounded scores
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
@@ -433,8 +433,8 @@ def _perturbed_least_squares(
 ) -> Candidate:
     """Return an estimator that chooses between methods (`branches`), one of which is objective perturbation.
 
-    The estimator minimises the squared residuals or, if `loss` is given, this loss. The noise mechanisms are `by`. If
-    noisy moments are one of the methods, `of_moments` is the name of their noise distribution.
+    The estimator minimises the sum of squared residuals or, if `loss` is given, of this loss, with the noise mechanisms
+    `by`. If noisy moments are one of the methods, `of_moments` is the name of their noise distribution.
     """
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
@@ -444,7 +444,7 @@ def _perturbed_least_squares(
 
 
 def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design) -> Choice:
-    """Return the least-squares estimator that draws the coefficients jointly with the mechanism named `mech`."""
+    """Return the least-squares estimator whose coefficients are drawn, all at once, by the mechanism named `mech`."""
     if noise is not None and mech == "expmech":
         raise OptionError("mech='expmech' has no choice of noise; leave noise out")
     if noise is not None:

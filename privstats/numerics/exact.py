@@ -98,10 +98,10 @@ def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
 def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:
     """Return the exact total plus noise, added as integers and rounded to about 2^-20 times the scale of the noise.
 
-    The total is a whole number of steps, ``exact = units step``, so ``floor(noise / step) + units`` equals
-    ``floor((noise + exact) / step)``. This integer is therefore a function of ``noise + exact``, and so is the release,
-    which is computed from the integer by a further rounding. The release is post-processing of the continuous mechanism
-    and has the same guarantee.
+    The total is a whole number of steps, ``exact = units * step``, so ``floor(noise / step) + units`` is the integer
+    ``floor((noise + exact) / step)``, a function of ``noise + exact``. The release is this integer, rounded to a public
+    power of two, times `step`. It is therefore post-processing of the continuous mechanism, which releases ``noise +
+    exact``, and has the same guarantee.
 
     Parameters
     ----------

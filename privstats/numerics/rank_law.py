@@ -30,8 +30,8 @@ from scipy import special
 from privstats.numerics.law import FloatArray
 
 ESCAPES = 0.01  # accepted probability that drawn quantiles or interval ends lie outside the range of the data values
-WIDEST = 2.0**14  # a column's outermost values are assumed to spread over at least the share 1 / WIDEST of its range
-EDGE = 0.035  # assumed smallest share of values that equal the quantile and lie on one side of its rank, towards a gap
+WIDEST = 2.0**14  # a column's outermost 2 / `rate` values are assumed to fill at least 1 / WIDEST of its range
+EDGE = 0.035  # assumed smallest share of values that equal the quantile and have ranks between its rank and a gap
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
 FINE = 2.0**-20  # step of the grid of target ranks (`box_targets`), on which rank errors have no rounding error
 
@@ -77,9 +77,9 @@ def _weights(j: int, J: int) -> FloatArray:
 def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
     """Return the probabilities that the rank error of the j-th of J boundaries exceeds each of the numbers `a`.
 
-    The boundaries are quantiles and interval ends that are drawn together; the rank error is the boundary's rank minus
-    its target rank. The log density of the draw decreases by `rate` for each value above or below the target number of
-    values between two neighbouring boundaries.
+    The boundaries are quantiles and the ends of their confidence intervals, drawn together. A rank error is the rank of
+    a boundary minus its target rank. The log density of the draw decreases by `rate` for each value too many or too few
+    between two neighbouring boundaries, compared with a target number.
     """
     a = np.asarray(a, dtype=float)
     weights = _weights(j, J)
@@ -91,9 +91,9 @@ def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
     """Return the quantiles, at the probabilities `p`, of the rank error of the j-th of J boundaries.
 
-    The boundaries are quantiles and interval ends that are drawn together; the rank error is the boundary's rank minus
-    its target rank. The log density of the draw decreases by `rate` for each value above or below the target number of
-    values between two neighbouring boundaries.
+    The boundaries are quantiles and the ends of their confidence intervals, drawn together. A rank error is the rank of
+    a boundary minus its target rank. The log density of the draw decreases by `rate` for each value too many or too few
+    between two neighbouring boundaries, compared with a target number.
     """
     p = np.asarray(p, dtype=float)
     first = min(j, J + 1 - j)  # by symmetry, the rank errors of boundaries j and J + 1 - j have the same law
@@ -209,13 +209,13 @@ def box_quantile(J: int, confidence: float) -> float:
 def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, ends_only: bool) -> float:
     """Return the rate at which the log density of a draw may decrease with the largest rank error, under a budget eps.
 
-    The density is the density of a joint draw of the two ends of an interval for a quantile and, unless `ends_only` is
-    true, of the quantile. The probability of the quantile is `level`, the number of values is n, and a privacy unit has
-    at most `rows` values. The neighbouring relation `kind` is "add_remove" or "replace".
+    A draw consists of the two ends of a confidence interval for a quantile and, unless `ends_only` is true, of the
+    quantile, whose probability is `level`. The number of values is n, and a privacy unit has at most `rows` values. The
+    neighbouring relation `kind` is "add_remove" or "replace".
 
-    Let z be the normal quantile at ``(1 + confidence) / 2``, and ``a = z^2 level (1 - level)``. Let m be the margin, in
-    ranks, that allows for the noise. It is ``c / rate``, where c is the margin at rate 1 (`box_quantile`). The target
-    ranks are ``T = level n`` for the quantile, and ``T - h`` and ``T + h`` for the ends of the interval, with ``h =
+    Let z be the normal quantile at ``(1 + confidence) / 2``, and ``a = z^2 level (1 - level)``. Let m be the margin for
+    noise: the number of ranks by which noise may move an end. It is ``c / rate``, with c from `box_quantile`. The
+    target ranks are ``T = level n`` for the quantile, and ``T - h`` and ``T + h`` for the interval's ends, with ``h =
     sqrt(a n + m^2)``. The derivatives of the targets with respect to n differ from `level` by at most ``a / (2 m)``. So
     an added value changes a rank error by at most ``S = max(level, 1 - level) + a / (2 m)``. The rate is ``eps / (2
     rows S)``, so m is proportional to S, and S is the positive root of ``S^2 = max(level, 1 - level) S + a eps / (4 c
@@ -249,11 +249,11 @@ class Ends:
     For a single quantile, of probability `level`, and the ends of its interval, the density of the draw depends on the
     largest absolute error of their ranks (`box_quantile`). If a row is added or removed, the largest error changes by
     little more than ``max(level, 1 - level)``; if a row is replaced, by at most the larger of this number and 1. For
-    several quantiles, the numbers of values between neighbouring drawn numbers have target numbers; the density depends
-    on the sum of the absolute differences, which one row changes by at most 2 (`bridge_quantile`). If the density for a
-    single quantile depended on this sum, the noise would move the ends of its interval less under "replace". But equal
-    rank errors of both ends would then lower the density no more than an error of one end, so both could fall into one
-    long gap between values.
+    several quantiles, there is a target for the number of values between two neighbouring drawn numbers; the density
+    depends on the sum of the absolute deviations from these targets, which one row changes by at most 2
+    (`bridge_quantile`). This sum is not used for a single quantile, although noise would then move the ends of its
+    interval less under "replace": equal rank errors of both ends would lower the density no more than an error of one
+    end alone, so both ends could fall into one long gap between values.
 
     Parameters
     ----------
@@ -319,28 +319,27 @@ class Ends:
         The drawn numbers are quantiles and interval ends, and lie on a public grid. The true quantile is assumed to
         be a frequent value, which many rows share, beside a gap without values. A drawn number in the gap has at most
         as many possible positions as the grid has points. All k numbers of a draw may lie in the gap together, in at
-        most ``points^k`` positions. The log density of such a draw is lower, because many values that equal the
-        quantile lie between the target ranks and the gap. The decrease does not depend on k. The number of these equal
-        values is assumed to be at least the share `EDGE` of all n values.
+        most ``points^k`` positions. The log density of these draws is lower than that of draws equal to the quantile,
+        because many values equal to the quantile lie between the target ranks and the gap, at least the share `EDGE` of
+        all n values by assumption. The difference of the log densities does not depend on k.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
 
     def shortfall(self, n: float) -> FloatArray:
-        """Return the largest ratio of what each interval requires to what is available, shape (levels,).
+        """Return, for each quantile, a ratio that exceeds 1 if its interval does not have the stated coverage.
 
-        If the ratio exceeds 1, the interval of the quantile does not have the stated coverage. There are two
-        requirements. First, the target ranks of the ends must not lie beyond all values, or beyond half the distance to
-        the next quantile; the ratio is the distance of a target rank from the quantile, divided by the available number
-        of ranks (`rooms`). Second, the m outermost numbers of a draw must rarely fall into the part of the range, on
-        either side, that contains no values. In this part they have ``u^m / m!`` possible positions, where u is the
-        length of the range, and only the rank error of the innermost of the m numbers matters. The unit of u is the
-        interval that the outermost ``2 / rate`` values are assumed to fill: one step of the public grid, or a share 1 /
-        `WIDEST` of the range if this share is longer. For each m and each side, the negative log density (`fall`) must
-        exceed the logarithm of (number of positions) / `ESCAPES`, where `ESCAPES` is the accepted probability; the
-        ratio is the logarithm, divided by the negative log density. The drawn numbers are in order, so if one of them
-        lies in the part without values, all numbers further out lie in this part, too. Therefore all m up to the number
-        of drawn numbers are checked. For a single quantile, m = 1 suffices.
+        The result has the shape (levels,). The ratio is the larger of two. The first is the distance of the target rank
+        of an end from that of the quantile, divided by the number of ranks available on this side (`rooms`): targets
+        must not lie beyond all values, or beyond half the distance to the next quantile. The second is for the risk
+        that noise moves the m outermost numbers of a draw, on either side, to points beyond all values. There they have
+        ``u^m / m!`` possible positions, with u the length of the column's range, and only the rank error of the
+        innermost of the m numbers matters. The unit of u is the interval that the outermost ``2 / rate`` values are
+        assumed to fill: one step of the public grid, or a share 1 / `WIDEST` of the range if this share is longer. The
+        risk is at most `ESCAPES` if the negative log density at these points (`fall`) is at least the logarithm of
+        (number of positions) / `ESCAPES`; the second ratio is this logarithm, divided by the negative log density. If a
+        drawn number lies beyond all values, so do all numbers further out. Therefore all m up to the number of drawn
+        numbers are checked. For a single quantile, m = 1 suffices.
         """
         h, middle = self.reaches(n), n * np.array(self.levels)
         inner = [] if self.alone else [middle]
@@ -348,7 +347,7 @@ class Ends:
         m = np.arange(1.0, targets.size + 1)
         prize = m * math.log(min(self.points, WIDEST)) - special.gammaln(m + 1) - math.log(ESCAPES)
         short = (h / rooms(n, self.levels)).max(axis=1)
-        # for a single quantile, the check with m = 1 suffices, because no other quantile lies further out
+        # for a single quantile, a check of its outer interval end suffices (m = 1): no other quantile lies further out
         if self.box:
             far = np.minimum(middle, n - middle) - h.max(axis=1)
             alone = math.log(WIDEST / ESCAPES) / np.maximum(self.rate * far, 1e-300)
@@ -360,11 +359,11 @@ class Ends:
         return short
 
     def fall(self, m: int, far: float) -> float:
-        """Return minus the log density of the m lowest (highest) drawn numbers, if they lie below (above) all data.
+        """Return minus the log marginal density of the m outermost drawn numbers on a side, at points beyond all data.
 
-        The numbers are quantiles and ends of their intervals, drawn together. The density is the marginal density of
-        the m numbers, and its unit of length is ``2 / rate`` ranks. `far` is the number of ranks between the target
-        rank of the innermost of the m numbers and the outermost data value.
+        The drawn numbers are quantiles and the ends of their intervals. The density is with respect to ranks, in units
+        of ``2 / rate`` ranks. `far` is the number of ranks between the target rank of the innermost of the m numbers
+        and the outermost data value.
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m

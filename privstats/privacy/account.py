@@ -156,7 +156,7 @@ def promises_of(entries: Iterable[Entry]) -> tuple[Promise, ...]:
 
 
 def _uncounted(budget: Promise, promise: Promise) -> BudgetError:
-    """Return the error for a guarantee that cannot be charged to a budget of this kind, such as mu to pure eps."""
+    """Return the error for a guarantee that a budget cannot count, such as Gaussian DP (mu) for a pure eps budget."""
     counts = "pure eps" if isinstance(budget, PureDP) else budget.currency
     kinds = {GaussianDP: "GaussianDP(1)", ZeroCDP: "ZeroCDP(0.5)", ApproxDP: "ApproxDP(1, 1e-6)"}
     other = " or ".join(f"ps.Ledger(ps.{kind})" for of, kind in kinds.items() if isinstance(promise, COUNTED[of]))

@@ -36,7 +36,7 @@ MOST_CELLS = 2**15  # number of cells of the grid of privacy losses, from minus 
 # largest number of grid points of a Fourier transform; if more are needed, the grid is made coarser
 MOST_POINTS = 2**20
 WRAPPED = 1e-9  # largest probability that the tilted loss lies beyond either end of the range of the Fourier transform
-STEEPEST = 1e3  # exponential tilts from 1 / STEEPEST to STEEPEST, divided by the sd of the composed loss, are tried
+STEEPEST = 1e3  # tilts are tried from 1 / (STEEPEST sd) to STEEPEST / sd, where sd is that of the composed loss
 TRANSFORMED = 2.0**-51  # rounding error of a Fourier transform, relative to the Euclidean norm of its input
 ROUNDED = 2.0**-44  # relative allowance for rounding errors of probabilities and losses, per composed mechanism
 
@@ -52,9 +52,9 @@ class LossDistribution:
     Parameters
     ----------
     mu : float
-        The normal loss is the loss of a mu-GDP mechanism; 0 for no normal loss.
+        The normal variable is the privacy loss of a mu-GDP mechanism; 0 means that there is no normal variable.
     atoms, weights : ndarray, shape (k,)
-        Values of the discrete loss, and their probabilities given that the loss is finite.
+        Values of the discrete variable, and their probabilities given that the loss is finite.
     failure : float
         Probability of an infinite loss, that is, of an output that reveals everything.
     """
@@ -140,8 +140,8 @@ def on_same_rows(promises: Sequence[Promise]) -> Promise:
     """Return the joint guarantee of several mechanisms on the same rows: the composition that a ledger computes.
 
     The joint guarantee is of the kind of the first given guarantee whose kind can express all other guarantees. If this
-    kind is (eps, delta), the joint delta is the sum of all delta, increased by the largest delta if one of the
-    guarantees is mu-GDP or rho-zCDP.
+    kind is (eps, delta), the joint delta is the sum of all delta; mu-GDP and rho-zCDP guarantees also need a delta, for
+    which the largest delta is added once.
 
     Raises
     ------
@@ -255,11 +255,11 @@ def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArra
 
 @lru_cache(maxsize=32)
 def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArray]:
-    """Return a privacy loss on a grid whose delta, at every eps, is at least that of several randomised responses.
+    """Return the law of a privacy loss on a grid; at every eps, its delta is at least that of the randomised responses.
 
     The result has the grid points and their probabilities. `counts` has a pair (eps, number of responses with this eps)
     for each distinct eps. For each pair, the probability of a loss is divided between the two adjacent points of the
-    grid, without a change of the mean of e^-loss. The resulting distributions are convolved. The probabilities are
+    grid so that the mean of e^-loss does not change. The resulting distributions are convolved. The probabilities are
     raised by the relative amount `ROUNDED` per response to allow for rounding errors.
     """
     whole = math.fsum(eps * k for eps, k in counts)
@@ -410,14 +410,14 @@ class _Cumulants:
         return self.times * self._log_sum(tilt)[1]
 
     def tilted(self, tilt: float) -> FloatArray:
-        """Return the probabilities of the privacy losses of one copy, multiplied by e^(tilt loss) and normalised."""
+        """Return the probabilities of one copy's privacy losses l, multiplied by e^(tilt l) and normalised."""
         exponents, total = self._log_sum(tilt)
         return np.exp(exponents - total)
 
     def tilt(self, delta: float) -> float:
         """Return the tilt at which Chernoff's bound ``exp(K(tilt) - tilt K'(tilt))`` is `delta`.
 
-        K is the cumulant generating function of the total privacy loss of all copies.
+        K is the cumulant generating function of the total privacy loss of all copies of the mechanism.
         """
 
         def excess(log_tilt: float) -> float:

@@ -70,7 +70,7 @@ class Prepaid(Ledger):
             del self._due[0]
 
     def give_up(self, later: int) -> None:
-        """Discard the unused ledger entries, except those of the last `later` fits; discarded ones remain charged."""
+        """Discard the unused entries of all but the study's last `later` fits; discarded entries remain charged."""
         with CHARGING:
             del self._due[: len(self._due) - later]
 

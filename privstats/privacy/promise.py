@@ -192,7 +192,7 @@ class Promise(ABC):
     def kept_by(self, *mechanisms: Any) -> Promise:
         """Return the joint guarantee of mechanisms that share this guarantee as their budget.
 
-        The result is this guarantee itself, except that `ZeroCDP` may return a guarantee in mu or eps that implies it.
+        The result is this guarantee itself. Only `ZeroCDP` may return another one, in mu or eps, that implies it.
         """
         return self
 
@@ -250,7 +250,7 @@ class Promise(ABC):
         return f"{type(self).__name__}({values}, {self.neighbors!r})"
 
     def _nothing(self, **numbers: float) -> Self:
-        """Return the spent part, or the rest, of a budget: a guarantee of this kind whose parameters may be 0."""
+        """Return a guarantee of this kind whose parameters may be 0, for the spent part or the rest of a budget."""
         empty = object.__new__(type(self))
         for name, value in {**numbers, "neighbors": self.neighbors}.items():
             object.__setattr__(empty, name, value)

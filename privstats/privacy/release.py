@@ -27,7 +27,8 @@ class Release:
     keeps : Promise
         The privacy guarantee of the release.
     within : Set
-        The public set of a row's possible contributions; it also defines the order of cross-products in the value.
+        The public set of a row's possible contributions. If the value is a matrix of second moments, the set also
+        defines the order of its entries.
     chain : int
         Number of steps of the Markov chain whose last state is the value and whose limit distribution is the law; 0 if
         the value is drawn without a Markov chain.

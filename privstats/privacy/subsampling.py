@@ -34,7 +34,7 @@ from privstats.privacy.promise import ROUNDING, is_number
 from privstats.privacy.tradeoff import gaussian_profile, gdp_delta, gdp_eps, gdp_mu
 
 CUT = 1e-5  # share of delta that is set aside for privacy losses beyond the grid
-LARGEST_LOSS = 600.0  # largest privacy loss of a step on the grid (e^600 is finite); a larger eps is lowered to it
+LARGEST_LOSS = 600.0  # upper limit of a step's privacy loss on the grid and of eps in `sampled_delta`; e^600 is finite
 FINENESS = 32.0  # number of grid points per standard deviation of a step's privacy loss
 LEAST_CELLS, MOST_CELLS = 2**12, 2**15  # limits of the number of grid cells from 0 to a step's largest loss
 FAR = 12.0  # number of standard deviations beyond which a normal law has negligible probability
@@ -224,11 +224,11 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
 
 
 def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, FloatArray]:
-    """Return level and power of the test of one step that rejects if the privacy loss exceeds `loss`, for `loss` >= 0.
+    """Return level and power of the test that rejects if the privacy loss of one step exceeds l, for each l in `loss`.
 
     In the worst case the output of a step is N(0, 1) for one data set and ``(1 - q) N(0, 1) + q N(1 / sigma, 1)`` for
-    its neighbour. The trade-off function of a step is straight between two levels (see the module's docstring), and the
-    privacy loss is 0 there. At lower levels the loss is ``log(1 - q + q L)``, with L the likelihood ratio of
+    its neighbour. The trade-off function of a step is a straight line between two levels (see the module's docstring),
+    where the privacy loss is 0. At lower levels the loss is ``log(1 - q + q L)``, with L the likelihood ratio of
     N(1 / sigma, 1) against N(0, 1). This loss exceeds l if the output exceeds ``u = sigma log(1 + (e^l - 1) / q) + 1 /
     (2 sigma)``, which has probability Phi(-u) under N(0, 1) and ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the
     mixture.

@@ -64,7 +64,7 @@ def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
 
 
 def pure_profile(held: float, eps: ArrayLike) -> FloatArray:
-    """Privacy profile of (`held`, 0)-DP: the smallest delta for which it implies (`eps`, delta)-DP.
+    """Privacy profile of (`held`, 0)-DP: the smallest delta for which this guarantee implies (`eps`, delta)-DP.
 
     It is the delta of randomised response, the least private mechanism with this guarantee.
     """
@@ -305,8 +305,8 @@ def zcdp_delta(rho: float, eps: float) -> float:
     """Smallest delta for which rho-zCDP is known to imply (eps, delta)-DP.
 
     It is the minimum, over orders a > 1, of ``(1 - 1 / a)^a / (a - 1) exp((a - 1)(a rho - eps))`` (Canonne, Kamath and
-    Steinke 2020, Proposition 12). The logarithm of this expression is convex in a. It is smallest where ``eps = (2 a -
-    1) rho + log(1 - 1 / a)``; its value there is ``-(a - 1)^2 rho - log a``.
+    Steinke 2020, Proposition 12). The logarithm of this expression is convex in a, and smallest where ``eps = (2 a - 1)
+    rho + log(1 - 1 / a)``, with the value ``-(a - 1)^2 rho - log a``.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ def _delta_at_order(rho: float, x: float) -> float:
 
 def _order_of_eps(rho: float, eps: float) -> float:
     # `_eps_at_order` increases in x, the Renyi order minus 1. For x <= 1 it is at most 3 rho + log(x), which is at most
-    # eps at x = `low`. So `low` is a lower limit of the wanted x, unless it is 1e-300.
+    # eps at x = `low`. So `low` is a lower limit of the wanted x; if raised to 1e-300, it may be returned as x.
     low = max(math.exp(min(0.0, eps - 3 * rho)), 1e-300)
     # For x >= 1, `_eps_at_order` is at least 2 x rho - log(2), which exceeds eps at x = `high`. So `high` is an upper
     # limit of the wanted x.
@@ -455,7 +455,7 @@ def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
 def approx_tradeoff(alpha: ArrayLike, eps: float, delta: float) -> NDArray[np.float64]:
     """Trade-off function of (eps, delta)-DP at level a: f(a) = max{0, 1 - delta - e^eps a, e^-eps (1 - delta - a)}."""
     a = np.asarray(alpha, dtype=float)
-    eps = min(eps, 700.0)  # e^-700 is below rounding error
+    eps = min(eps, 700.0)  # so that e^eps does not overflow; e^-700 is below rounding error
     sides = np.maximum(1 - delta - np.exp(eps) * a, np.exp(-eps) * (1 - delta - a))
     return np.maximum(0.0, sides)
 

@@ -49,7 +49,7 @@ CURES = {
     (ROWS, "write fit.summary()"): "summary2",
 }
 ABSENT = {name: cure for cure, names in CURES.items() for name in names.split()}
-OF_LINEAR_MEANS = dict.fromkeys(  # attributes that models with a link function, and of quantiles, cannot have
+OF_LINEAR_MEANS = dict.fromkeys(  # attributes that models with a link function, and models of quantiles, cannot have
     ("rsquared", "rsquared_adj"),
     ("exists for linear regression alone", "to test whole terms write fit.wald_test_terms()"),
 )

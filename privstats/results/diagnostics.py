@@ -66,7 +66,7 @@ class Diagnostics:
 
     @property
     def scale_location(self) -> pd.DataFrame | None:
-        """Table of mean sqrt(abs(residual) / std dev) by bin of fitted values; similar if errors are homoskedastic."""
+        """Table of mean sqrt(abs(residual) / std dev) by bin of fitted values; about equal for homoskedastic errors."""
         return self._frame("scale_location", "mean")
 
     def plot(self, alpha: float = 0.05, *, ax: Any = None) -> Any:

@@ -171,7 +171,7 @@ class FitFacts:
 
     @property
     def divided(self) -> Promise:
-        """The privacy guarantee whose budget was divided among the queries of the data: `accounted`, else `promise`."""
+        """The privacy guarantee whose budget the queries share: `accounted` or, if this is None, `promise`."""
         return self.accounted or self.promise
 
     @property

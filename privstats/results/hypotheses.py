@@ -397,7 +397,7 @@ OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def _value(side: str, text: str, names: Sequence[str]) -> FloatArray:
-    """Return the factor of each model coefficient in a linear expression, given as text, then the constant term."""
+    """Return the number that multiplies each coefficient in a linear expression (text), then the constant term."""
     try:
         tree = ast.parse(side, mode="eval").body
         return _linear(tree, len(names))

@@ -47,19 +47,19 @@ NUMBERS = (
     "noise_share",
     "bias_bound",
 )
-STEP = 2.0**-17  # relative step of a central difference, whose relative error is of the order of the squared step
-# The step at a value x of the predictor is `STEP` times |x|, but at least `STEP` times `NEAR_ZERO`, and at most `STEP`
-# times `FAR_AWAY`, times the distance between the bounds of the predictor.
+STEP = 2.0**-17  # step of a central difference at x, relative to |x|; the slope has a relative error of order STEP^2
+# The step at a value x of the predictor is `STEP` times |x|, after |x| is clipped to [`NEAR_ZERO` D, `FAR_AWAY` D],
+# where D is the distance between the bounds of the predictor.
 NEAR_ZERO, FAR_AWAY = 2.0**-10, 2.0**7
-# weights of the means at three equally spaced values, times their distance, in a one-sided and in a central difference
+# for each of three equally spaced values: weight of its mean in a one-sided and a central difference, times spacing
 ONE_SIDED_CENTRAL = ((-1.5, -0.5), (2.0, 0.0), (-0.5, 0.5))
-# A function has no slope if halving a step multiplies its difference or its second difference by more than this.
+# no slope if halving the step multiplies the first or the second difference by more than these numbers, respectively
 ROUGH = (0.65, 0.4)
 ROUNDING = 2.0**-40  # differences below this share of the size of a column are rounding errors
 MOST_ROWS = 1000  # largest number of rows of a table of means, comparisons or slopes; larger tables raise an error
 MOST_GRID = 100_000  # largest number of rows of a grid of synthetic rows; larger grids raise an error
 MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and smallest number of random draws of the coefficients for an interval
-MOST_DRAWN = 20_000_000  # fewer draws are used if the number of means (grid rows times draws) exceeds about twice this
+MOST_DRAWN = 20_000_000  # fewer draws are used if (rows of the grid) * MOST_DRAWS is at least twice this number
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
 UNDEFINED = "Not given: an expression of the formula has no value there, as the log of a negative number."
 BEYOND = "Not given: a spline is constant beyond its bounds, so that changes there are not estimated."
@@ -116,7 +116,7 @@ class MarginalTable(Tabular):
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """A grid of synthetic rows at which fitted means are computed, and the rows of the table into which they go.
+    """A grid of synthetic rows at which fitted means are computed, to be averaged into the rows of the table.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class _Part:
 
     @classmethod
     def moved(cls, rows: pd.DataFrame, name: str, values: Any, weight: Any = 1.0) -> _Part:
-        """Return copies of the rows with column `name` set to `values`; their fitted means have the given weights."""
+        """Return a part that has the rows with column `name` set to `values`, and `weight` as the rows' weights."""
         return cls(rows.assign(**{name: values}), np.broadcast_to(np.asarray(weight, dtype=float), (len(rows),)))
 
 
@@ -198,7 +198,7 @@ class _Call:
 
         The grid has all combinations of the values in `own`, a mapping from columns to values, the levels of the
         factors in `by`, the values in `at`, and the levels of all remaining factors in `needed`, over which the means,
-        comparisons or slopes are averaged. A column on which they do not depend has a single value.
+        comparisons or slopes are averaged. All other columns have a single value.
         """
         known = self.known
         kept = {
@@ -279,7 +279,7 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 
 
 def _near(x: FloatArray, known: Any, widen: float = 1.0) -> list[tuple[FloatArray, FloatArray]]:
-    """Return three equally spaced values near each x, with the weights of fitted means whose sum is the slope at x.
+    """Return three equally spaced values near each x, and weights; the weighted sum of the fitted means is the slope.
 
     `known` describes the predictor, and the distance between the values is multiplied by `widen`.
     """
@@ -296,12 +296,12 @@ def _near(x: FloatArray, known: Any, widen: float = 1.0) -> list[tuple[FloatArra
 
 
 def _rough(call: _Call, grid: _Grid) -> NDArray[np.bool_]:
-    """Return a mask of the rows of a grid in which the linear predictor has no slope in the requested predictor.
+    """Return a mask of the rows of a grid at which the linear predictor is not differentiable in the predictor.
 
     If the distance of three equally spaced values near x is halved, the difference of a smooth function at the outer
     values is about halved, and its second difference is divided by 4. A kink at x halves the second difference, and a
-    step does not change one of the differences. The differences are those of the columns whose bounds the design knows,
-    because the bounds give the size of rounding errors.
+    step leaves one of the differences unchanged. The functions that are tested are the offset and the columns of X C
+    (see `Design.coding`), because the design knows their bounds, which give the size of rounding errors.
     """
     design: Any = call.results.facts.design
     coding = scipy.linalg.block_diag(design.coding, 1.0)  # the last column is the offset
@@ -372,17 +372,17 @@ def _needed(call: _Call) -> list[str]:
 
 
 def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: bool = False) -> list[_Quantity]:
-    """Return means, comparisons or slopes, with gradients: one `_Quantity` for each tau, a single one without tau.
+    """Return means, comparisons or slopes, with gradients: one `_Quantity` for each tau (quantile level) of the fit.
 
-    The gradients are with respect to the coefficients of all tau together.
+    The gradients are with respect to the coefficients of all tau together. A fit without tau has a single `_Quantity`.
 
     Parameters
     ----------
     results : FitNumbers
         The fit.
     parts : sequence of _Part
-        Weighted copies of the grid of synthetic rows, such as one copy for each of the two levels in a comparison. The
-        weighted fitted means of corresponding rows are added.
+        Copies of the grid of synthetic rows, with weights; in a comparison of two levels, one copy for each level,
+        with the weights 1 and -1. The weighted fitted means of corresponding rows are added.
     averaged : int
         Number of consecutive rows that are averaged.
     mean : bool
@@ -416,8 +416,8 @@ def _quantity(
     results : FitNumbers
         The fit.
     blocks : sequence of (ndarray, ndarray, ndarray)
-        For each copy of the grid: the weights of the fitted means, shape (n,), the rows of the model matrix, shape
-        (n, c), and the offsets, shape (n,).
+        For each copy of the grid (such as one copy per level in a comparison): the weights of the fitted means, shape
+        (n,), the rows of the model matrix, shape (n, c), and the offsets, shape (n,). The copies' means are added.
     averaged : int
         Number of consecutive rows that are averaged.
     mean : bool
@@ -475,8 +475,8 @@ def _moved(
     errors : ndarray, shape (c, draws)
         Drawn errors of the coefficients.
     blocks : sequence of (ndarray, ndarray, ndarray)
-        For each copy of the grid: the weights of the fitted means, shape (n,), the rows of the model matrix, shape
-        (n, c), and the estimated linear predictors, shape (n,).
+        For each copy of the grid (such as one copy per level in a comparison): the weights of the fitted means, shape
+        (n,), the rows of the model matrix, shape (n, c), and the estimated linear predictors, shape (n,).
     link : str
         Name of the link function.
     over : callable
@@ -506,9 +506,10 @@ def _table(
     tested: bool = True,
     absent: Mapping[str, NDArray[np.bool_]] | None = None,
 ) -> MarginalTable:
-    """Return the table of means, comparisons or slopes; each row of labels in `shown` is repeated for each tau.
+    """Return the table of means, comparisons or slopes; `shown` has the labels of its rows.
 
-    `absent` maps reasons to masks of the rows of `shown` that are not given for this reason.
+    Each row of `shown` is repeated for each tau (quantile level) of the fit. `absent` has, for each reason why numbers
+    are not given, the mask of the rows of `shown` that it concerns.
     """
     results, many = call.results, len(each)
     value, fixed, undefined = (
@@ -581,9 +582,9 @@ def _with_curvature(
 
     An interval by the delta method (first order) is too short if the derivative of the mean is small at the estimate
     but large within the range of the errors of the coefficients. The returned interval therefore also contains the
-    quantiles of the quantity over random draws of the coefficients. First, the changes over these draws are multiplied
-    by a ratio: the half-length of the first-order interval, divided by the 1 - alpha quantile of the absolute
-    first-order changes (`first`). This ratio exceeds 1 if there are bias bounds or if coverage is simultaneous.
+    quantiles of the quantity over random draws of the coefficients. The changes over these draws are enlarged if there
+    are bias bounds or if coverage is simultaneous: they are multiplied by the half-length of the first-order interval,
+    divided by the 1 - alpha quantile of the absolute first-order changes (`first`).
 
     Parameters
     ----------

@@ -246,7 +246,7 @@ class Panel:
         self._say(axes, low, value)
 
     def _say(self, axes: Any, low: Any, value: Any) -> None:
-        """Write a text into the plot for each estimate that is a factor level, is missing, or has no interval."""
+        """Write a text into the plot where an estimate is a level, not a number, or is missing or has no interval."""
         if np.isnan(value).all():
             (axes.set_yticks if self.upright else axes.set_xticks)([])
         turned = {"ha": "center", "va": "center", "fontsize": "small", "rotation": 90 if self.upright else 0}

@@ -37,7 +37,7 @@ FORMATS = ("text", "markdown", "latex", "html", "csv")
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 LONGEST_HEAD = 24  # largest number of characters in a heading of a text table; longer headings become (1), (2), ...
 SPACE = 3  # number of spaces between the columns of two fits in a text table
-# numbers of spaces after a heading, and after a cell below the last horizontal line, to align both with the estimates
+# spaces after a heading, and after a cell in the lines below the coefficients, so that both align with the estimates
 HEAD_END, FOOT_END = 2, 1
 ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"
 UNLIKE = "Models of different responses"
@@ -388,10 +388,10 @@ def _part_of(fit: FitNumbers, other: FitNumbers) -> bool:
 def _composed(asked: Sequence[Promise], kept: tuple[Promise, ...]) -> Promise:
     """Return the joint guarantee of all fits.
 
-    The guarantees that users requested for the fits are in `asked`; the guarantees that the mechanisms satisfy are in
-    `kept`. The joint guarantee is of the first kind among eps, mu, rho and (eps, delta) to which all of `asked` can be
-    converted. For (eps, delta), the deltas of `asked` add up to the total delta, and eps is the smallest eps that
-    `kept` together imply at this delta.
+    `asked` has the guarantees that users requested for the fits, and `kept` the guarantees that the mechanisms satisfy,
+    which may be stronger. The kind of the joint guarantee depends on `asked`: it is the first of eps, mu, rho and (eps,
+    delta) to which all of `asked` can be converted. Its parameters are computed from `kept`. For (eps, delta), delta is
+    the sum of the deltas of `asked`, and eps is the smallest eps that `kept` together imply at this delta.
     """
     kind = next(kind for kind, counts in COUNTED.items() if all(isinstance(promise, counts) for promise in asked))
     delta = math.fsum(promise.delta for promise in asked if isinstance(promise, ApproxDP))

@@ -213,8 +213,8 @@ def without_errors(facts: FitFacts, numbers: TableValues) -> bool:
 def _about(names: set[str], notes: tuple[Note, ...], kinds: tuple[str, ...]) -> int | None:
     """Return the number of the first note about an estimate; a note may use any of the estimate's `names`.
 
-    If there is none, return the number of the first note that is about all estimates and has a key in `kinds`, or else
-    None.
+    If there is none, return the number of the first note about all estimates whose key is in `kinds`; if there is none
+    either, return None.
     """
     own = (k for k, note in enumerate(notes, start=1) if names & set(note.about))
     general = (k for k, note in enumerate(notes, start=1) if not note.about and note.key in kinds)
@@ -311,7 +311,7 @@ def _shares(numbers: TableValues) -> tuple[str, ...]:
 def _spans(
     facts: FitFacts, table: TextTable, numbers: TableValues, references: References
 ) -> tuple[tuple[int, str] | None, ...]:
-    """Return for each row None, or the index of a column and a text to print from there, as "no interval [1]"."""
+    """Return for each table row None, or a column's index and a text printed from this column on: "no interval [1]"."""
     if without_errors(facts, numbers):
         return ()
     heads = [column.head for column in table.columns]

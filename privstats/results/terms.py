@@ -66,8 +66,8 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
 def _by_level(results: FitNumbers, term: str) -> tuple[Sequence[Any], FloatArray]:
     """Return the levels of a factor, and the matrix, shape (levels, estimates), that maps estimates to level effects.
 
-    For estimates by group, the levels are the groups. `term` is the factor C(g), or its column g; spaces in the factor
-    do not matter.
+    For estimates by group, the levels are the groups. The argument `term` names the factor, as C(g), or the factor's
+    column, as g; spaces do not matter.
     """
     term = as_code(term) if isinstance(term, str) else term
     design: Any = results.facts.design

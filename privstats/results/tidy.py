@@ -35,8 +35,8 @@ def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
     `bias_bound` is a bound on the bias of the estimate due to clipping and to directions in which the releases contain
     no information; with `exp` it bounds the bias of the logarithm of the estimate. The p-value and the interval allow
     for this bias, the standard error and the statistic do not. `component` is the tau, the group or the bin;
-    if a row has both a group and a tau or bin, `component` is a string with both. The tau, the group and the bin also
-    have separate columns.
+    for a row with a group and a tau (or a group and a bin), `component` is a string with both. The tau, the group and
+    the bin also have separate columns.
     """
     interval, facts = results.conf_int(alpha, exp), results.facts
     labels = [label if isinstance(label, tuple) else (label,) for label in results.params.index]

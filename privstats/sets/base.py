@@ -87,7 +87,7 @@ class Set(ABC):
 
     @property
     def folds(self) -> bool:
-        """Whether vectors of several rows may be added before projection; False for category codes or single values."""
+        """Whether a unit's rows may be added before the sum is projected; False for category codes or single values."""
         return True
 
     @property
@@ -109,11 +109,11 @@ class Set(ABC):
         """
 
     def contribution(self, rows: FloatArray) -> FloatArray:
-        """Return each projected vector's contribution, shape (n, size), whose entries are whole multiples of `step`."""
+        """Return the contributions, shape (n, size), of vectors from `project`, as whole multiples of `step`."""
         return rows
 
     def total(self, rows: FloatArray) -> Total:
-        """Return the exact sum of the contributions of at most 2^20 projected vectors."""
+        """Return the exact sum of the contributions of at most 2^20 vectors from `project`."""
         return summed(self.contribution(rows), self.step)
 
     @abstractmethod

@@ -19,10 +19,10 @@ APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthog
 
 
 class OneHot(Set):
-    """Base class of sets of indicator vectors of `size` categories (cells); a projected row is a category number.
+    """Base class of sets for counts of rows by category (cell); `project` returns the number of each row's category.
 
-    A contribution is a unit vector: 1 in the row's cell, 0 elsewhere. Its length is 1. Two contributions differ by at
-    most 2 (l1), sqrt 2 (l2) or 1 (linf), and by 0 if there is only one cell.
+    A contribution is a unit vector of `size` entries: 1 in the row's cell, 0 elsewhere. Its length is 1. Two
+    contributions differ by at most 2 (l1), sqrt 2 (l2) or 1 (linf), and by 0 if there is only one cell.
     """
 
     @property
@@ -47,9 +47,9 @@ class OneHot(Set):
 class Cells(OneHot):
     """Set for counts of rows by category (cell): a row's vector has one entry, its cell number in 0, ..., `cells` - 1.
 
-    A number outside this range is moved to the nearest cell. With one cell, the total is the number of rows or, if the
-    vectors of each privacy unit's rows are added up first, the number of units. With more cells, this addition is
-    refused, because it would add cell numbers.
+    A number outside this range is moved to the nearest cell. With one cell, the total is the number of rows or, if a
+    privacy unit contributes one vector, the sum of the vectors of its rows, the number of units. With more cells, these
+    sums are refused, because they would add cell numbers.
     """
 
     cells: int
@@ -81,7 +81,7 @@ class Cells(OneHot):
 class Shells(OneHot):
     """Set for counts of vectors by shell: a vector adds 1 to the interval (shell) that contains its Euclidean norm.
 
-    The vectors of a privacy unit's rows may be added before the sum is counted in the shell of its norm.
+    For privacy units of several rows, the vectors of a unit may be added first; then the norm of their sum is counted.
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ class Shells(OneHot):
 
     Notes
     -----
-    A projected row is the number of its shell. Squared norms are compared with squared edges, both computed in the same
-    way, so that the rounding of a square root cannot move a vector across an edge.
+    `project` returns the number of each vector's shell. Squared norms are compared with squared edges, both computed in
+    the same way, so that the rounding of a square root cannot move a vector across an edge.
     """
 
     m: int
@@ -130,10 +130,10 @@ class ByCell(Set):
     """Set for totals by group (cell): a row's vector has the group number first, and then a vector in the set `inner`.
 
     Each row is in one group (cell). Two rows are either in the same cell or in different cells. So the largest distance
-    of their contributions is the larger of two numbers: the largest distance in `inner`, and the largest length in
-    `inner` times 2 (l1), sqrt 2 (l2) or 1 (linf). Each cell has the coordinate weights of `inner`. Even under "replace"
-    a row may leave one cell and enter another, so a bound on the length of the contributions of `inner` is needed. A
-    set `inner` without such a bound, because it assumes a public number of rows, is refused.
+    of their contributions is the larger of two numbers: the largest distance of two contributions of `inner`, and the
+    largest length of one, times 2 (l1), sqrt 2 (l2) or 1 (linf). In each cell, coordinates have the weights of `inner`.
+    Even under "replace" a row may leave one cell and enter another, so a bound on the length of a contribution is
+    needed. Some sets assume a public number of rows and therefore have no such bound; they are refused.
     """
 
     inner: Set
@@ -194,9 +194,9 @@ class ByCell(Set):
 class Line(Set):
     """Set of values in [low, high], for mechanisms that use the order of the values and never their sum.
 
-    In the norm "rank" both the largest distance and the largest length are 1, because a change of one row changes one
-    value. The privacy theorem of the mechanism bounds the effect of one changed value on a rank; this bound depends on
-    the fields of this class, and on whether a value may be added or removed, or only be replaced.
+    In the norm "rank", which counts changed values, the largest distance and the largest length are both 1, since a row
+    has one value. The privacy theorem of the mechanism bounds the effect of one changed value on a rank; this
+    bound depends on the fields of this class, and on whether a value may be added or removed, or only be replaced.
 
     Parameters
     ----------

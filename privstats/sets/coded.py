@@ -21,11 +21,11 @@ from privstats.sets.vectors import BoxProducts, Products, under_the_first
 class CodedProducts(BoxProducts):
     """Set for second moments of rows with a group of dummies for each factor; its bounds are proved in `BoxProducts`.
 
-    A row's vector has, for each group, the index of the row's level, then the root of the row's weight, and then the
-    row's entries outside the groups, multiplied by this root. The index after a group's last level means that the row
-    has none of its levels; an index outside the range is moved to the nearest valid index. So any projected vector
-    represents a row of `BoxProducts` that has, in each group, the root of its weight at its level and zeros elsewhere.
-    Its contribution is that of the represented row, so the bounds on distances and lengths in `BoxProducts` apply.
+    A row is given as a short vector: for each group the index of the row's level, then the square root r of the row's
+    weight, and then r times the row's entries outside the groups. The index after a group's last level means that the
+    row has none of its levels; `project` moves an index outside the range to the nearest valid index. So each such
+    vector represents a row of `BoxProducts` that has, in each group, r at its level and zeros elsewhere. Its
+    contribution is that of the represented row, so the bounds on distances and lengths in `BoxProducts` apply.
 
     *Total*: products with dummies are summed by level, as integers of at most 2^42.
     """
@@ -85,7 +85,7 @@ class CodedProducts(BoxProducts):
         return Total(tuple(units[self.pairs].tolist()), self.step)
 
     def _parts(self, rows: FloatArray) -> tuple[list[NDArray[np.intp]], FloatArray]:
-        """Return two parts of projected rows: the level indices, and all other coordinates.
+        """Return two parts of the vectors that `project` returns: the level indices, and all other coordinates.
 
         The first part is a list with one array of indices, shape (n,), for each group (factor).
         """

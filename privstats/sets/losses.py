@@ -145,9 +145,9 @@ class CheckLosses(Set):
 
     With an intercept, the first entries of x and x' are equal. In l1 the diameter is the larger of ``2 M (m - 1)`` and
     m; in l2 it is the larger of ``2 M sqrt(m - 1)`` and sqrt(m). In linf it is 2 M if there are other predictors, and 1
-    if the intercept is the only one. The hull of these differences is the unit ball of the norm ``max(|g_0|, (|g|_inf +
-    (2 M - 1) |g_0|) / (2 M))``, where 2 M - 1 is the constant `tilt`. Proof: the extreme points of this ball with
-    ``|g_0| = 1`` are the sign vectors, which are the differences ``(1 - tau) x + tau x`` and their negatives. The
+    if the intercept is the only one. The hull of all differences of gradients is the unit ball of the norm ``max(|g_0|,
+    (|g|_inf + (2 M - 1) |g_0|) / (2 M))``, where 2 M - 1 is the constant `tilt`. Proof: the extreme points of this ball
+    with ``|g_0| = 1`` are the sign vectors, which are the differences ``(1 - tau) x + tau x`` and their negatives. The
     extreme points with ``g_0 = 0`` are 2 M times sign vectors of the other entries, which are the differences ``M (x -
     x')``. For ``|g_0| = s`` in [0, 1], the other entries have absolute values of at most ``2 M - (2 M - 1) s``, both in
     the ball and in the convex hull of these points; so the ball is this convex hull. Therefore the distance in the norm

@@ -128,7 +128,7 @@ class Packed(Set):
 
     @property
     def entry_step(self) -> float:
-        """Step of the grid on which the coordinates of projected vectors lie."""
+        """Step of the grid to which the method `project` rounds the entries of the vector v of a row."""
         return step_of(self.reach, ROW_BITS)
 
     @property
@@ -166,9 +166,9 @@ class Packed(Set):
 class Products(Packed):
     """Vectors v of norm at most `radius`; a contribution has the products ``v_i v_j``, i <= j, of the coordinates.
 
-    *l2 norm*: squares have the weight 1 / sqrt 2. So the squared distance of the contributions of v and w is ``|vv' -
-    ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2 (v'w)^2) / 2``, at most radius^4. The squared norm of a contribution is at most
-    radius^4 / 2. If v has only one entry, the squared distance is at most radius^4 / 2, too.
+    *l2 norm*, in which squares are multiplied by the weight 1 / sqrt 2: the squared distance of the contributions of v
+    and w is ``|vv' - ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2 (v'w)^2) / 2``, at most radius^4. The squared norm of a
+    contribution is at most radius^4 / 2. If v has only one entry, the squared distance is at most radius^4 / 2, too.
 
     *nuclear norm*: the distance is ``|vv' - ww'|_* <= |v|^2 + |w|^2 <= 2 radius^2``, and the length is at most
     radius^2. If v has only one entry, the distance is at most radius^2, too.
@@ -236,14 +236,14 @@ class SquaredEntries(Products):
 class SumAndProducts(Packed):
     """Scores s of norm at most B = `radius`; the sums of s and of ss' are released together.
 
-    The noise of the sum of s is not larger than if this sum were released alone. The upper triangle of the sum of ``(s,
-    B)(s, B)'`` is released without the entry B^2; squares have the weight 1 / sqrt 2.
+    The release is the upper triangle of the sum of ``(s, B)(s, B)'``, without the entry B^2.
 
-    *l2 norm*: the squared distance of the contributions of scores s and t is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``.
-    It is convex in |s| and in |t|. At |s| = |t| = B, with c the cosine of the angle between s and t, it is ``B^4 (1 -
-    c^2) + 2 B^4 (1 - c)``; at |s| = B and t = 0 it is ``3/2 B^4``. The maximum is 4 B^4, at c = -1. So the distance is
-    at most 2 B^2, and the length of a contribution at most ``sqrt(1.5) B^2``. The sum of s is the released sum of B s,
-    divided by B. Its noise is the noise of a release of this sum alone, with sensitivity 2 B.
+    *l2 norm*, in which squares are multiplied by the weight 1 / sqrt 2: the squared distance of the contributions of
+    scores s and t is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. It is convex in |s| and in |t|. At |s| = |t| = B, with c
+    the cosine of the angle between s and t, it is ``B^4 (1 - c^2) + 2 B^4 (1 - c)``; at |s| = B and t = 0 it is ``3/2
+    B^4``. The maximum is 4 B^4, at c = -1. So the distance is at most 2 B^2, and the length of a contribution at most
+    ``sqrt(1.5) B^2``. The sum of s is the released sum of B s, divided by B. Its noise is the noise of a release of
+    this sum alone, with sensitivity 2 B.
     """
 
     m: int
@@ -292,9 +292,9 @@ class SumAndProducts(Packed):
         return known(norm, {"l2": math.sqrt(1.5)}) * self.radius**2
 
 
-# squared weight of a squared entry in the l2 norm under add/remove; it minimises the total variance of the noise
+# square of the weight of z_i^2 in the l2 norm under add/remove; it minimises the total variance of the noise
 _L2_SQUARES = 1 / math.sqrt(2)
-# weight of the count in the l1 norm without an intercept; it raises the sensitivity q (q + 1) / 2 of q columns by 1/2
+# weight of the count in the l1 norm without an intercept; the sensitivity with the count is q (q + 1) / 2 + 1/2
 _L1_COUNT = 0.5
 
 
@@ -302,13 +302,13 @@ _L1_COUNT = 0.5
 class BoxProducts(Packed):
     """Rows ``r = (1, z_1, ..., z_q)`` with ``|z_i| <= 1``; a contribution has products ``r_i r_j`` (second moments).
 
-    z has the predictors and the response. A row of weight w in [0, 1] is ``sqrt(w) r``. Its contribution is a point of
-    the segment between zero and the contribution of r. So its distance from any point is at most the larger of the
-    distances of the segment's two ends from this point.
+    z has the predictors and the response. A row with a weight w in [0, 1] enters as ``sqrt(w) r``, so its contribution
+    is a point of the segment between zero and the contribution of r. Therefore its distance from any point is at most
+    the larger of the distances of the segment's two ends from this point.
 
     The squares and cross products of z are released. With an `intercept`, the first-order products ``1 z_j`` are
-    released, too; if `counted`, also the count, the sum of ``1 1``. Each norm has its own *weights*: factors of
-    coordinates that lower the noise of these coordinates and do not raise the sensitivity.
+    released, too; if `counted`, also the count, the sum of ``1 1``. Each norm has its own *weights* of
+    coordinates: a larger weight means less noise. The weights raise the sensitivity little or not at all.
 
     Parameters
     ----------
@@ -329,7 +329,8 @@ class BoxProducts(Packed):
     -----
     Let T0 = 1 with an intercept and T0 = 0 without, and let p_i = z_i^2. In l2 the last entry is multiplied by
     `last_scale`. So p_i <= B_i, where B_i is last_scale^2 for the last entry and 1 for all other entries. A group
-    counts as one entry with B = 1, since the p_i of a group add up to at most 1. Let c_i be the weight of p_i.
+    counts as one entry with B = 1, since the p_i of a group add up to at most 1. Each released p_i is multiplied by its
+    weight c_i.
 
     *linf*, replace: a square changes by at most 1, another product by at most 2, and the count by at most 1. So, with
     weight 2 for the squares and the count, the sensitivity is 2. Add/remove: the sensitivity is 1, with unit weights.
@@ -339,10 +340,9 @@ class BoxProducts(Packed):
     non-negative and t = 1 - s. Their sum is then concave and symmetric in s, so it is largest if all s_i are equal. The
     largest sum is q (q+2)^2 / (2 (q+1)) with an intercept, at s = q / (2 (q+1)), and q (q+1) / 2 without an intercept,
     at s = 1/2. The distance of a row from zero is at most the number of products, since each is at most 1. (Awan and
-    Slavkovic 2021 use dim * Delta_inf, which is about twice as large.) For a group, three kinds of products add up to
-    at most 1 in each of the two rows: the products of the group's entries among themselves (squares included), with
-    one entry outside the group, or with the entries of another group. So each such set of products adds at most 2 to
-    the distance.
+    Slavkovic 2021 use dim * Delta_inf, which is about twice as large.) For a group, each of the following sets of
+    products adds up to at most 1 in each of the two rows, and so adds at most 2 to the distance: the products of its
+    entries among themselves (squares included), with one entry outside it, or with the entries of another group.
 
     *l2*, replace: let r and s be the two rows, p and p' the vectors of their squares, and T = T0 + sum B_i. The squared
     distance of the contributions is ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i - p'_i)^2``, where ``|rr' -
@@ -439,17 +439,17 @@ class BoxProducts(Packed):
     def _trace(self) -> float:
         """Return T, the largest squared l2 norm of a row ``r = (1, z)`` whose last entry is multiplied by `last_scale`.
 
-        Without an intercept, the entry 1 of the row does not count. A group of dummies counts as one entry.
+        Without an intercept, the entry 1 is left out. A group of dummies counts as one entry: at most one is not 0.
         """
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
         """Return sensitivity bounds, and weights of released entries, for "replace" (`exchange`) or "add_remove".
 
-        The four results are: the largest distance and the largest length of contributions in the given norm; a weight
-        for the square of each of the q + 1 entries of a row ``r = (1, z)`` (the weight for the 1 is not used); the
-        weight of the count of rows; and a scale for each entry of r, shape (q + 1,). The weight of the product of two
-        different entries is the product of their scales.
+        Released entries are multiplied by their weights. The results are: the largest distance and the largest length
+        of contributions in the given norm; the weight of the square of each entry of a row ``r = (1, z)``, shape (q +
+        1,), where the first weight is unused; the weight of the count of rows; and a scale of each entry of r, shape (q
+        + 1,). The product of two different entries has the product of their scales as its weight.
         """
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
         if norm not in sides:
@@ -560,7 +560,7 @@ class Squares(Set):
 
     @property
     def entry_step(self) -> float:
-        """Step of the grid to which the values u are rounded.
+        """Step of the grid to which the method `project` rounds the weight of a row and its values u.
 
         The entries of a row's contribution to the sum are integer multiples of the square of this step.
         """
@@ -602,7 +602,7 @@ class Squares(Set):
         return known(norm, lengths)
 
     def _weights(self, norm: str, exchange: bool) -> tuple[float, float]:
-        """Return c, where the count's weight is c k (l1), c sqrt(k) (l2) or c (linf), and w, the weight of a square.
+        """Return c and w: the weights are c k (l1), c sqrt(k) (l2) or c (linf) for the count, and w for each square.
 
         Under "replace" in l1 and l2, c is larger if no squares are released, and w is larger if the count is not
         released (see ``Squares``).

@@ -1,4 +1,4 @@
-"""Set of rows with convex losses of a linear predictor, and weights that bound each row's score and curvature."""
+"""Set of rows with convex losses of a linear predictor; a row's weight is lowered to bound its score and curvature."""
 
 from __future__ import annotations
 

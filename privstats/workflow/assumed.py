@@ -34,14 +34,14 @@ from privstats.privacy.promise import Neighbors
 
 ROWS = 4096
 FILLED = 0.25  # width of the assumed uniform distribution of a column without a hint, divided by the column's range
-SPREAD = 1 / 6  # assumed residual standard deviation (a twelfth of the response's range), divided by half of the range
+SPREAD = 1 / 6  # assumed residual standard deviation, divided by half of the response's range
 # assumed mean of the response in models with a link function, divided by the largest value of the response; `HALF` is
 # for binary responses, `LOW` for other responses
 HALF, LOW = 0.5, 0.05
 RARE = 0.05  # share of rows at a rare factor level, or with a rare binary outcome, in the pessimistic assumption
 LIGHT = 0.1  # pessimistic assumption: (mean - lower bound) and sd of weights, both divided by the range of the weights
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
-POINTS, FAR = 1024, 700.0  # number of quantiles that represent a logit-normal law, and limit of |mean of the logits|
+POINTS, FAR = 1024, 700.0  # number of quantiles for a logit-normal law; limit of |mean of the logits| in a search
 # identifiers of the public random streams for simulated predictors, simulated responses and columns with hints
 PREDICTORS, RESPONSE, HINTED = -1, -2, -50
 
@@ -159,7 +159,7 @@ def assumed_rows(
         frame = like.reset_index(drop=True)
     else:
         drawn = usual_rows(design.domain, design.reads, assumed.hints)
-        # the same simulated rows for every n, so that the forecast interval widths change little with n
+        # the same simulated rows are used for every n, so that the forecast interval widths change little with n
         frame = drawn.head(max(n, 1))
     unit = neighbors.unit
     if unit is not None and (like is None or unit not in frame):
@@ -332,7 +332,7 @@ def _ends(known: Known) -> tuple[float, float]:
 
 
 def narrowed(domain: Domain, reads: Sequence[str]) -> Domain:
-    """Return the declarations of the columns in `reads`, with numeric bounds moved closer to their midpoint."""
+    """Return the declarations of the columns in `reads`; numeric ranges are reduced to their middle part (`FILLED`)."""
     typical = domain.typical
     return Domain({name: _part(typical[name]) for name in reads if name in typical}, domain.complete)
 

@@ -103,8 +103,8 @@ def _design_of(fit: Any) -> Any:
 def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
     """Return three diagnostics: a histogram of residuals, and two tables of means by bins of fitted values.
 
-    The means are those of the residuals, and of the square root of (absolute residual / residual std dev). The bins
-    have the edges `ends`.
+    The means are those of the residuals, and of the square root of (absolute residual / residual std dev). The bins of
+    fitted values have the edges `ends`.
     """
     size = _scale(fit, scale)
     steps = _numbers(size * np.arange(-WIDE, WIDE + STEP / 2, STEP))

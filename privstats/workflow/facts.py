@@ -118,7 +118,7 @@ def _estimated(plan: Plan, public: PublicFacts) -> tuple[tuple[str, float, float
 def _budget(plan: Plan, gate: Gate) -> tuple[tuple[str, float], ...]:
     """Return the budget shares of the queries that were asked, by name; they add up to 1.
 
-    The share of an optional query is subtracted from the share of the query whose budget it takes.
+    An optional query is paid out of the share of another query, which is listed without this part.
     """
     asked = {release.name for release in gate.releases}
     shares: dict[str, float] = {}

@@ -40,8 +40,8 @@ FITS, FEWER = range(9), range(3)  # identifiers of the simulated fits under usua
 MOST = 45  # largest number of simulated fits if the user gives rows that resemble the data (`like`)
 SETTLED = 0.08  # simulation stops if the standard error of the log of an expected width is below this
 VAGUE = 1.5  # with the user's rows `like`, a forecast is a range if (upper / lower quartile of the widths) exceeds this
-# Number of simulated releases whose mean is one answer: `SEVERAL` for one quantile with its interval and for vectors
-# drawn without a noise law, `TOGETHER` for several quantiles released together, and `FEW` for other vectors.
+# Number of simulated releases that are averaged for one answer: `SEVERAL` for one quantile with its interval and for
+# vectors whose noise law depends on the rows, `TOGETHER` for several quantiles released together, `FEW` for others.
 SEVERAL, TOGETHER, FEW = 25, 9, 3
 # Largest number of synthetic rows given to an exponential mechanism. To represent k times as many rows, the budget is
 # multiplied by k, which gives the same density.
@@ -161,7 +161,7 @@ class Forecast(Conversation):
                 draws = TOGETHER
             if total is not None:
                 exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-                draws = 1 if law is None else FEW  # a release without a noise law is a bin or a level, and has no mean
+                draws = 1 if law is None else FEW  # without a noise law, the release is a bin's number: no mean
             mean = _mean(question, by, exact, given, relation, draws)
             self._said[way] = mean if given is promise else replace(mean, law=law)
         return self._said[way]
@@ -191,9 +191,9 @@ def _mean(question: Question, by: Any, exact: Any, promise: Promise, relation: R
 def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
     """Return the expected value, shape (1,), of a quantile drawn by the exponential mechanism on ranks (`draw_rank`).
 
-    Grid points far from the quantile, with a total probability below 1e-13, are left out. The other points form runs,
-    in which the probability decreases by a factor ``exp(-f)`` per point. In a run of m points, the mean distance from
-    the first point of the run is ``1 / (exp(f) - 1) - m / (exp(m f) - 1)``.
+    Grid points far from the quantile, with a total probability below 1e-13, are left out. The other points form runs of
+    neighbouring points. In a run of m points along which the log probability decreases by f per point, the mean
+    distance from the first point is ``1 / (exp(f) - 1) - m / (exp(m f) - 1)``. Runs are weighted by probability.
 
     Parameters
     ----------

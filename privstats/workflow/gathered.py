@@ -68,7 +68,7 @@ class Gathered:
         Raises
         ------
         OptionError
-            If `rows` times `numbers` exceeds `MOST_NUMBERS`.
+            If the count of numbers in memory, `rows` times `numbers`, exceeds `MOST_NUMBERS`.
         """
         if self.rows is not None and self.rows * self.numbers > MOST_NUMBERS:
             raise OptionError(f"{self.need}, which is too much; give {self.cure}")

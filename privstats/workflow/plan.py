@@ -139,7 +139,7 @@ class Plan:
     asked: tuple[Asked, ...]
     gathered: Gathered | None = None  # memory needed by a method that needs all rows at once
     accepted: Mapping[str, float] = field(default_factory=dict)
-    forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # cache by assumption, shared by equal calls
+    forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # one per assumption; shared by equal calls
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
@@ -244,10 +244,10 @@ class Plan:
             One row for each estimate, with the columns std_error, width (of the 95% interval), width_low, width_high,
             noise_share (share of the noise in the squared standard error), ratio (of widths with and without privacy)
             and given (share of the simulated fits with an interval). width_low and width_high equal width, with two
-            exceptions. If outcomes or levels may be rare, or weights may be unequal, and no hint about these columns is
-            given, width_high allows for this pessimistic case. With `like`, both are quartiles of the widths in
-            simulated fits if the quartiles differ by more than a factor of 1.5. A width is NaN if most simulated fits
-            have no interval.
+            exceptions. First, if no hint is given about columns whose outcomes or levels may be rare, or about weights
+            that may be unequal, width_high is at least the width under such pessimistic assumptions. Second, with
+            `like`, width_low and width_high are quartiles of the widths in simulated fits if the quartiles differ by
+            more than a factor of 1.5. A width is NaN if most simulated fits have no interval.
 
         Raises
         ------
@@ -269,7 +269,7 @@ class Plan:
         return table
 
     def unhinted(self, residual: float | None = None) -> Mapping[str, Known]:
-        """Return the declarations, by name, of columns for which hints (`Domain.hint`) would improve forecasts most."""
+        """Return, by name, the declarations of columns about which hints (`Domain.hint`) improve forecasts most."""
         return unhinted(self.public.design, self.specification.model.hints, residual)
 
     @property
@@ -285,11 +285,11 @@ class Plan:
         fits: Sequence[int] = forecast.FITS,
         settled: forecast.Settled = lambda *_: False,
     ) -> forecast.Expected:
-        """Return the forecast of interval widths for the rows `like`, by default for usual synthetic rows.
+        """Return the forecast of interval widths for the rows `like`, by default for synthetic rows.
 
-        `residual` is the residual standard deviation in units of the response. `fits` has the identifiers of the
-        simulated fits; further fits, up to the number `most`, are simulated if the median width is imprecise. The
-        function `settled` may end the simulation early.
+        `residual` is the residual standard deviation in units of the response. Each simulated fit has an identifier,
+        which determines its noise. The fits in `fits` are simulated and, if the median width is then imprecise, further
+        fits, up to `most` fits in all. The function `settled` may end the simulation early.
         """
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
@@ -517,9 +517,9 @@ class Plan:
         """Return the ratio of expected to requested interval width, for one term or for each term except the intercept.
 
         The expected width is a median over simulated fits. Their simulation stops when further fits cannot change
-        whether every expected width is at most the requested width. `bounds` has lower bounds of the ratio in each fit,
-        which are the ratios in the same fit at larger numbers of rows (or budgets), and upper bounds, from smaller
-        numbers.
+        whether every expected width is at most the requested width. `bounds` has bounds on the ratio in each simulated
+        fit, from earlier steps of the search: the ratio at a larger number of rows (or budget) is a lower bound, the
+        ratio at a smaller number an upper bound.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -683,8 +683,8 @@ PUBLIC = (
 def make_plan(spec: Specification, rows: int | None, assumed: int | None = None, near: Plan | None = None) -> Plan:
     """Return the plan of a call, without reading a row; an equal call that was planned before is looked up in a cache.
 
-    Under (eps, delta) there are two ways to account for added noise: pure eps, or mu with normal noise. A plan is
-    computed for each way, and the plan with the shorter expected intervals is returned.
+    Under (eps, delta), the queries can share a budget in pure eps, or a budget in mu, with normal noise. A plan is
+    computed for each of these budgets, and the plan with the shorter expected intervals is returned.
 
     Parameters
     ----------
@@ -744,9 +744,9 @@ def forget() -> None:
 
 
 def accountings(spec: Specification) -> tuple[Promise, ...]:
-    """Return the candidate privacy guarantees of a fit; the budget of one of them is divided among the queries.
+    """Return the privacy guarantees between which a plan chooses; the chosen one is divided among the queries.
 
-    Each candidate implies the guarantee of the call: for (eps, delta), a guarantee mu with normal noise, or pure eps.
+    Each of them implies the guarantee of the call: for (eps, delta), a guarantee mu with normal noise, or pure eps.
     """
     promise = spec.promise
     own_delta = isinstance(spec.mech, str) and spec.mech in spec.model.with_delta
@@ -778,8 +778,8 @@ def _ratio(normal: Plan, pure: Plan, rough: bool) -> float:
     """Return the median ratio of the expected interval widths of two plans, the first divided by the second.
 
     The width of an interval that is not expected to be given is infinite. The ratio is NaN if the widths cannot be
-    compared: if the number of rows or privacy units is private or not given, if bounds must be estimated, or if no
-    interval is expected under both plans. If `rough` is true, the ratio is approximate, but on the same side of 1.
+    compared: if the number of rows or privacy units is private or not given, if bounds must be estimated, or if neither
+    plan is expected to give an interval. If `rough` is true, the ratio is approximate, but on the same side of 1.
     """
     if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
         return math.nan
@@ -808,8 +808,8 @@ def _planned(
 
     Trial runs, alternately on few and many synthetic rows, and the division of the budget are repeated until the
     queries no longer change. If the plan `near` has the same method and divides a guarantee of the same kind, the first
-    trial run begins with the queries of `near`, which are already audited. No further run is necessary if the first run
-    finds the same queries as `near`, with possibly different mechanisms.
+    trial run begins with the queries of `near`, which were audited for that plan (see `rehearsed`). No further run is
+    necessary if the first run finds the same queries as `near`, with possibly different mechanisms.
     """
     public = _public(spec, rows, assumed)
     design = public.design
@@ -860,7 +860,7 @@ def _but_mechanisms(asked: tuple[Asked, ...]) -> list[Asked]:
 
 
 def _question(a: Asked, division: Division) -> Planned:
-    """Return the planned form of a query from a trial run: the query with its part of the privacy budget."""
+    """Return a query that was asked in a trial run, together with its part of the privacy budget."""
     parts = tuple(division.fractions[a.label] / division.fractions[host] for host in a.optional)
     return Planned(a.label, a.name, a.kind, a.mechanism, a.branch, division.promises[a.label], a.optional, parts)
 
@@ -869,7 +869,8 @@ class Quick(Rehearsal):
     """A trial run of an estimator on synthetic rows, in which mechanisms are replaced by faster substitutes.
 
     Additive noise is replaced by normal noise with the same variances, and a rank mechanism by values with simulated
-    rank errors. All trial runs of one round begin with the same queries and share the answers to these queries.
+    rank errors. A plan takes several rounds of trial runs (see `rehearsed`). All trial runs of one round begin with the
+    same queries and share the answers to these queries.
 
     Parameters
     ----------
@@ -955,7 +956,7 @@ class _RankStandIn:
     by: Rank
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return sample quantiles at ranks with simulated errors, which replace the rank errors of the mechanism."""
+        """Return the values at ranks with random errors, drawn from the law of the mechanism's rank errors."""
         law = self.by.law(promise, within, relation)
         values = np.sort(np.concatenate([np.zeros(0), *(part[:, 0] for part in exact.scan())]))
         ranks = np.sort(np.array(self.by.levels) * (len(values) + 1) + law.sample(rng, 1)[0])
@@ -976,11 +977,11 @@ def rehearsed(
     """Run the estimator on synthetic rows; return all its queries, and the numbers of passes over the rows.
 
     An estimator that chooses among several methods has one branch per method, and each branch is run. Because the query
-    budgets depend on the set of queries, a plan takes several rounds of trial runs; this function runs one round, with
-    the number `turn`. If the queries equal the queries of the previous round (`before`), every query was asked with its
-    final budget. Then each query is audited (a row's contribution must not depend on other rows), and each branch is
-    also run once without its optional queries. Queries that were `audited` for another plan are exempt from both
-    checks. Only the first round includes inference.
+    budgets depend on the set of queries, a plan takes several rounds of trial runs. This function runs one round, whose
+    number is `turn`. If the queries equal the queries of the previous round (`before`), every query was asked with its
+    final budget. Then two checks follow: each query is audited (a row's contribution must not depend on other rows),
+    and each branch is run without its optional queries, on which no other query may depend. Queries that were `audited`
+    for another plan are exempt from both checks. Only the first round includes inference.
 
     Raises
     ------

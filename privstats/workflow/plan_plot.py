@@ -17,8 +17,8 @@ SHARED = "0.6"  # grey colour of queries that all branches (methods) have in com
 def draw_shares(plan: Any, ax: Any = None) -> Any:
     """Plot each query's share of the privacy budget as a bar, in the order of queries, coloured by branch (method).
 
-    The shares of all queries that a fit may ask add up to 100%: the bar of a query leaves out the parts of its share
-    that optional queries may spend.
+    An optional query has its own bar, and what it may spend is left out of the bar of the query that would otherwise
+    spend it. Therefore the bars of all queries that a fit may ask add up to 100%.
     """
     names = [f"{p.label} (optional)" if p.within_share_of else p.label for p in plan.planned]
     shares = np.array([100 * own_share(p, plan) for p in plan.planned])
@@ -44,6 +44,6 @@ def draw_shares(plan: Any, ax: Any = None) -> Any:
 
 
 def _branch(p: Planned, plan: Any) -> str:
-    """Return the only branch in which a query is asked or may be asked; an empty text for a query of all branches."""
+    """Return the branch (method) to which a query belongs; an empty text if it belongs to no single branch."""
     hosts = {q.branch for q in plan.planned if q.label in p.within_share_of}
     return p.branch or (hosts.pop() if len(hosts) == 1 else None) or ""

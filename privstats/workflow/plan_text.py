@@ -74,7 +74,7 @@ RELEASED = {  # descriptions of the releases, by the name of the query
     "mode": "the fullest bin or level",
 }
 FILLING = "predictors fill a part of their bounds"
-ASSUMPTIONS = {  # assumptions about columns without hints, from which interval widths are forecast, by function
+ASSUMPTIONS = {  # for each function, what forecasts of interval widths assume about columns without hints
     "lm": f"{FILLING}; the residual std dev is a twelfth of the response's range.",
     "rq": f"{FILLING}; the residual std dev is a twelfth of the response's range.",
     "glm": f"{FILLING}; the response does not depend on them.",
@@ -117,7 +117,7 @@ def _memory(plan: Any) -> list[str]:
 
 
 def _accepted(plan: Any) -> list[str]:
-    """Return the lines that compare expected interval widths with accepted widths, or no lines if none was declared."""
+    """Return lines that compare expected interval widths with the widths that the user declared acceptable, if any."""
     if not plan.accepted:
         return []
     return labelled("Accepts", accepts(plan.accepted.items(), plan.expected()["width"], _foreseen))
@@ -191,7 +191,7 @@ def _assumed(plan: Any) -> str:
 
 
 def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
-    """Return lines on forecasts that are ranges, hints that would narrow them, and intervals that may be missing."""
+    """Return lines on uncertain forecasts: hints that would narrow a range of widths, and intervals perhaps missing."""
     lines, open_columns = [], plan.unhinted()
     if not expected["width_low"].equals(expected["width_high"]):
         cases = costly_cases(plan.public.design, open_columns)

@@ -142,7 +142,7 @@ def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
 
 @contextmanager
 def planned_anew(what: str) -> Iterator[None]:
-    """Name another plan (or study) as the cure of budget errors: running a plan takes no budget as an argument."""
+    """Change the advice in budget errors to saving another plan (or study), because a run has no budget argument."""
     try:
         yield
     except BudgetError as error:
@@ -195,7 +195,7 @@ def fit_on(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
 
 
 def _attempt(content: Mapping[str, Any]) -> Any:
-    """Return the plan that a file describes, with its accepted interval widths, or an error text after a failure."""
+    """Return the plan that a file describes, with its accepted interval widths; if this fails, return an error text."""
     try:
         plan = _planned(content)
         return plan.accept(content["accepted"]) if content["accepted"] else plan

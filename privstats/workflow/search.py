@@ -28,8 +28,8 @@ NEARLY, BELOW = 0.0075, 0.015
 CLOSE = 0.03  # a limit of the search is near the solution if |log(expected / requested width)| there is below this
 ALMOST = 0.0099  # relative distance of a number that is tried near a limit of the search, slightly less than `WITHIN`
 PROBES = 1  # how often a number 1% away from a limit may be tried in place of the geometric mean of both search limits
-APART_FROM_ONE = 0.05  # a rough forecast is sufficient if |log(expected width / requested width)| exceeds this
-SPACED = 0.03  # extrapolation uses two numbers if |log(their ratio)| exceeds this; widths at closer ones are irregular
+APART_FROM_ONE = 0.05  # not all fits need be simulated if |log(expected width / requested width)| exceeds this
+SPACED = 0.03  # extrapolation uses two tried numbers if |log(their ratio)| exceeds this; closer pairs are too irregular
 JUMP = 1.0  # a power law is fitted to the widths at two tried numbers only if |log(ratio of widths)| is below this
 STEPS_OUT = 4.0  # with only one known search limit, the next number is this factor away from it; squared after each use
 
@@ -44,10 +44,11 @@ class Widths:
         Ratio of the expected to the requested width, and share of the noise in the variance, for each term; NaN if no
         interval is expected.
     fits : mapping of int to ndarray, shape (m,)
-        Ratios of the widths in each simulated fit, by identifier; infinite if an interval is not reported.
+        Ratio of the interval width in a simulated fit to the requested width, for each term, by identifier of the fit;
+        infinite if an interval is not reported.
     sure : bool
-        Whether the fits simulated at this number of rows (or budget) suffice to decide if all median ratios are at most
-        1, without bounds from fits at other numbers of rows (or budgets).
+        Whether the fits simulated at this number of rows (or budget) alone, without bounds from fits at other numbers,
+        decide if all median ratios are at most 1.
     """
 
     ratios: FloatArray
@@ -86,8 +87,8 @@ class Bounds:
     def order(self, fits: Sequence[int]) -> list[int]:
         """Return the identifiers `fits` in the order in which the fits are to be simulated.
 
-        The bounds of a fit's ratios of interval width to requested width follow from its simulation at other numbers of
-        rows (or budgets). Fits with the largest lower bounds come first. Fits come last if their bounds already decide
+        A fit that was simulated at other numbers of rows (or budgets) has known bounds of its ratios of interval width
+        to requested width. Fits with the largest lower bounds come first. Fits come last if their bounds already decide
         whether the largest ratio over all terms exceeds 1.
         """
         least = {fit: float(self.least[fit].max()) if fit in self.least else -math.inf for fit in fits}
@@ -98,10 +99,11 @@ class Bounds:
         """Return the median ratios of expected to requested widths, or None if more fits must be simulated.
 
         For the fits that are not simulated yet, only lower and upper bounds of the ratios are known. If the unknown
-        ratios are replaced by their lower bounds, the median is a lower bound of the median of all fits; with the upper
-        bounds, it is an upper bound. Between these two bounds, the median is computed from predicted ratios. A
-        predicted ratio is the ratio in the same fit at another number of rows (or budget), times the median change of
-        the ratios in the simulated fits.
+        ratios are replaced by these, two medians result, a lower and an upper bound of the true median. More fits must
+        be simulated unless the lower bound of a term is clearly above 1, or the upper bounds of all terms are clearly
+        below 1. The returned median is computed from predicted ratios and clipped to the two bounds. A predicted ratio
+        is the ratio in the same fit at another number of rows (or budget), times the median change of the ratios in the
+        simulated fits.
 
         Parameters
         ----------
@@ -210,7 +212,7 @@ class Tries:
     Parameters
     ----------
     expected : callable
-        Function that maps a number of rows (or budget), and bounds of the widths, to the expected widths.
+        Function that maps a number of rows (or budget), and the `Bounds` of the widths there, to the expected `Widths`.
     name : str
         Name of the function, for the progress line.
     """
@@ -256,14 +258,14 @@ class _Line(ProgressLine):
 def narrow_enough(
     expected: Callable[[float, Bounds], Widths], law: Fall, start: float, least: float, most: float, name: str
 ) -> float | None:
-    """Return the smallest number of rows (or budget) at which intervals are narrow enough, with an error of at most 1%.
+    """Return, to within 1%, the smallest number of rows (or budget) at which all intervals are narrow enough.
 
-    The result is None if the number exceeds `most`.
+    The result is None if intervals are too wide even at `most`.
 
     Parameters
     ----------
     expected : callable
-        Function that maps a number of rows (or budget), and bounds of the widths, to the expected widths.
+        Function that maps a number of rows (or budget), and the `Bounds` of the widths there, to the expected `Widths`.
     law : Fall
         Approximate dependence of the interval widths on the number of rows (or budget).
     start, least, most : float
@@ -300,8 +302,8 @@ class Way:
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
         self.roots = (math.nan, math.nan)  # extrapolated from the last tried number alone, and from two tried numbers
         self.ratios: dict[float, float] = {}
-        self.at_high: dict[int, FloatArray] = {}  # by simulated fit: lower bounds of the ratios at numbers below `high`
-        self.at_low: dict[int, FloatArray] = {}  # by simulated fit: upper bounds of the ratios at numbers above `low`
+        self.at_high: dict[int, FloatArray] = {}  # by fit: its width ratios, lower bounds at numbers below `high`
+        self.at_low: dict[int, FloatArray] = {}  # by fit: its width ratios, upper bounds at numbers above `low`
         self.before: list[tuple[float, dict[int, FloatArray]]] = []  # earlier values of `high` and `at_high`
         self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
 

@@ -27,7 +27,7 @@ from privstats.workflow.division import BOUNDS
 FINEST = 1e-9  # the scale of `stretch` is linear for values up to this size, and logarithmic beyond
 WIDEST = 690.0  # largest position on the scale of `stretch`, slightly above arcsinh(1e290 / FINEST)
 GRID = 2.0**-22  # grid step on the scale of `stretch`; this step resolves six digits of a number
-LEVEL = 0.97  # level of the quantile of distances from the median; below 1, so that rank errors miss the maximum
+LEVEL = 0.97  # level of the quantile of distances from the median; below 1, so that rank errors stay inside the data
 MARGIN = 2.0  # distance of the bounds from the median, divided by the quantile of distances of values from the median
 FARTHEST = 1e70  # bounds lie within twice this number, so that products of four bounds do not overflow
 ENOUGH = 3000.0  # a column needs at least this product of number of rows and eps; otherwise its bounds may be far off
@@ -69,8 +69,8 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
     Parameters
     ----------
     ask : Ask
-        Function that sends queries to the data. It is left with the design (map from rows to numbers) of the last
-        expression, so the caller has to set another design before further queries.
+        Function that sends queries to the data. Afterwards it still has the design (map from rows to numbers) of the
+        last expression, so the caller has to set another design before further queries.
     codes : sequence of str
         Expressions, as in the formula.
     domain : Domain

@@ -5,10 +5,10 @@ that every coordinate of a difference ``u = t(z) - t(z')`` lies in [-2, 2]. The 
 coordinates u_j, the square coordinates u_jj and the cross-product coordinates u_jk. Let a_j = |u_j|, d_j = a_j - 1 and
 (x)_+ = max(x, 0).
 
-The *body* K is the set of all u whose coordinates satisfy two conditions, for all j and all j < k:
+The *body* K is the set of all u with (u_j, u_jj) in K_2 for all j, and (u_j, u_k, u_jk) in K_3 for all j < k:
 
-* K_2: ``a_j <= 2`` and ``|u_jj| <= 2 - 2 (d_j)_+^2``, the hull of {(z - z', 2 z^2 - 2 z'^2)};
-* K_3: ``|u_jk| <= 2`` and ``a_j + a_k + |u_jk| <= 4``, the hull of {(z_j - z'_j, z_k - z'_k, z_j z_k - z'_j z'_k)}.
+* K_2: ``a_j <= 2`` and ``|u_jj| <= 2 - 2 (d_j)_+^2``; K_2 is the convex hull of {(z - z', 2 z^2 - 2 z'^2)};
+* K_3: ``|u_jk| <= 2``, ``a_j + a_k + |u_jk| <= 4``; it is the hull of {(z_j - z'_j, z_k - z'_k, z_j z_k - z'_j z'_k)}.
 
 K contains every difference ``t(z) - t(z')``. For K_2, let a = |z - z'| for one entry z of the row. Then ``|2 z^2 - 2
 z'^2| = 2 a |z + z'|`` with ``|z + z'| <= 2 - a``, and ``2 a (2 - a) = 2 - 2 (a - 1)^2``. For K_3, let s_i = (z_i +
@@ -68,8 +68,8 @@ def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatAr
     cross-product coordinates u_jk, shape (n, q (q - 1) / 2), with the pairs j < k in the order of ``np.triu_indices(q,
     1)``.
 
-    K_2 and K_3 are the conditions that define K: K_2 on the linear and square coordinates, and K_3 on the linear and
-    cross-product coordinates. With ``a = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if ``b >= 2
+    The sets K_2, for the linear and square coordinates, and K_3, for the linear and cross-product coordinates, define K
+    (module docstring). With ``a = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if ``b >= 2
     a``; otherwise it is the solution r of ``b = 2 r - 2 (a - r)^2 / r``, which is ``r = 2 a^2 / (4 a - b)``, at least a
     / 2. The norm with unit ball K_3 is ``max(|u_jk| / 2, (a_j + a_k + |u_jk|) / 4)``. The norm with unit ball K is the
     largest of all these numbers.
@@ -149,9 +149,9 @@ def sample_hull(rng: Rng, size: int, q: int) -> Parts:
 def second_moments_body(q: int) -> tuple[float, float, float]:
     """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body K.
 
-    The module's docstring defines K. If q = 1, there are no cross products, and their mean square is 0. Let k be the
-    number of linear coordinates u_j with |u_j| > 1, and let ``d_j = |u_j| - 1``. Given these d_j, the integrals over
-    all other coordinates are computed exactly. The integrals over the d_j are averages over a Kronecker sequence
+    The module's docstring defines K, for rows of q entries. If q = 1, there are no cross products, and the mean square
+    is 0. Let k be the number of linear coordinates u_j with |u_j| > 1, and ``d_j = |u_j| - 1``. The squares are exactly
+    integrated over all coordinates but these d_j, and then averaged over a Kronecker sequence of values of the d_j
     (coordinate i of point m is ``m 2^(i / (k + 1)) mod 1``, i = 1, ..., k), transformed by the quantile function of the
     envelope, a bound on the density of the d_j (`sample_body`). The relative error is below 3e-4 for q <= 31.
     """
@@ -171,8 +171,8 @@ def second_moments_hull(q: int) -> tuple[float, float, float]:
     """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body H.
 
     H is the smaller convex body of the module's docstring, for rows of q entries. For q = 2 and 3 the mean squares were
-    simulated by `benchmarks/hull_moments.py`, to 4 decimals. For any other q, H is the body K, and
-    `second_moments_body` computes the mean squares.
+    simulated by `benchmarks/hull_moments.py`, to 4 decimals. For any other q, H equals the larger body K of that
+    docstring, and `second_moments_body` computes the mean squares.
     """
     return _HULL_MOMENTS[q] if q in _HULL_MOMENTS else second_moments_body(q)
 
@@ -209,7 +209,7 @@ def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
     """Make proposals for a uniform point of the body K, and return q numbers d_j for each accepted proposal.
 
     K is the convex body of `sample_body`, and ``d_j = |u_j| - 1``, where u_j is a linear coordinate of a point of K.
-    The result has one row for each accepted proposal, in which the positive d_j come first.
+    The result has one row per accepted proposal, with the positive d_j first, from which `sample_body` makes a point.
     """
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
@@ -258,9 +258,9 @@ def _h(above: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
-    """Return `count` independent random numbers t in [0, 1] for each row of `above`, shape (n, count).
+    """Return `count` independent random numbers t in [0, 1] for each row (d_1, ..., d_k) of `above`, shape (n, count).
 
-    They are drawn by rejection, with density proportional to ``prod_i (1 - (d_i - t)_+ / 2)`` for a row of entries d_i.
+    They are drawn by rejection, with a density in t proportional to ``prod_i (1 - (d_i - t)_+ / 2)``.
     """
     t = np.empty(len(above) * count)
     left = np.arange(len(t))
@@ -272,7 +272,7 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 
 
 def _moments(above: FloatArray, q: int) -> FloatArray:
-    """Return importance weights, and three conditional second moments times these weights, shape (4, n).
+    """Return an array, shape (4, n): n importance weights, and three conditional second moments times these weights.
 
     Let u be a uniform point of the convex body K of the module's docstring. Each of the n rows of `above` has the
     numbers ``d_i = |u_i| - 1`` of the k linear coordinates u_i with ``|u_i| > 1``. The weight is proportional to the
@@ -282,8 +282,8 @@ def _moments(above: FloatArray, q: int) -> FloatArray:
     n, k = above.shape
     t, mass = _overlaps(above, 2)
     J = mass.sum(axis=1)
-    # the cross product u_ij is uniform on an interval; `mixed` is the mean squared half-length of the interval for any
-    # coordinate j with |u_j| <= 1, summed over the k coordinates i with |u_i| > 1
+    # the cross product u_ij is uniform on an interval; `mixed` is the mean squared half-length of this interval, for a
+    # j with |u_j| <= 1 (it is the same for every such j), summed over the k indices i with |u_i| > 1
     mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J
     linear = ((1 + above) ** 2).sum(axis=1) + (q - k) * ((1 - t) ** 2 * mass).sum(axis=1) / J
     square = 4 * ((1 - above**2) ** 2).sum(axis=1) + 4 * (q - k)
@@ -298,7 +298,7 @@ def _cuts(q: int) -> FloatArray:
 
     The directions w are the vectors in `_CUTS`, under all permutations and changes of sign of the q coordinates. h(w)
     is the range, over the cube of rows z in [-1, 1]^q, of the polynomial ``w't(z)``, where t(z) is the vector of the
-    row's moments (see the module's docstring).
+    row's moments (see the module's docstring). A point u of K lies in H if ``|w'u / h(w)| <= 1`` for all directions w.
     """
     j, k = np.triu_indices(q, 1)
     dim = 2 * q + len(j)
@@ -319,9 +319,9 @@ def _range(w: FloatArray, q: int) -> float:
     """Return the range h(w), for w with integer entries: the largest minus the smallest ``w't(z)`` over z in [-1, 1]^q.
 
     t(z) is the vector of a row's moments ``(z_j; 2 z_j^2; z_j z_k, j < k)``, so ``w't(z)`` is a quadratic polynomial.
-    It may be largest (or smallest) at several points. Take the point that lies on a face of the lowest dimension. At
-    this point the gradient along the face is zero, and the Hessian along the face is regular; otherwise the polynomial
-    would be constant along a line that reaches a face of lower dimension. So one candidate per face is enough. If the
+    It may be largest (or smallest) at several points. Of these, take one on a face of the lowest dimension. There the
+    gradient along the face is zero, and the Hessian along the face is regular; otherwise the polynomial would be
+    constant along a line that reaches a face of lower dimension. So one candidate point per face is enough. If the
     Hessian along the face is regular, the candidate is the stationary point of the polynomial on the face, with
     coordinates clipped to [-1, 1]; otherwise it is the centre of the face. All candidates lie in the cube, so
     superfluous candidates cannot make the range too large. The Hessian has integer entries, so it is regular if and

@@ -30,10 +30,10 @@ class HullLaw(ScaledLaw):
     """Noise v for second moments, with density proportional to ``exp(-|v|_K)``.
 
     It is drawn as a Gamma(dim + 1) variable times a uniform point of K, the unit ball of the norm. K is a convex body
-    that contains all differences of two rows' moments, with squares multiplied by two. For up to three columns it is
-    the body H of the module `body`, for more columns the larger body K of that module. If no linear coordinates
-    (products of a column and the constant) are released, K is the box ``[-2, 2]^dim``. If the number of rows (the
-    count) is released, too, K is the Cartesian product of this body or box and [-1, 1].
+    that contains all differences of two rows' moments, if squares are first multiplied by two. For up to three columns,
+    K is the body that the module `body` calls H; for more columns, it is the body called K there. If no linear
+    coordinates (products of a column and the constant) are released, K is the box ``[-2, 2]^dim``. If the number of
+    rows (the count) is released, too, K is the Cartesian product of this body or box and [-1, 1].
     """
 
     pairs: Pairs

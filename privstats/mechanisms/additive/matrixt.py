@@ -79,7 +79,7 @@ class Part:
         return len(self.indices)
 
     def entries(self, pairs: Pairs) -> Pairs:
-        """Return the row and column indices, counted within the submatrix, of its released entries."""
+        """Return the row and column indices of the released entries of this submatrix, counted within the submatrix."""
         i, j = pairs
         return np.searchsorted(self.indices, i[self.inside]), np.searchsorted(self.indices, j[self.inside])
 
@@ -178,7 +178,7 @@ class MatrixT(Additive):
 
 
 def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
-    """Return the matrix row and column of each entry of a sum over rows; raise an error if the sum is not a matrix."""
+    """Return the row and column indices of the entries of a total that is a matrix; raise an error for other totals."""
     if sensitivity.pairs is None:
         raise OptionError(f"noise='{noise}' is for matrices of products only; choose noise='l2'")
     return sensitivity.pairs
@@ -226,10 +226,10 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
 
 
 def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> FloatArray:
-    """Return `size` independent random symmetric matrices W, with density proportional to ``det(I + W^2)^-s``.
+    """Return `size` independent random symmetric W of order k + b, with density proportional to ``det(I + W^2)^-s``.
 
-    A matrix of order k is drawn first and then extended by b rows and columns (see the module's docstring). The shape
-    of the result is (size, k + b, k + b).
+    For each W, a matrix of order k is drawn and then extended by b rows and columns at once (see the module's
+    docstring). The shape of the result is (size, k + b, k + b).
     """
     M, T = sample(rng, size, k, s - b / 2, hollow), sample(rng, size, b, s, hollow=False)
     C = np.tril(rng.standard_normal((size, b, b)), -1)
@@ -282,7 +282,7 @@ def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, fl
     """
 
     def at(k: int) -> tuple[float, float, float]:
-        """Return E |w|^2, E |w|^4 and E t^2 for the vector w and the number t that extend W from order k - 1 to k."""
+        """Return E |w|^2, E |w|^4 and E t^2 for the w and t of the recursion's step from order k - 1 to order k."""
         s_k = s - (order - k) / 2
         half, rest = (k - 1) / 2, 2 * s_k - 1 - (k - 1) / 2
         squared = half / (rest - 1)

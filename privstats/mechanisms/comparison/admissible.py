@@ -6,10 +6,10 @@ For each number in the array `beta`, the functions of this module return alpha(b
 two laws satisfy the guarantee in both directions, or 0 if the guarantee does not hold for any positive alpha. For
 normal and Laplace log-normal noise, the returned alpha is proved to be private, but need not be the largest.
 
-*beta may be chosen from the data*, if the law of Z is fixed. Let S_beta be the smooth sensitivity, and ``N = min over
-beta of S_beta / alpha(beta)``. Let N' be the smaller scale, and beta' the beta at which N' attains this minimum. Then T
-and T' differ by at most alpha(beta') N', and ``N <= S_beta' / alpha(beta') <= e^beta' N'``. So the two conditions hold
-for the pair (alpha(beta'), beta').
+*beta may be chosen from the data*, if the law of Z is fixed. Let S_beta be the smooth sensitivity of a data set, and
+``N = min over beta of S_beta / alpha(beta)`` its scale. Let N' be the smaller of the two scales, and beta' the beta at
+which N' attains this minimum. Then T and T' differ by at most alpha(beta') N', and the data set with the larger scale N
+satisfies ``N <= S_beta' / alpha(beta') <= e^beta' N'``. So the two conditions hold for the pair (alpha(beta'), beta').
 
 In units of the smaller scale, let rho in [1, e^beta] be the larger scale, and let a <= alpha be the shift. For
 symmetric unimodal densities p and q, ``1 - delta = int min(p(x), e^eps q(x - a)) dx``. This is the integral over u of
@@ -28,7 +28,7 @@ from scipy.special import erfcx, ndtr
 
 from privstats.numerics.law import FloatArray
 
-STEEPEST = 40.0  # upper limit of the log ratio beta of scales, and of eps in exponentials; a higher limit has no effect
+STEEPEST = 40.0  # upper limit of the log ratio beta of scales, and of exponents that contain eps; prevents overflow
 HALVINGS = 60
 # sigma of the log-normal factor e^(sigma Y) in `laplace_ln`; with this sigma the noise has the least variance if the
 # smooth sensitivity is proportional to 1 / beta
@@ -42,13 +42,13 @@ def betas(eps: float, count: int = 64) -> FloatArray:
 
 
 def cauchy(eps: float, beta: FloatArray) -> FloatArray:
-    """Return the largest shift alpha for which Cauchy noise is eps-DP, for each log ratio beta of noise scales.
+    """Return, for each log ratio beta of scales, the largest shift alpha at which Cauchy noise is eps-DP.
 
-    Let a be the shift, in units of the smaller scale, and rho the ratio of scales. The largest log ratio d of two
-    Cauchy densities is their hyperbolic distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) / (2 rho)``. So d <= eps if and
-    only if ``a^2 <= 2 rho cosh eps - 1 - rho^2``. The right-hand side is concave in rho, so the inequality holds for
-    all rho in [1, e^beta] if it holds at both ends. At rho = 1 it is ``a <= 2 sinh(eps / 2)``. The other end, rho =
-    e^beta, lowers alpha only if beta > log(2 cosh eps - 1); alpha is 0 for beta >= eps.
+    Let a be the distance of the centres (the shift), in units of the smaller scale, and rho the ratio of scales. The
+    largest log ratio d of two Cauchy densities is their hyperbolic distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) / (2
+    rho)``. So d <= eps if and only if ``a^2 <= 2 rho cosh eps - 1 - rho^2``. The right-hand side is concave in rho, so
+    the inequality holds for all rho in [1, e^beta] if it holds at both ends. At rho = 1 this means ``a <= 2 sinh(eps /
+    2)``. The other end, rho = e^beta, lowers alpha only if beta > log(2 cosh eps - 1); alpha is 0 for beta >= eps.
     """
     eps = min(eps, STEEPEST)
     beta = np.minimum(beta, eps)
@@ -57,27 +57,27 @@ def cauchy(eps: float, beta: FloatArray) -> FloatArray:
 
 
 def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return the largest shift alpha for which Laplace noise is (eps, delta)-DP, for each log ratio beta of scales.
+    """Return, for each log ratio beta of scales, the largest shift alpha at which Laplace noise is (eps, delta)-DP.
 
-    The result is exact. Let a be the shift, in units of the smaller scale, and rho >= 1 the ratio of scales. The law
-    with the larger scale is called the wide law, the other the narrow law. For a <= eps, rho = e^beta is least
-    favourable in both directions. For the wide law against the narrow law, this holds because the set where the density
-    ratio exceeds e^eps does not contain the centre of the wide law, so a larger scale of the wide law increases the
-    probability of this set. For the narrow law against the wide law, this holds because all points of the set where the
-    density ratio exceeds e^eps have a distance below rho from the centre of the wide law. At these points, a larger
-    scale reduces the density of the wide law.
+    The result is exact. Let a be the distance of the centres (the shift) of two laws, in units of the smaller scale,
+    and rho >= 1 the ratio of their scales. The law with the larger scale is called the wide law, the other the narrow
+    law. For a <= eps, rho = e^beta is least favourable in both directions. For the wide law against the narrow law,
+    this holds because the set where the density ratio exceeds e^eps does not contain the wide law's centre, so a larger
+    scale of this law increases the probability of the set. For the narrow law against the wide law, this holds because
+    all points of the set where the density ratio exceeds e^eps have a distance below rho from the centre of the wide
+    law. At these points, a larger scale reduces the density of the wide law.
     """
     rho1 = np.expm1(beta)
     with np.errstate(over="ignore"):
         log_cosh = math.log(delta) - np.log(-np.expm1(-beta)) + (eps + beta) / rho1
     far = np.maximum(log_cosh, 0.0)
-    # `wide` is rho1 times arccosh(e^far), with e^far = max(exp(log_cosh), 1), computed without overflow
+    # `wide`, the largest a at which the delta of the wide law is at most `delta`: rho1 arccosh(e^far), without overflow
     wide = np.where(log_cosh < 0, 0.0, rho1 * (far + np.log1p(np.sqrt(-np.expm1(-2 * far)))))
     return largest(lambda a: laplace_delta(eps, a, beta)[1] <= delta, np.minimum(wide, eps))
 
 
 def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return delta, at eps, of two Laplace laws with scales e^beta and 1 whose centres differ by a <= eps.
+    """Return two deltas, at eps, of Laplace laws with scales e^beta and 1 whose centres differ by a <= eps.
 
     The delta of a law P against a law Q is the smallest number with ``P(S) <= e^eps Q(S) + delta`` for all sets S. The
     law with the larger scale is called the wide law, the other the narrow law. The first array has the delta of the
@@ -93,7 +93,7 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
     wide = rho1 / (2 * rho) * (np.exp((a - eps - beta) / rho1) + np.exp(-(a + eps + beta) / rho1))
     over = np.maximum(a / rho + beta - eps, 0.0)
     left, right = over * rho / rho1, over * rho / (rho + 1)
-    # 2 rho e^eps p(0), where p is the density of the Laplace law with the larger scale rho
+    # e^eps times the density of the wide law at the centre of the narrow law, multiplied by 2 rho
     height = np.where(over > 0, np.exp(np.minimum(eps - a / rho, STEEPEST)), 0.0)
     held = np.expm1(-left) + np.expm1(-right)
     narrow = -(held + height * (np.expm1(right / rho) - np.expm1(-left / rho))) / 2
@@ -101,20 +101,20 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 
 
 def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return a shift alpha for which normal noise is proved to be (eps, delta)-DP, for each log ratio beta of scales.
+    """Return, for each log ratio beta of scales, a shift alpha at which normal noise is proved to be (eps, delta)-DP.
 
-    Let a be the shift, in units of the smaller scale, and rho >= 1 the ratio of scales; the law with the larger scale
-    is called the wide law, the other the narrow law. For the wide law against the narrow law and a^2 <= 2 eps, rho =
-    e^beta is least favourable, because the set where the density ratio exceeds e^eps does not contain the centre of the
-    wide law; this delta is exact. For the narrow law N(0, 1) against the wide law N(a, rho^2) at any rho, the log ratio
-    ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most ``beta + a^2 / 2 - a x``. So delta at eps is at most the
-    delta of N(0, 1) against N(a, 1) at eps - beta.
+    Let a be the distance of the means (the shift), in units of the smaller scale, and rho >= 1 the ratio of scales. The
+    law with the larger scale is called the wide law, the other the narrow law. For the wide law against the narrow law
+    and a^2 <= 2 eps, rho = e^beta is least favourable, because the set where the density ratio exceeds e^eps does not
+    contain the centre of the wide law. The delta at this rho is exact. For the narrow law N(0, 1) against the wide law
+    N(a, rho^2) at any rho, the log ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most ``beta + a^2 / 2 - a
+    x``. So delta at eps is at most the delta of N(0, 1) against N(a, 1) at eps - beta.
     """
     return largest(lambda a: np.maximum(*gaussian_delta(eps, a, beta)) <= delta, np.full_like(beta, math.sqrt(2 * eps)))
 
 
 def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return delta, at eps, of two normal laws with standard deviations e^beta and 1 whose means differ by a.
+    """Return two deltas, at eps, of normal laws with standard deviations e^beta and 1 whose means differ by a.
 
     The delta of a law P against a law Q is the smallest number with ``P(S) <= e^eps Q(S) + delta`` for all sets S. The
     law with the larger standard deviation is called the wide law, the other the narrow law. The first array is delta of
@@ -137,12 +137,12 @@ def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatAr
 
 
 def laplace_ln(eps: float, delta: float) -> tuple[float, float]:
-    """Return a shift alpha and a log ratio beta of noise scales for which noise ``X e^(sigma Y)`` is (eps, delta)-DP.
+    """Return a shift alpha and a log ratio beta of noise scales at which noise ``X e^(sigma Y)`` is (eps, delta)-DP.
 
     X is Laplace, Y standard normal, and sigma = `LN_SPREAD`. The release satisfies (c^2 / 2)-zCDP if ``beta / sigma +
     e^(3 sigma^2 / 2) alpha <= c`` (Bun and Steinke 2019, Proposition 3). c is the largest number for which (c^2 /
-    2)-zCDP is known to imply (eps, delta) (`concentrated`); alpha and beta make each of the two terms c / 2. With this
-    sigma the noise has the least variance if the smooth sensitivity is proportional to 1 / beta.
+    2)-zCDP is known to imply (eps, delta) (`concentrated`). alpha and beta are chosen so that both terms are c / 2.
+    With this sigma the noise has the least variance if the smooth sensitivity is proportional to 1 / beta.
     """
     c = math.sqrt(2 * concentrated(eps, delta))
     return math.exp(-1.5 * LN_SPREAD**2) * c / 2, LN_SPREAD * c / 2

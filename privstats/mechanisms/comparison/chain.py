@@ -13,7 +13,7 @@ from privstats.numerics.law import FloatArray, Rng
 EXACT_DIM = 3  # largest number of columns for which draws are exact (`geometric_median`)
 STEPS = 2000  # number of steps of the Markov chain, which is used for more than EXACT_DIM columns
 UNIFORM, CELL = 0.05, 0.05  # probabilities that a proposal is uniform on the grid, or uniform in the median's cell
-DESCENT = 60  # largest number of steps that reduce the loss, and then of steps that reduce the norm of the score
+DESCENT = 60  # most steps in either part of `geometric_median`: reduction of the loss, then of the score's norm
 
 
 def exact_location_for(dim: int) -> bool:
@@ -69,7 +69,7 @@ def _loss(rows: DistinctRows, theta: FloatArray) -> float:
 
 
 def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
-    """Return candidates for the next point of the descent from theta; an empty list if the score at theta is zero."""
+    """Return the points to which `geometric_median` may step from theta; an empty list if the score there is zero."""
     away, weights = _pulls(rows, theta)
     gradient, steep, score = away @ weights, weights.sum(), least_location_score(rows, theta)
     if score == 0:
@@ -133,11 +133,11 @@ class Proposal:
 def chain_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float, steps: int) -> Units:
     """Return a draw, shape (d,), from approximately the law of `sample_geometric`, in any dimension d.
 
-    In this law the log probability of a grid point decreases with the norm of the geometric median's score, at the rate
-    `rate`. The draw is the last state of an independence Metropolis-Hastings chain with `steps` steps, a public number.
-    The states of the chain are points in cells around the grid points. The stationary law of the chain, rounded to the
-    grid, is exactly the law of `sample_geometric`. The distance between the law of the draw and the stationary law
-    depends on the rows, and no bound on this distance is proved.
+    In that law the log probability of a grid point decreases, at the rate `rate`, with the norm of the score at this
+    point (the gradient of the sum of distances to the rows). The draw is the last state of an independence
+    Metropolis-Hastings chain with `steps` steps, a public number. The states of the chain are points in cells around
+    the grid points. The stationary law of the chain, rounded to the grid, is exactly the law of `sample_geometric`. The
+    distance of the draw's law from the stationary law depends on the rows, and no bound on this distance is proved.
     """
     if len(units) == 0:
         return np.asarray(rng.integers(np.full(units.shape[1], grid.first), grid.last + 1, None))

@@ -36,8 +36,8 @@ class Cover:
     `corner`).
 
     1. A corner set ``sum_i x_i + |w|^2 / curve <= rise`` in a vector w of k = `curved` coordinates and m linear
-      coordinates z_i. The number ``x_i >= 0`` is the scaled distance of z_i from ``anchor_i gamma``: ``z_i =
-      anchor_i gamma + plus_i x_i`` above this point, and ``z_i = anchor_i gamma - minus_i x_i`` below. According to
+      coordinates z_i. The number ``x_i >= 0`` is the distance of z_i from the point ``anchor_i gamma``, divided by
+      plus_i above this point, where ``z_i = anchor_i gamma + plus_i x_i``, and by minus_i below it. According to
       Dirichlet's integral, the volume of the corner set is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) *
       prod_i (plus_i + minus_i)``.
     2. A ball of radius gamma, in the residual's norm, over `balls` coordinates of the residual.
@@ -46,9 +46,9 @@ class Cover:
       numbers ``sign_j theta_j + delta_j`` are non-negative, and their sum is at most ``t + sum_j delta_j``. So a
       theta_j with the sign opposite to sign_j is at most delta_j in absolute value.
 
-    If `slope` is positive, the last linear coordinate is ``sum_1 c_j theta_j - slope (t - sum_2 |theta_j|)``, with the
-    vector c of `corner`. Sum 2 is over the entries theta_j of theta that are coordinates of the cover, and sum 1 over
-    all other entries. The subtracted term is a shear, which does not change the volume.
+    Let J be the set of the indices j for which theta_j itself is a coordinate of the cover. If `slope` is positive, the
+    last linear coordinate is ``sum_{j not in J} c_j theta_j - slope (t - sum_{j in J} |theta_j|)``, with the vector c
+    of `corner`. The subtracted term is a shear, which does not change the volume.
     """
 
     norm: str
@@ -60,8 +60,8 @@ class Cover:
     minus: FloatArray
     anchor: FloatArray
     slope: float
-    # if the simplex replaces the l1 ball, one number slack_j for each theta_j in the simplex, where ``sign(slack_j)
-    # theta_j >= -rise |slack_j|``; otherwise empty
+    # the numbers slack_j of the simplex, one for each of its coordinates theta_j, with the lower limits ``sign(slack_j)
+    # theta_j >= -rise |slack_j|``; empty if the simplex is not used
     slack: FloatArray
     signs: FloatArray  # for each row of the matrix M: 1 if the row selects a single entry of theta, else 0
 
@@ -208,9 +208,9 @@ def corner(
     - mu t is the lower bound of the residual's norm on the ball, and ``rise >= gamma - G(t)`` and ``curve`` are the
     constants of the corner set (see `Cover`). The identity in the module's docstring writes ``||e|| - G(t)`` as the sum
     of the terms ``mu (t - |theta|_1)``, ``mu |theta_j| - c_j theta_j`` and ``||e|| + y'e``, all non-negative. Under
-    every norm, the first two kinds of terms give linear coordinates: some single terms ``mu |theta_j| - c_j
-    theta_j``, and the sum of all remaining terms of these two kinds. The term ``||e|| + y'e`` gives further
-    coordinates:
+    every norm, some single terms ``mu |theta_j| - c_j theta_j`` give one linear coordinate each, and all other terms of
+    the first two kinds together may give one more. The term ``||e|| + y'e`` gives further coordinates, which depend on
+    the norm:
 
     * linf: with gamma in place of ``||e||``, the term is at least ``sum_j |y_j| (gamma + sign(y_j) e_j)``, and each
       summand is non-negative;
@@ -220,8 +220,8 @@ def corner(
       at most ``gamma - G(t)``, and curve = 2 gamma. (`level_sets` also uses this case for the loss, with y = 0; c is
       then the negative gradient of the loss.)
 
-    The choice of the d coordinates affects only the speed. A QR factorisation with pivots chooses them so that the
-    matrix M has a large determinant.
+    The d coordinates are chosen by a QR factorisation with pivots, so that the matrix M has a large determinant. The
+    choice affects only the speed.
     """
     d = A.shape[1]
     mu = float(np.abs(c).max())
@@ -330,8 +330,8 @@ def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     on = np.flatnonzero(np.abs(theta) > 1e-9 * radius)
     sigma = np.sign(theta[on])
     gram = A[:, on].T @ A[:, on]
-    # the Gram matrix is scaled so that its entries are at most 1, like the signs sigma of the constraint; this improves
-    # the condition number
+    # the Gram matrix is divided by its largest entry, because the coefficients sigma of the constraint ``sigma'theta =
+    # radius`` are 1 or -1; this improves the condition number of the system
     even = max(float(np.abs(gram).max(initial=0.0)), TINY)
     system = np.block([[gram / even, sigma[:, None]], [sigma[None], np.zeros((1, 1))]])
     polished = np.zeros(d)

@@ -34,7 +34,7 @@ class Grid:
 
     @classmethod
     def within(cls, low: float, high: float, step: float, bits: int) -> Grid:
-        """Return the grid whose step is 2^j times `step`, with the least j >= 0 for at most about 2^bits points."""
+        """Return a grid with about 2^bits points or fewer; its step is `step`, doubled as often as this requires."""
         width = max(high / 2 - low / 2, 1e-300)
         excess = math.ceil(math.log2(width) + 1 - math.log2(step)) - bits
         return cls(low, high, math.ldexp(step, max(0, excess)))
@@ -92,9 +92,9 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
 def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
     """For each grid point x, return the least number of additions and removals of values that make x the p/q-quantile.
 
-    p/q is `level`. The quantile is defined as in `quantile_replacing`, so x must be one of the values. Let e = 0 if it
-    is; otherwise let e = 1, and x is added to the values first. Let a be the number of values that are then equal to x,
-    and let ``F = (1 - p/q)(L + a) - (p/q) G``, with L values below x and G values above x. x is the quantile if and
+    p/q is `level`. The quantile, defined as in `quantile_replacing`, is one of the values. If x is none of them, it is
+    added first, counted as e = 1; otherwise e = 0. Let a be the number of values that are then equal to x, L the number
+    of values below x, G the number of values above x, and ``F = (1 - p/q)(L + a) - (p/q) G``. x is the quantile if and
     only if ``0 <= F < a``. Removing a value above x increases F by p/q, and adding a value x increases F by 1 - p/q.
     Removing a value below x increases a - F by 1 - p/q, and adding a value x increases a - F by p/q. So one change
     increases F, or a - F, by at most M, the larger of p/q and 1 - p/q. M is less than a, so no change leads from one
@@ -183,7 +183,7 @@ def lift_replacing(gaps: IntArray) -> IntArray:
     """Return the least distance of the mean from the top of the grid after k values are replaced, for k = 0, ..., n.
 
     The distances are rounded up to whole grid steps. The least distance is reached if the k lowest values are replaced
-    by the top. It is ``W_k / n``, where W_k is the sum of all gaps except the k largest. If additions of the top and
+    by the top. It is ``W_k / n``, with W_k the sum of all `gaps` except the k largest. If additions of the top and
     removals of the lowest values were allowed, too, each counted as one change, the least distance would be the same.
 
     Parameters
@@ -207,9 +207,9 @@ def lift_adding(gaps: IntArray) -> IntArray:
     additions of the top, the distance is ``W_r / (n + k - 2 r)``, where W_r is the sum of all gaps except the r
     largest. Removing one more value, in place of one addition, reduces the distance if and only if ``2 W_r < w_r (n + k
     - 2 r)``, where w_r is the largest remaining gap. The least k for which this inequality holds increases with r. So
-    the best r for each k is found by binary search in the increasing sequence of these least k. Removals alone are left
-    out, because they lead to finitely many means and not to an interval of means; so k >= 1 and r <= k - 1. The
-    argument and the result (rounded up) are defined as in `lift_replacing`.
+    the best r for each k is found by binary search in the increasing sequence of these least k. Removals without any
+    addition are left out, because they lead to finitely many means and not to an interval of means; so k >= 1 and r <=
+    k - 1. As in `lift_replacing`, `gaps` are in descending order, and the result is rounded up.
     """
     n, left = len(gaps), _left(gaps)
     r = np.arange(n)

@@ -27,16 +27,16 @@ class Duff(Mechanism):
     """Choose x on the public grid with probability proportional to ``exp(-eps k(x) / (2 rows))``.
 
     k(x) is the smallest number of changes of values after which the statistic of the values, rounded to the grid, is x.
-    `rows` is the number of rows in which neighbouring data sets may differ.
+    `rows` is the number of rows in which neighbouring data sets may differ (``relation.rows``).
 
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). k(x) is the distance of the data set from the set of all data
     sets with the statistic x. This distance changes by at most 1 with each row that changes (Gillenwater and Munoz
-    Medina 2020, Lemma 1, where "less than 1" is printed). Up to ``relation.rows`` rows change, so the exponent changes
+    Medina 2020, Lemma 1, where "less than 1" is printed). Up to `rows` rows change, so the exponent changes
     by at most eps / 2, and the log normaliser changes by at most eps / 2, too.
 
     The kind of change that k(x) counts is the kind of change between neighbours: additions and removals of values, or
-    replacements of values. If rows may be missing, replacing a row may also add or remove a value. But a distance that
-    counts each replacement, addition and removal as one change equals the distance for replacements alone. So keeping
+    replacements of values. If rows may be missing, replacing a row may also add or remove a value. k(x) then counts
+    replacements alone, as it would not be smaller if an addition or a removal counted as one change, too. So keeping
     the number of values secret costs no accuracy.
 
     Every grid point is a candidate, including the values of the rows, so that a value common to all rows can be chosen.
@@ -67,15 +67,15 @@ class Duff(Mechanism):
 
 @dataclass(frozen=True)
 class DuffQuantile(Duff):
-    """Choose a grid point x near a quantile, the ceil(level n)-th smallest of n values.
+    """Choose a grid point x near a quantile of n values: the value of rank ceil(level n) in ascending order.
 
     The probability of x decreases with k(x), the smallest number of changes of values after which x is the quantile.
 
     Privacy: see `Duff`. The function `quantile_adding` computes k(x) if neighbours differ by added or removed rows, and
-    `quantile_replacing` if they differ by replaced rows. Up to rounding, it is the rank mechanism (Smith 2011): if
-    rows are added or removed, k(x) is ``|rank of x - level n| / max(level, 1 - level)``. But k(x) may also decrease as
-    x moves away from the quantile. For if x is one of the values, x need not be added to the data, and k(x) may be
-    smaller than at the grid points on both sides of x.
+    `quantile_replacing` if they differ by replaced rows. Up to rounding, `DuffQuantile` is the rank mechanism (Smith
+    2011): if rows are added or removed, k(x) is ``|rank of x - level n| / max(level, 1 - level)``. But k(x) may also
+    decrease as x moves away from the quantile: a point x that is one of the values need not be added to the data, and
+    k(x) may therefore be smaller than at the grid points on both sides of x.
 
     Gillenwater and Munoz Medina (2020) give two formulas for the median. These formulas assume distinct values, say "k
     even" in place of "n even", and contradict each other if x is one of the values.
@@ -96,9 +96,9 @@ class DuffMean(Duff):
 
     Privacy: see `Duff`. k(x) is the smallest number k for which the interval of possible means after k changes
     (`mean_levels`) contains x. If rows are added or removed, only sets of changes with at least one addition count, so
-    that k(x) >= 1. Except at finitely many points x, this k(x) is the number of values that must change. It changes by
-    at most 1 between neighbours: if k changes, one of them an addition, lead from a data set to the mean x, then k + 1
-    changes, one of them an addition, lead from each neighbouring data set to the mean x.
+    that k(x) >= 1. This k(x) is the number of values that must change, except at the finitely many means that result
+    from removals alone. It changes by at most 1 between neighbours: if k changes, one of them an addition, lead from a
+    data set to the mean x, then k + 1 changes, one of them an addition, lead from each neighbour to the mean x.
 
     The intervals are found in O(n) after sorting; Gillenwater and Munoz Medina (2020) use a dynamic program. If rows
     are replaced, the error is up to twice the error of Laplace noise. A grid of more than 2^30 points is coarsened, for

@@ -29,7 +29,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
 ROUND = 32  # a round of the sampler proposes 1 + (number of boxes) / ROUND points, then splits boxes of rejected points
-SLOW = 2.0**10  # upper limit of the rate in the exponent, so that draws take seconds even if the score is 0 on a line
+SLOW = 2.0**10  # upper limit of the rate in exp(-rate |score|), so that draws take seconds even if it is 0 on a line
 WIDER = 1 + 2.0**-48  # factor for the radius of the ball around a box, so that it contains all corners after rounding
 CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache
 
@@ -115,9 +115,9 @@ def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float =
     """Return a lower bound on the norm of the geometric median's score at all points within `radius` of `centre`.
 
     The score is a sum of unit vectors, one from each row to the point. If the radius rho is 0, the bound is the norm of
-    the score at the centre. Otherwise, consider a row at a distance r > rho from the centre. The directions to it
-    from the centre and from a point of the ball differ by an angle of at most asin(rho / r). So its unit vector changes
-    by at most the chord of this angle. The unit vector of a row inside the ball may have any direction.
+    the score at the centre. Otherwise, if the point moves in the ball, the unit vector of a row at a distance r > rho
+    from the centre turns by an angle of at most asin(rho / r), so it changes by at most the chord of this angle. The
+    bound is the norm of the sum of these vectors at the centre, minus the chords and the number of rows in the ball.
     """
     pull, free = np.zeros(len(centre)), 0.0
     for start in range(0, len(rows.counts), CACHED_POINTS):

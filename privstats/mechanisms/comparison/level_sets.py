@@ -33,7 +33,7 @@ FIRST, MOST = 32, 1 << 15  # numbers of proposals in the first batch and in the 
 # h = d (number of coefficients) times these factors
 LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 TINY = float(np.finfo(float).tiny)
-# upper limit of a density's rate; float64 resolves such densities with 1e7 rows, and a lower rate is more private
+# upper limit of a density's rate: at this rate, float64 resolves the density for 1e7 rows; a lower rate is more private
 STEEP = 1e4
 # The level sets at all heights h above a limit are covered by the whole l1 ball. The limit is this number plus the
 # approximate h at which the ball becomes the cover of smallest volume. The number affects only the speed.
@@ -79,9 +79,9 @@ class Union:
 
         The draws are the first `size` accepted members of a sequence of independent proposals (theta, h); proposals are
         made in batches only to save time. A proposal in the cell's shell is accepted if the potential at theta is at
-        most s0 + h, with s0 the potential's lower bound on the shell; the comparison has a tolerance for the rounding
-        errors of both numbers. So the rejection ends even if the rounding error of the potential exceeds 1 (a factor of
-        e in the density). If the rounding error is small, the effect of the tolerance is negligible.
+        most s0 + h, with s0 the potential's lower bound on the shell. The comparison has a tolerance for rounding
+        errors of the potential; without it, an error above 1 (a factor of e in the density) could lead to the rejection
+        of all proposals. If the rounding errors are small, the effect of the tolerance is negligible.
         """
         cells, d = self.cells, len(self.covers[0].M)
         radius, room = float(cells.t.max()), 1.0 + 8.0 * d * ULP
@@ -218,8 +218,8 @@ def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Unio
     values, vectors = np.linalg.eigh(A)
     root = np.sqrt(np.maximum(values, 0.0))
     B = root[:, None] * vectors.T
-    # The roots of A's eigenvalues are raised to a lower limit, so that a division by them is possible if A is singular.
-    # The bounds on the loss below hold for any point p of the ball.
+    # Square roots of eigenvalues of A below a limit are replaced by this limit, so that a division by them is possible
+    # if A is singular. The bounds on the loss below hold for any point p of the ball.
     lifted = np.maximum(root, 1e-4 * max(float(root.max()), math.sqrt(float(np.abs(b).max()) / radius), TINY))
     p = lasso(lifted[:, None] * vectors.T, vectors.T @ b / lifted, radius)
     c = b - A @ p
@@ -331,11 +331,11 @@ def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatAr
 def residual_bounds(
     norm: str, A: FloatArray, b: FloatArray, inner: FloatArray, outer: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower bounds of ||A theta - b|| over theta in shells, one per shell, and a vector y, shape (d,).
+    """Return lower bounds of ||A theta - b||, one for each shell of theta, and a vector y, shape (d,), for `lower`.
 
-    A shell is the set of theta whose l1 norm lies between an entry of `inner` and the same entry of `outer`. The vector
-    y has dual norm at most 1 and gives the bound for the outermost shell by weak duality; y is zero if no positive
-    bound is found.
+    A shell is the set of theta whose l1 norm lies between an entry of `inner` and the same entry of `outer`. In the
+    dual of the norm ||.||, y has norm at most 1, so that it gives bounds by weak duality (`lower`). y is chosen for the
+    outermost shell, and is zero if no positive bound is found there.
     """
     d = len(b)
     solution = scipy.linalg.lstsq(A, b)[0]

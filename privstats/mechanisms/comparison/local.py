@@ -82,7 +82,7 @@ class RowHolder:
     mu : float
         The guarantee of one answer, in Gaussian differential privacy.
     clip : float
-        Threshold c of residuals, in scales of the response.
+        Threshold c of residuals of the scaled response.
     length : float
         Norm C of the scaled predictors above which the weight of a row is reduced.
     """
@@ -176,7 +176,7 @@ def _triangle_sd(p: int, longest: float, mu: float) -> FloatArray:
 
 
 def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
-    """Return the upper triangle of x x' plus noise for each row x of `a`, where x is rounded so that x x' is exact."""
+    """Return the upper triangle of x x' plus noise for each row x of `a`, with x rounded so that x x' has no error."""
     step = step_of(math.sqrt(sd.min()), FACTOR_BITS)
     a = toward_zero(a, step)
     i, j = np.triu_indices(a.shape[1])

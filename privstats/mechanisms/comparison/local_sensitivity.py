@@ -11,7 +11,7 @@ removed row). Let W(l) be the width of V(l), and let neighbours differ by up to 
 * ``A = min {q : W(r (q + 1)) > eta}`` differs by at most 1 between neighbours, and if A > 0, r steps change T by at
   most eta.
 
-This module has two ladders. In the first, V(l) is a set of intervals, and W(l) is the width of the widest interval:
+There are two ladders. In the first, V(l) is a set of intervals, each in one of V(l + 1), and W(l) the largest width:
 
 * *sliding*: all [y_i, y_j] with i <= m <= j and j - i <= l (Nissim, Raskhodnikova and Smith 2007, section 3.1). Let i
   be the number of values up to y_i, and h = n + 1 - j the number of values from y_j on, so that the number of gaps in
@@ -22,8 +22,8 @@ This module has two ladders. In the first, V(l) is a set of intervals, and W(l) 
   by one gap, to y_m. So in each case V(l + 1) of the neighbour contains the old interval. The proof applies to both
   kinds of neighbours, to all levels tau, and to a private number of values.
 * *centred*, for the median if a step removes or inserts: one interval, from the floor((n + 1 - l) / 2)-th lowest value
-  to the ceil((n + 1 - l) / 2)-th highest. Inserting a value does not change these two ranks at l + 1, and removing a
-  value lowers both ranks by 1. This interval has half as many gaps on each side of T as the sliding intervals.
+  to the ceil((n + 1 - l) / 2)-th highest. For l + 1 and one value more, these ranks are the same; for l + 1 and one
+  value less, both fall by 1; so the neighbour's V(l + 1) contains V(l), with half as many gaps beside T as *sliding*.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def ladder(
 def at_distances(widths: FloatArray, rows: int, whole: float) -> FloatArray:
     """Return bounds on the change of the quantile if one unit changes, at data sets near the given data.
 
-    A unit (row or person) has up to r = `rows` rows. The ladder of the module's docstring has the widths W(0), W(1),
-    ... (`widths`). Entry q of the result is W(r (q + 1)), a bound at every data set that differs from the given data in
-    q units. The last entry is `whole`, the width of the public range.
+    A unit (row or person) has up to r = `rows` rows. If l rows change, the quantile changes by at most the width W(l)
+    of the ladder (`widths`, see `ladder`). Entry q of the result is W(r (q + 1)), a bound at every data set that
+    differs from the given data in q units. The last entry is `whole`, the width of the public range.
     """
     return np.append(widths[rows::rows], whole)
 
@@ -113,7 +113,7 @@ def distance(moves: FloatArray, eta: float) -> float:
 
 
 def _around(values: FloatArray, m: int, reach: int, low: float, high: float) -> FloatArray:
-    """Return the sorted values y_(m - reach), ..., y_(m + reach), where y_i is `low` for i < 1 and `high` for i > n."""
+    """Return y_i for ranks i from m - reach to m + reach of the n values; `low` for i < 1, and `high` for i > n."""
     start, stop = max(0, m - 1 - reach), min(len(values), m + reach)
     if stop - start < len(values):
         values = np.partition(values, [start, stop - 1])

@@ -84,9 +84,9 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
     rounding error of b is at most UNIT times `size_b`. The rounding error of a diagonal entry of A is at most UNIT
     times the entry, because the entry is a sum of positive numbers.
 
-    Let lambda >= 0 be the multiplier of the constraint. Let theta' = theta if theta lies in the ball and lambda = 0;
-    otherwise let ``theta' = theta radius / |theta|_1``. Let g be a subgradient of the l1 norm at theta; g is also a
-    subgradient at theta'. With r = A theta' - b + lambda g and delta = theta' - theta*,
+    Let lambda >= 0 be a Lagrange multiplier of the constraint that theta lies in the ball. Let theta' = theta if theta
+    lies in the ball and lambda = 0; otherwise let ``theta' = theta radius / |theta|_1``. Let g be a subgradient of the
+    l1 norm at theta; g is also a subgradient at theta'. With r = A theta' - b + lambda g and delta = theta' - theta*,
 
         delta' A delta = (r - lambda g)' delta - (A theta* - b)' delta
                       <= \|r\| \|delta\| + lambda (\|theta*\|_1 - \|theta'\|_1) <= \|r\| \|delta\|.
@@ -101,8 +101,8 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
     Rounding: r is computed at theta. Let terms_j be the sum of the absolute values of the summands of entry j of r, and
     let ``miss = |theta - theta'|_1 / radius``. The computed entry has an error of at most (d + 5) UNIT / (1 - (d + 5)
     UNIT) times terms_j, in any order of summation (Higham 2002, section 3.1). Replacing theta by theta' changes the
-    entry by at most miss times terms_j, and ``|theta - theta'| min A_jj <= miss d max(terms)``. The factor 3 d, instead
-    of sqrt(d) + d, covers the rounding of the bound.
+    entry by at most miss times terms_j, and ``|theta - theta'| min A_jj <= miss d max(terms)``. In the code max(terms)
+    has the factor 3 d, instead of sqrt(d) + d, which covers the rounding of the returned bound itself.
     """
     d, size, gradient = len(b), float(np.abs(theta).sum()), A @ theta - b
     held, signs = theta != 0, np.sign(theta)
@@ -120,8 +120,8 @@ def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float
 
     The steps of `wolfe` are taken in float64. The result is usually close to the minimiser, but this is not certain.
     """
-    # A is scaled so that its largest entry is about 1, like the coefficients of the constraint, in order to improve the
-    # condition number
+    # A is scaled so that its largest entry is about 1, like the coefficients of the sum of weights in the linear
+    # systems of `wolfe`; this improves the systems' condition number
     shift = -math.frexp(float(np.abs(A).max()))[1]
     slack = np.ldexp(tolerance, shift) / (4 * math.sqrt(len(b)))
     try:
@@ -148,9 +148,9 @@ def wolfe(
     """Return the minimiser of theta'A theta / 2 - b'theta on the l1 ball, found by Wolfe's steps.
 
     All arithmetic is done in the number type of the arguments, float64 or Fraction. A corral is a set of atoms, which
-    are vertices ``+-radius e_j`` of the ball. It is stored as coordinates `at`, `signs`, and positive `weights` with
-    the sum `radius`, so that theta is the sum of ``weight sign e_at``. The first corral has the coordinates and signs
-    of the nonzero entries of `start`, by default the minimiser over the whole space.
+    are vertices ``+-radius e_j`` of the ball. Three arrays store each atom's coordinate j, sign, and positive weight;
+    the weights add up to `radius`, and theta is the sum of ``weight sign e_j``. The first corral has the coordinates
+    and signs of the nonzero entries of `start`, by default the minimiser over the whole space.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def wolfe(
     solve : callable
         Function that solves a system of linear equations.
     slack : float or int
-        A vertex ``+-radius e_j`` is added if |gradient_j| exceeds the constraint's multiplier by more than `slack`.
+        A vertex ``+-radius e_j`` is added if |gradient_j| exceeds the Lagrange multiplier by more than `slack`.
     most : int or None
         Largest number of steps; None for no limit.
     start : ndarray, shape (d,), optional

@@ -87,8 +87,8 @@ class NoisySGD(Mechanism):
     of grid steps (`add_noise`). So theta is computed from noisy sums on a public grid; its rounding is post-processing.
 
     The law of a subsample does not depend on which number a row has. So the rows that are present have the first
-    numbers, and missing rows have the last numbers. If there were more than n rows, each row would have a number, and
-    would be drawn with a smaller probability than the proof assumes.
+    numbers, and missing rows have the last numbers. If there were more than n rows, each row would still have a number;
+    it would be drawn with a smaller probability than the proof assumes, so the guarantee would hold, too.
 
     No interval is given: the law of theta_T depends on the rows, through the noise of the subsamples.
 

@@ -16,7 +16,7 @@ from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation, is_number
 from privstats.privacy.release import Release
 
-PART_OF_RANGE = 64  # the default of eta, the declared bound on the change by one unit, is the range divided by this
+PART_OF_RANGE = 64  # default eta (bound on how far one unit moves the quantile) is the range divided by this number
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class ProposeTestRelease(Mechanism):
 
     Privacy: (eps, delta) (Dwork and Lei 2009). The distances A of two neighbouring data sets differ by at most 1. If
     one unit changes the quantile at a data set by at most eta, the test is (eps / 2)-DP and the noisy quantile is (eps
-    / 2)-DP. Otherwise A = 0, and the test is passed with probability at most delta, so ``P(M in S) <= P(M = NaN, M in
-    S) + delta <= exp(eps / 2) P'(M = NaN, M in S) + delta``, where M is the release and P' the probability under the
-    neighbouring data set. The noisy quantile is rounded to a public grid.
+    / 2)-DP. Otherwise A = 0, and the test is passed with probability at most delta. So the release M satisfies, for any
+    set S, ``P(M in S) <= P(M = NaN, M in S) + delta <= exp(eps / 2) P'(M = NaN, M in S) + delta``, where P' is the
+    probability under the neighbouring data set. The noisy quantile is rounded to a public grid.
 
     Some lecture notes define A in another way, as the number of changes that move the quantile *from its current value*
     by more than eta. The test would then not be private: changing one row can change this number from 51 to 2.

@@ -36,7 +36,7 @@ class QuadraticPerturbation(Mechanism):
     changes by at most D between neighbours, so the log density of b changes by at most q e.
 
     *Ridge*: gamma = L / (exp((1 - q) e / k) - 1), where L is the largest curvature of a row and k the number of rows of
-    a privacy unit. The Jacobian of the map from theta to b is det(C + gamma I), where C is the sum of the rows'
+    a privacy unit. The map from theta to b has the Jacobian determinant det(C + gamma I), with C the sum of the rows'
     curvatures. The ratio of the determinants of two neighbours is bounded row by row: each of the k rows of a unit has
     a curvature of rank one, and changes the determinant by a factor between 1 and 1 + L / gamma. The constraint is the
     limit of smooth penalties (Kifer, Smith and Thakurta 2012, Theorem 1). Outside the set the loss may be continued
@@ -48,7 +48,7 @@ class QuadraticPerturbation(Mechanism):
     *Guard*: the computed minimiser is certified to lie within the distance r of the exact minimiser. Given the exact
     minimiser, the computed minimisers of two neighbours differ by at most 2 r. So K-norm noise of the l2 ball for the
     sensitivity 2 r, with the share `GUARD` of the budget, makes the release of the computed minimiser private, too. The
-    certificate always exists (`minimise_quadratic`).
+    distance is certified on every data set (`minimise_quadratic`).
 
     Parameters
     ----------

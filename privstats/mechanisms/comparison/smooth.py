@@ -19,7 +19,7 @@ from privstats.privacy.promise import ApproxDP, Promise, Relation
 from privstats.privacy.release import Release
 
 TINY = float(np.finfo(float).tiny)
-LEAST_DELTA = 1e-100  # a delta up to this is refused, as perhaps no pair (shift alpha, log scale ratio beta) is private
+LEAST_DELTA = 1e-100  # a delta up to this is refused, because the shift alpha(beta) might be 0 at every log ratio beta
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
@@ -79,11 +79,11 @@ class Smooth(Mechanism):
     removed and added rows.
 
     Privacy: the law of Z satisfies the guarantee for two neighbours if two conditions hold: their quantiles T differ by
-    at most alpha(beta) times the smaller scale N, and the ratio of their scales is at most e^beta. `admissible`
-    computes alpha(beta) for each beta. N is the minimum over beta of ``S_beta / alpha(beta)``. So both conditions hold
-    for some beta (`admissible` proves that this beta may depend on the data). N also has a positive lower limit, with
-    which these bounds still hold. The last bits of ``N Z`` depend on the rows and are therefore rounded away
-    (`on_the_line`). N is not public, so no law is returned.
+    at most alpha(beta) times the smaller of their scales N, and the ratio of their scales is at most e^beta.
+    `admissible` computes alpha(beta) for each beta. N is the minimum over beta of ``S_beta / alpha(beta)``. So both
+    conditions hold for some beta (`admissible` proves that this beta may depend on the data). If N is below a tiny
+    positive limit, it is raised to this limit, and both conditions still hold. The last bits of ``N Z`` depend on the
+    rows and are therefore rounded away (`on_the_line`). N is not public, so no law is returned.
     """
 
     gathers = 16
@@ -92,7 +92,7 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return public arrays alpha, beta: for each log ratio beta of scales, a shift alpha of Z that is private."""
+        """Return public arrays alpha, beta: shifting Z by alpha is private if the scales' log ratio is at most beta."""
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
@@ -121,10 +121,10 @@ class Smooth(Mechanism):
 class SmoothCauchy(Smooth):
     """Cauchy noise scaled to the smooth sensitivity of a quantile, for pure eps-DP.
 
-    Privacy: see `Smooth`; the shift alpha(beta) follows from the exact largest log ratio of two Cauchy densities
-    (`admissible.cauchy`). Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina
-    (2020), Proposition 3, use eps / 6 for the shift alpha and for the log ratio beta of scales. With these values the
-    guarantee holds, too, but the noise is about six times as large as here, or more, at the same beta.
+    Privacy: see `Smooth`; the shift alpha(beta) follows from the largest log ratio of two Cauchy densities, in closed
+    form (`admissible.cauchy`). Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz
+    Medina (2020), Proposition 3, take eps / 6 both as the shift alpha and as the log ratio beta of scales. The
+    guarantee then holds, too, but the noise is at least about six times as large as here at the same beta.
     """
 
     label = "smooth cauchy"
@@ -162,9 +162,9 @@ class SmoothLaplace(Smooth):
 class SmoothLaplaceLN(Smooth):
     """Laplace noise times a log-normal number, scaled to the smooth sensitivity of a quantile at a fixed beta.
 
-    beta is a bound on the log ratio of the noise scales of two neighbours. Privacy: see `Smooth`, and for alpha Bun and
-    Steinke (2019), Proposition 3 (`admissible.laplace_ln`). The log-normal number is e^(sigma Y), with Y normal of
-    variance 1. Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, so that sigma would count twice.
+    beta is a bound on the log ratio of the noise scales of two neighbours. Privacy: see `Smooth`; alpha follows from
+    Bun and Steinke (2019), Proposition 3 (`admissible.laplace_ln`). The log-normal number is e^(sigma Y), with Y normal
+    of variance 1. Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, so that sigma would count twice.
     """
 
     label, needs_delta = "smooth laplaceln", True

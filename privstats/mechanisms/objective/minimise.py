@@ -40,7 +40,7 @@ from privstats.numerics.law import FloatArray
 
 UNIT = 2.0**-53  # relative rounding error of one float64 operation
 ROWS = 8000  # number of rows per batch, below 2^13, so that intermediate arrays fit in the cache
-SCORE_BITS = 49  # scores are rounded to about 2^-49 of their bound; a sum over a batch is at most 2^62 rounding steps
+SCORE_BITS = 49  # scores are rounded to a grid of about 2^-49 of their bound; a batch's sum is at most 2^62 grid steps
 HESSIAN_BITS = 20  # factors of Hessian entries are rounded to about 2^-20 of their bound; sums over a batch are exact
 MOST_STEPS = 200  # largest number of Newton steps in float64, halved steps included
 CLOSE = 0.1  # a Newton step is halved if the slope of f along it, at its end, exceeds this share of the initial |slope|
@@ -80,9 +80,9 @@ class Derivatives:
 
     A row consists of the weight w, the predictors x, the response y and the offset o.
 
-    All sums are exact. For this purpose, scores are rounded to multiples of `step`. A row's Hessian is vv', and v is
-    rounded to multiples of `root`. The terms a and b of a row's error bound (`Tilted.derivatives`) are rounded up to
-    multiples of 2^-10 of the largest score and of the largest Hessian entry, respectively.
+    All sums are exact because their terms are rounded first: scores to multiples of `step` and, since a row's Hessian
+    is vv', vectors v to multiples of `root`. The terms a and b of a row's error bound (`Tilted.derivatives`) are
+    rounded up, to multiples of about 2^-10 of the upper bounds of a score (for a) and of a Hessian entry (for b).
 
     Parameters
     ----------
@@ -146,19 +146,19 @@ class Tilted:
     tilt: FloatArray
 
     def derivatives(self, theta: FloatArray, errors: Any = None) -> tuple[FloatArray, float, FloatArray, FloatArray]:
-        """Return the gradient of f, a bound on the l2 norm of its rounding error, the Hessian of f, and the `errors`.
+        """Return the objective f's gradient, a bound on the l2 norm of its rounding error, f's Hessian, and `errors`.
 
         The rows are read once. `errors`, shape (2,), has two sums over rows that are needed for the bound and do not
         depend on theta. They are computed at the first call, and can be given to later calls.
 
         The bound: let u = 2^-53, and let a row have the weight w, the predictors x and the offset o, with d
-        coefficients. The rounding error of a linear predictor is at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham
-        2002, section 3.1). The error of the slope (the loss's derivative there) is at most this number times the
-        largest curvature, plus ``slope_error u``. The error of a score is at most the error of the slope times ``w
-        |x|``, plus three rounding errors and, per entry, half a `step`, the unit of scores. So the bound for the score
-        of a row is ``(a + b |theta|) u``, with a and b independent of theta, plus half a `step` per entry. The two
-        numbers in `errors` are the sum of a and the sum of b over the rows. A factor of 1.1 covers terms of order u^2.
-        Half a `step` per entry, added once to the sum over the rows, covers the rounding of numbers near zero.
+        coefficients. The rounding error of the linear predictor is at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham
+        2002, section 3.1). The error of the slope, the loss's derivative there, is at most this number times the
+        largest curvature, plus ``slope_error u``. The error of the score, ``w x`` times the slope, is at most ``w |x|``
+        times the error of the slope, plus three relative errors u from multiplications. So it is at most ``(a + b
+        |theta|) u``, with a and b independent of theta; `errors` has the sums of a and of b over the rows. A factor of
+        1.1 covers terms of order u^2. Scores are then rounded to multiples of `step`, with an error of at most half a
+        `step` per entry and row. Another half a `step` per entry covers the rounding of numbers near zero.
         """
         d, within, loss = len(theta), self.within, self.within.loss
         step = step_of(within.radius * loss.max_slope, SCORE_BITS)
@@ -235,13 +235,13 @@ def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
     """Return whether the objective's curvature near theta proves that its minimiser lies within r of theta.
 
     The rows are read once. `bound` is an upper bound of the norm of the gradient of f at theta, a vector of d
-    coefficients. At every point within r of theta, the linear predictor of a row differs by less than a number `reach`
-    from the linear predictor that is computed at theta (Higham 2002, section 3.1). So the Hessian of the losses at
-    these points is at least the sum of vv' over the rows, where v is the row's predictors x times ``sqrt(w c)``, w is
-    the row's weight, and c is a lower bound of the loss's second derivative within `reach` of the computed linear
-    predictor. Write v = z - e, with z a multiple of a grid step `root` and the entries of e at most root / 2. Then
-    ``vv' >= zz' / (1 + a) - ee' / a`` for any a > 0, here 1 / 16, and |e|^2 <= d root^2 / 4. The bound that follows for
-    the sum of 16 ee' over the rows is multiplied by 4 and subtracted; the factor 4 covers rounding.
+    coefficients. At every point within r of theta, a row's linear predictor differs by less than a number `reach` from
+    the one computed at theta (Higham 2002, section 3.1). So the Hessian of the losses at these points is at least the
+    sum of vv' over the rows, where v is the row's predictors x times ``sqrt(w c)``, w is the row's weight, and c is a
+    lower bound of the loss's second derivative within `reach` of the computed linear predictor. Write v = z - e, with z
+    a multiple of a grid step `root` and the entries of e at most root / 2. Then ``vv' >= zz' / (1 + a) - ee' / a`` for
+    any a > 0, here 1 / 16, and |e|^2 <= d root^2 / 4. From the smallest eigenvalue of the sum of ``zz' / (1 + a)``, 4
+    times the resulting bound of the sum of 16 ee' is subtracted; the factor 4 covers rounding.
     """
     d, within, loss = len(theta), f.within, f.within.loss
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
@@ -267,11 +267,11 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
     found = f.scan(Derivatives(Steepest(loss), start, 1.0, root, False))
     many, _, _, products = (sum(one) for one in zip((0, 0.0, 0, np.zeros((d, d), dtype=object)), *found, strict=True))
-    # `steep` is an upper bound of the Hessian of f at every theta. Let v be a row's x times the root of (weight times
-    # largest curvature). Write v = z + e, with z a multiple of root and the entries of e at most root / 2. Then vv' <=
-    # (1 + a) zz' + (1 + 1 / a) ee' for any a > 0, here 1 / 16, and |e|^2 <= d root^2 / 4. So the sum of 17 ee' over n
-    # rows (`many`) is at most 17 n d root^2 / 4. The term added for this sum is four times this bound, to cover
-    # rounding.
+    # `steep` is an upper bound of the Hessian of f at every theta. Let v be a row's predictors x times sqrt(w k), where
+    # w is the row's weight and k the largest curvature of its loss. Write v = z + e, where z has entries on a grid with
+    # the step `root`, and e has entries of at most root / 2. Then vv' <= (1 + a) zz' + (1 + 1 / a) ee' for any a > 0,
+    # here 1 / 16, and |e|^2 <= d root^2 / 4. So the sum of 17 ee' over n rows (`many`) is at most 17 n d root^2 / 4. To
+    # cover rounding, too, `steep` has four times this bound in place of the sum.
     steep = 1.0625 * (f.gamma * np.eye(d) + root**2 * products.astype(float)) + 17 * many * d * root**2 * np.eye(d)
     surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.derivatives(start)[2]))
 
@@ -311,27 +311,27 @@ def digits_for(within: BoundedLosses, tolerance: float) -> int:
 
 @dataclass(frozen=True)
 class Steepest:
-    """Surrogate loss with first derivative 0; its second derivative is the largest one of the original loss."""
+    """Surrogate for a loss in upper bounds of Hessians; its second derivative is the loss's largest, its first is 0."""
 
     loss: RowLoss
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return zeros, and the loss's largest second derivative over all eta for each response y, shape (n,) each."""
+        """Return zeros as slopes, and the loss's largest second derivative over all eta for each y, shape (n,) each."""
         return np.zeros_like(eta), self.loss.steepest(y)
 
 
 @dataclass(frozen=True)
 class Flattest:
-    """Surrogate loss with first derivative 0; its second derivative is a lower bound for the original loss.
+    """Surrogate for a loss in lower bounds of Hessians; its first derivative is 0.
 
-    At eta, it bounds the original second derivative at all linear predictors within the distance `reach` of eta.
+    At eta, its second derivative is a lower bound of the loss's second derivatives within the distance `reach` of eta.
     """
 
     loss: RowLoss
     reach: float
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return zeros, and lower bounds of the loss's second derivative on [eta - reach, eta + reach], shape (n,).
+        """Return zeros as slopes, and lower bounds of the loss's second derivative within `reach` of eta, shape (n,).
 
         `eta` has the linear predictors of n rows, and `y` their responses.
         """

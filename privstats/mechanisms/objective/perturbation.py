@@ -20,7 +20,7 @@ from privstats.privacy.release import Release
 GUARD = 0.01  # share of the budget for the guard, which is noise that covers the numerical error of the minimiser
 LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of the coefficients theta
 FARTHEST = 2.0**13  # largest norm of the coefficient vector; longer vectors are shortened to this norm
-# allowance for 16 rounding errors of numbers up to `FARTHEST`: in the coefficients, their shortening, and the noisy sum
+# allowance for 16 rounding errors of numbers up to `FARTHEST`: in theta, in shortening it, and in adding the noise
 ROUNDING = 2.0**-49 * FARTHEST
 # largest exponent in the formula for the ridge coefficient; a smaller one gives a larger ridge, which is private, too
 MOST_EXPONENT = 6.0
@@ -62,9 +62,9 @@ class ObjectivePerturbation(Mechanism):
     """Release the minimiser t of ``sum w l(x't + o; y) + gamma |t|^2 / 2 + b't``, where b is a draw of K-norm noise.
 
     The sum is over the rows: w is a row's weight, x its predictors, o its offset, y its response, and l its loss; gamma
-    is the coefficient of the ridge penalty. Privacy: eps-DP. The share `GUARD` of eps is for the guard below. Let e be
-    the remaining eps, divided by the largest number of rows of a privacy unit, since the proof adds up the changes due
-    to single rows.
+    is the coefficient of the ridge penalty. Privacy: eps-DP. The share `GUARD` of eps is for the guard, a noise
+    described below. Let e be the remaining eps, divided by the largest number of rows of a privacy unit, since the
+    proof adds up the changes due to single rows.
 
     The losses are convex on all of R^m, and their slopes are Lipschitz functions. So t is a function of b, with an
     inverse b(t), and both functions are Lipschitz. The density of t is ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)``
@@ -90,9 +90,9 @@ class ObjectivePerturbation(Mechanism):
     from the earlier release, and the ridge penalty is zero at the earlier release.
 
     The proof follows Awan and Slavkovic (2021, Theorem 4.1 and Algorithm 2) and Kifer, Smith and Thakurta (2012). Awan
-    and Slavkovic print ``exp(e (q - 1)) - 1``, which makes gamma negative, and use rank one without saying so. They
-    also bound slope and curvature separately, although s = max(p, 1 - p) and h = p (1 - p) of a logistic row are never
-    largest at the same time.
+    and Slavkovic print ``exp(e (q - 1)) - 1``, which makes gamma negative, and assume, without saying so, that a row's
+    Hessian has rank one. They also bound slope and curvature separately, although s = max(p, 1 - p) and h = p (1 - p)
+    of a logistic row are never largest at the same time.
 
     *Guard*: the computed minimiser, a function of exact sums, is certified to lie within r of the exact minimiser.
     Spherical noise for the sensitivity 2 r, with the share `GUARD` of the budget, covers the difference between the two

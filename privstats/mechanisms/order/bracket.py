@@ -9,8 +9,8 @@ lie there. In the module `joint`, by contrast, the density (with equal rates) do
 long as its rank error stays between the rank errors of the two neighbouring boundaries.
 
 As in `joint`, the public range is divided into cells around the points of the public grid, and each cell into equal
-parts, which are numbered (`joint.Parts`). Each value is replaced by a random part of the cell around its grid point.
-The number of the part in which a boundary lies is drawn exactly, as a whole number.
+parts, which are numbered (`joint.Parts`). Each value, which is a point of the grid, is replaced by a random part of its
+cell. The number of the part in which a boundary lies is drawn exactly, as a whole number.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
     The density of the numbers (boundaries) is proportional to ``exp(-rate e)``, where e is the largest absolute value
     of the J rank errors ``rank - target``. Targets are multiples of `FINE`, 2^-20, so that rank errors are exact in
-    float64. Only values with ranks near the targets (the window) are sorted. The law is a mixture over a radius, an
-    upper limit of the rank errors. Radii too large for the window are proposed with a probability proportional to an
-    upper bound of their mass, and accepted with probability mass / bound. After a rejection, boundaries are drawn from
-    the law over all values, as if proposals were repeated. So the draw is exact, however wide the window is.
+    float64. Only values with ranks near the targets (the window) are sorted. The law is a mixture over a random radius,
+    which limits all rank errors. Radii too large for the window are proposed with a probability proportional to an
+    upper bound on their total weight in the mixture, and accepted with probability weight / bound. After a rejection,
+    boundaries are drawn with all values sorted, as if proposals were repeated. So the draw is exact for any window.
     """
     parts, n, J = Parts(values.grid), values.n, len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
@@ -61,11 +61,11 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes, one for each of m increasing radii `r`: sets of vectors of J boundaries with rank errors of at most r.
+    """Boxes, one for each of m radii `r`: sets of J released numbers (boundaries) with rank errors of at most r.
 
     Box i is a product of J intervals, its sides. Side j extends from ``a[j, i]`` to ``b[j, i]`` (arrays of shape (J,
     m)) and consists of the numbers whose rank among the values differs from the target rank of boundary j by at most
-    ``r[i]``. Its ends are numbers of parts of grid cells (`Parts`), so its length is computed exactly, as an integer.
+    ``r[i]``. Its ends are indices of parts of grid cells (`Parts`), so its length is computed exactly, as an integer.
     """
 
     r: FloatArray
@@ -74,7 +74,7 @@ class RankBoxes:
 
     @classmethod
     def of(cls, knots: IntArray, start: int, n: int, targets: FloatArray, least: float, most: float) -> RankBoxes:
-        """Return the boxes for the radius `least` and for each larger radius, up to `most`, at which a box changes.
+        """Return the box for the radius `least`, and for each larger radius, up to `most`, at which the box changes.
 
         Parameters
         ----------
@@ -103,11 +103,11 @@ class RankBoxes:
             return np.asarray(np.log(self.volume()) - rate * self.r + share)
 
     def volume(self) -> FloatArray:
-        """Return, for each box, the volume of the set of its points with ascending coordinates, shape (m,).
+        """Return, for each of the m boxes, the volume of the set of its points with x_1 <= ... <= x_J, shape (m,).
 
-        Given x_2, the coordinate x_1 lies in an interval of length f, and x_3 (if J = 3) in an interval of length g.
-        Both lengths are piecewise linear in x_2. The integral of ``f g`` over each piece is computed from f and g at
-        both ends of the piece, as a sum of non-negative numbers.
+        Given x_2, such points have x_1 in an interval of length f and, if J = 3, x_3 in an interval of length g. Both
+        lengths are piecewise linear in x_2. The integral of ``f g`` over each piece is computed from f and g at both
+        ends of the piece, as a sum of non-negative numbers.
         """
         (first, *_), (up_to, *_) = self.a, self.b
         low, high, last, from_ = self.a[1], self.b[1], self.b[-1], self.a[-1]

@@ -2,21 +2,21 @@
 
 J boundaries ``x_1 <= ... <= x_J`` divide the values into J + 1 cells with c_0, ..., c_J values. (This docstring calls
 the cells around the points of the public grid "grid cells".) The density of the boundaries on the ordered points of an
-interval is proportional to ``exp(-sum_j rates_j |c_j - w_j|)``, where w_j is the difference of the neighbouring target
-ranks (Gillenwater, Joseph and Kulesza 2021). The density is constant while each boundary stays in one gap between
-sorted values. The gaps of the boundaries are drawn one after the other, from the last boundary to the first.
+interval is proportional to ``exp(-sum_j rates_j |c_j - w_j|)``, with given positive rates, where w_j is the difference
+of the neighbouring target ranks (Gillenwater, Joseph and Kulesza 2021). The density is constant while each boundary
+stays in one gap between sorted values. The gaps are drawn one after the other, from the last boundary to the first.
 Beforehand, a forward pass computes the sums over all gaps that these draws need. The step from one boundary to the next
 is a convolution with a Laplace kernel. m boundaries in the same gap have the volume ``length^m / m!``.
 
-*Windows.* Only values in windows of ranks, ``width`` ranks on both sides of each target, are read. Let ``e_j = rank_j -
-target_j``, with e_0 = e_(J+1) = 0. The density is proportional to ``exp(-sum_j rates_j |e_(j+1) - e_j|)``. Clamping
-each e_j to [-width, width] does not increase the distance between any two errors. So the density at the clamped errors
-is an upper bound, the envelope. The envelope is constant for all ranks below target_j - width, and for all ranks above
-target_j + width, so it does not depend on the values between two windows. Boundaries are drawn from the envelope. If a
-boundary lies outside its own window, the boundaries are accepted with a probability equal to the ratio of the density
-to the envelope. If they are rejected, new boundaries are drawn from the density itself, over all values. The result has
-the same law as if proposals were repeated until a proposal is accepted. So the draw is exact for every width, and no
-draw takes longer than one draw over all values.
+*Windows.* Only values in windows of ranks, ``width`` ranks on both sides of each target, are read. Boundary j has the
+rank error ``e_j = rank_j - target_j``; let e_0 = e_(J+1) = 0. The density is proportional to ``exp(-sum_j rates_j
+|e_(j+1) - e_j|)``. Clamping each e_j to [-width, width] does not increase the distance between any two errors. So the
+density at the clamped errors is an upper bound, the envelope. The envelope is constant for all ranks below target_j -
+width, and for all ranks above target_j + width, so it does not depend on the values between two windows. Boundaries are
+drawn from the envelope. If a boundary lies outside its own window, the boundaries are accepted with a probability equal
+to the ratio of the density to the envelope. If they are rejected, new boundaries are drawn from the density itself,
+over all values. The result has the same law as if proposals were repeated until a proposal is accepted. So the draw is
+exact for every width, and no draw takes longer than one draw over all values.
 
 Values are rounded to a public grid, and then spread uniformly over the grid cells by secret noise, so that ties cause
 no problem: the law is a mixture over this noise, which is the same for both neighbours. The noise is a whole number of
@@ -54,9 +54,9 @@ class Parts:
     A cell has 2^bits parts. The cells around zero and the ends of the grid, which many values may equal, have `more`
     times 2^bits further parts, so that boundaries (noisy quantiles) are drawn less often from a long gap beside them.
 
-    On the line of positions, part k is the interval ``[k, k + 1)``. Values have whole numbers as their positions.
-    Therefore a boundary that is uniform in a gap between two values lies in each part of the gap with the same
-    probability. The part of a boundary determines its grid point, so only the part is drawn.
+    Positions are real numbers: part k is the interval ``[k, k + 1)``, and a value in part k has the position k. So a
+    gap between two values consists of whole parts, and a boundary that is uniform in the gap lies in each of them with
+    the same probability. The part of a boundary determines its grid point, so only the part is drawn.
     """
 
     grid: RankGrid
@@ -188,9 +188,9 @@ def draw_joint(
     parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
-        # compared with the log density at the targets, the log density outside the windows is lower by at least 2 width
-        # times the smallest rate, and at the whole ranks nearest to the targets it is lower by `nearest`; the width is
-        # chosen so that the mass outside the windows is small
+        # the log density has its maximum at the targets; it is lower by `nearest` at the whole ranks nearest to them,
+        # and by at least 2 width times the smallest rate outside the windows; the width is chosen so that the mass
+        # outside the windows is small compared with the mass at these whole ranks
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
@@ -227,12 +227,12 @@ class Window:
 
     A value is stored as the index of a random part of the grid cell around it (`Parts`). `values` has the values with
     ranks start + 1, ..., stop of each span. `labels`, shape (len(values) + 1,), has the ranks of the gaps between these
-    values. The mask `holes` marks gaps that contain further values, which were not read. Such a gap has the
-    rank at one of its ends as its label; all other labels are exact.
+    values. The mask `holes` marks gaps that contain further values, which were not read; the label of such a gap is the
+    rank at one of its ends. All other labels are exact.
 
     A grid cell is read as a whole, even if only some of its values are in a span. `stretches` has, for each span, the
-    smallest and the largest grid point of its values, and `inside` has all values from the smallest to the largest
-    point. All other values are read only when the method `all` is called.
+    smallest and the largest grid point of its values, and `inside` has all values at these two points and between them,
+    for all spans. All other values are read only when the method `all` is called.
     """
 
     values: IntArray
@@ -268,7 +268,7 @@ class Window:
     def all(self) -> IntArray:
         """Return all values, sorted; each is given as the index of a random part of the grid cell around it (`Parts`).
 
-        The values that are not in `inside` are read at the first call.
+        The values outside the `stretches`, which were not read for the window, are read at the first call.
         """
         if self.everything is None:
             ends = pairwise([(-math.inf, -math.inf), *self.stretches, (math.inf, math.inf)])
@@ -290,9 +290,9 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
     A placement puts boundaries (noisy quantiles), in ascending order, in gaps between sorted values; a gap may have
     several. Its weight is the integral of the boundaries' unnormalised joint density over all positions in their gaps.
     In the first list, ``arrive[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j in gaps
-    before gap i, if boundary j + 1 is in gap i (without the integral over its positions); j = 0, ..., J - 1. In the
-    second list, ``leave[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j for which
-    boundary j is in gap i and boundary j + 1 in a later gap; j = 1, ..., J.
+    before gap i, given that boundary j + 1 has a fixed position in gap i; j = 0, ..., J - 1. In the second list,
+    ``leave[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j for which boundary j is in
+    gap i and boundary j + 1 in a later gap; j = 1, ..., J.
 
     Parameters
     ----------
@@ -319,10 +319,10 @@ def in_gaps(
     """Return the log of the total weight of all placements of j boundaries with boundary j in gap i, shape (K,).
 
     This is ``leave[j]`` of `forward_pass` (see there for placements), with j = len(errors). For gap i it is the log of
-    a sum of j terms: term m, for m boundaries in the gap, is computed from sums for fewer boundaries. If m or more are
-    in gap i, so are the last m - 1 and s >= 1 of the others. As ``(s + m - 1)! >= s! m!``, the terms from m on add up
-    to at most ``exp(leave[j - m + 1][i]) length^(m - 1) / m!``, times the factor of the density for m - 1 empty cells.
-    If this bound is negligible in most gaps, further terms are computed only for the remaining gaps.
+    a sum of j terms: term m, for m boundaries in the gap, is computed from sums for fewer boundaries. If at least m are
+    in gap i, they are the last m - 1 boundaries and s >= 1 before these. As ``(s + m - 1)! >= s! m!``, the terms from m
+    on add up to at most ``exp(leave[j - m + 1][i]) length^(m - 1) / m!``, times the density's factor for m - 1 empty
+    cells. If this bound is negligible in most gaps, further terms are computed only for the remaining gaps.
     """
     j, total, cost = len(errors), log_length + arrive[-1], np.zeros(len(log_length))
     every: IntArray = np.arange(len(total))
@@ -365,9 +365,9 @@ def backward_pass(
 
 
 def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
-    """Yield, for m = 1, ..., j, the decrease of the boundaries' log density from its maximum due to m - 1 empty cells.
+    """Yield, for m = 1, ..., j, the decrease of the boundaries' log density if m - 1 cells between them are empty.
 
-    The empty cells lie between the m boundaries j - m + 1, ..., j, if these are in the same gap between sorted values.
+    The cells between the m boundaries j - m + 1, ..., j are empty if these are in the same gap between sorted values.
 
     Parameters
     ----------
@@ -386,8 +386,8 @@ def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
 def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArray) -> FloatArray:
     """Return the log weight of m boundaries in one gap between values, together with the boundaries in earlier gaps.
 
-    The weight (`forward_pass`) is the volume ``length^m / m!`` of the m boundaries in the gap, times ``exp(-empty)``
-    for the m - 1 empty cells between them (`empty_cells`), times ``exp(arrive)`` for the boundaries in earlier gaps.
+    The weight is the volume ``length^m / m!`` of the m boundaries in the gap, times ``exp(-empty)`` for the m - 1 empty
+    cells between them (`empty_cells`), times the weight ``exp(arrive)`` of boundaries in earlier gaps (`forward_pass`).
     """
     return m * log_length + (arrive - (math.lgamma(m + 1) + empty))
 
@@ -396,9 +396,9 @@ def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: f
     """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for k = 0, ..., K - 1.
 
     The arrays have the length K, the number of gaps between sorted values: `x` has log weights, and `before` and
-    `after` have the rank errors of two neighbouring boundaries (noisy quantiles) in each gap. Since these ascend, the
-    first terms of the sum for k have ``before_i <= after_k``, and all later terms ``before_i > after_k``. Each of these
-    two groups is summed without a difference of cumulative sums, which would lose digits.
+    `after` have the rank errors of two neighbouring boundaries (noisy quantiles) in each gap. Rank errors ascend from
+    gap to gap; so the first terms of the sum for k have ``before_i <= after_k``, and all later ones ``before_i >
+    after_k``. Both groups of terms are summed without a difference of cumulative sums, which would lose digits.
     """
     k = np.arange(len(x))
     cut = np.minimum(np.searchsorted(before, after, side="right"), k)
@@ -407,12 +407,12 @@ def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: f
 
 
 def range_sums(y: FloatArray, first: IntArray, end: IntArray) -> FloatArray:
-    """Return ``log sum exp(y_i)`` over ``first <= i < end``, shape (m,); -inf for an empty range.
+    """Return ``log sum exp(y_i)`` over each of m ranges ``first <= i < end``, shape (m,); -inf for an empty range.
 
-    Let d be the highest binary digit in which the first and the last index of a range differ. Then the range lies in
-    one block of length 2^(d + 1) and contains the middle of the block: the range consists of the end of the first half
-    and the beginning of the second half (a disjoint sparse table). Cumulative sums from the middle are computed only
-    for blocks that contain a range, and only up to the ends of the longest range.
+    Let d be the highest binary digit in which the first and the last index of a range differ. If all indices are
+    divided into blocks of length 2^(d + 1), the range lies in one block and contains its middle: the range consists of
+    the end of the first half and the beginning of the second half (a disjoint sparse table). Cumulative sums from the
+    middle are computed only for blocks that contain a range, and only up to the ends of the longest range.
     """
     out = np.full(len(first), -np.inf)
     some = np.flatnonzero(first < end)

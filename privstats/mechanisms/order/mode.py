@@ -21,9 +21,9 @@ class ModeMechanism(Mechanism):
     """Base class of mechanisms that release the index of a candidate with a large total (number of rows).
 
     The input of `choose` is the difference between the largest total and the total of each candidate, in units of the
-    l1 sensitivity divided by eps. For counts, the sensitivity is 1 if rows are added or removed. It is 2 if rows are
-    replaced, because one count increases and another count decreases, even if rows may be missing. Between neighbours,
-    the difference of any two totals changes by at most the l1 sensitivity, which is eps in these units.
+    l1 sensitivity divided by eps. If one row is added or removed between neighbours, the sensitivity is 1. If one row
+    is replaced, it is 2, because one total decreases by at most 1 and another total increases by at most 1. Between
+    neighbours, the difference of any two totals changes by at most the l1 sensitivity, which is eps in these units.
     """
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -75,12 +75,12 @@ class ModeExponential(ModeMechanism):
     The total of a candidate is its number of rows; its deficit is the largest total minus its total, in units of the l1
     sensitivity divided by eps.
 
-    Privacy: eps-DP. The weight of a candidate is ``exp(-deficit)``. A candidate's probability is the reciprocal of a
-    sum of ratios of weights, and between neighbours each ratio changes by a factor of at most e^eps. For counts of
-    added or removed rows the weight is proportional to ``exp(eps count)``, without the factor 1/2 of the general
-    theorem (McSherry and Talwar 2007, Theorem 6), which is not needed if counts change in one direction only. For
-    replaced rows the weight is proportional to ``exp(eps count / 2)``. Neighbouring relation: the relation for which
-    the sensitivity is computed.
+    Privacy: eps-DP. The weight of a candidate is ``exp(-deficit)``. The reciprocal of a candidate's probability is the
+    sum, over all candidates, of the ratio of their weight to its own, and between neighbours each ratio changes by a
+    factor of at most e^eps. If one row is added or removed, the weight is proportional to ``exp(eps total)``. The
+    factor 1/2 of the general theorem (McSherry and Talwar 2007, Theorem 6) is not needed, because totals change in one
+    direction only. If one row is replaced, the weight is proportional to ``exp(eps total / 2)``. Neighbouring relation:
+    the relation for which the sensitivity is computed.
     """
 
     label: ClassVar[str] = "mode expmech"
@@ -97,7 +97,7 @@ class DuffMode(ModeMechanism):
     sensitivity divided by eps. The mechanism is included for comparison.
 
     Privacy: eps-DP. The mechanism also satisfies the stricter guarantee (eps / 2)-DP, because the factor 1/2 in the
-    exponent is not needed (`ModeExponential`). For counts the deficit is the dataset distance of Gillenwater and Munoz
+    exponent is not needed (`ModeExponential`). The deficit corresponds to the dataset distance of Gillenwater and Munoz
     Medina (2020); the mechanism in their Section 4.1 has the factor 1/2. Neighbouring relation: the relation for which
     the sensitivity is computed.
     """

@@ -27,9 +27,9 @@ COUNTED_BITS = 50  # largest log2 of the ratio of the largest absolute value to 
 
 
 class Range(Protocol):
-    """Interface of a public range of values: its bounds, its grid step `grid`, and an approximate number of values.
+    """Interface of a public range of the data's values: its bounds, its grid step, and how many values there are.
 
-    If `grid` is 0, `grid_of` chooses the step. `about` has this approximate number, or is empty if it is unknown.
+    If the step `grid` is 0, `grid_of` chooses it. `about` has the approximate number of values, or is empty if unknown.
     """
 
     @property
@@ -153,7 +153,7 @@ class Rank(Mechanism):
     ) -> FloatArray:
         """Return random quantiles, with the endpoints of all confidence intervals that can have the stated confidence.
 
-        The endpoints of all other intervals are NaN. `law` has the parameters of a draw of all endpoints.
+        All other endpoints are NaN. `law` describes a draw of all endpoints; its method `hopeful` removes some.
         """
         draw = law.hopeful(within.about[0]) if within.about else law
         kept = np.isin(self.levels, () if draw is None else draw.levels)

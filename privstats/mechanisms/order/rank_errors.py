@@ -41,9 +41,9 @@ class RankErrors:
         """Return `size` independent draws of the J errors, shape (size, J).
 
         A Laplace bridge has J + 1 increments. Let k be the number of positive increments and s their sum; the negative
-        increments have the sum -s. Then s has a gamma law with shape J and rate ``2 rate``; k has a probability
-        proportional to ``C(J + 1, k) / ((k - 1)! (J - k)!)``. Given k and s, the positive increments divided by s, and
-        the negative increments divided by -s, are uniform on their simplices.
+        increments have the sum -s. Then s has a gamma law with shape J and twice the bridge's `rate`; k has a
+        probability proportional to ``C(J + 1, k) / ((k - 1)! (J - k)!)``. Given k and s, the positive increments
+        divided by s, and the negative increments divided by -s, are uniform on their simplices.
         """
         radius = np.asarray(rng.standard_gamma(float(self.J + self.largest), (size, 1))) / self.rate
         if self.largest:
@@ -60,7 +60,7 @@ class RankErrors:
 
     @cached_property
     def _increment(self) -> float:
-        """Return the variance of one increment e_j - e_(j-1) of the rank errors in a Laplace bridge with rate 1."""
+        """Return the variance of e_j - e_(j-1), equal for all j, in the Laplace bridge (see `largest`) at rate 1."""
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
         squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # E(sum of squared increments) / s^2

@@ -60,18 +60,18 @@ class Runs:
     def draw(self, run: np.ndarray, rng: Rng) -> FloatArray:
         """Return one random grid point of each of the runs with the indices `run`.
 
-        The points of a run are numbered by step = 0, 1, ..., and a step has probability proportional to ``exp(-fall
-        step)``. The run is divided into blocks along which the density decreases by a factor of at most e, or into
-        single points. First, a block is drawn: a geometric number modulo the number of blocks, which has the truncated
-        geometric law, because the geometric law is memoryless. Second, a point is drawn uniformly in the block. Third,
-        the point is accepted with probability ``exp(-fall inside)``, where `inside` is its position in the block. A
-        point outside the run is rejected, since the last block may extend beyond the run.
+        The points of a run are numbered k = 0, 1, ..., and point k has a probability proportional to ``exp(-fall k)``.
+        The run is divided into blocks of equal length along which the density decreases by a factor of at most e; if
+        `fall` exceeds 1, a block is a single point. First, a block is drawn: a geometric number modulo the number of
+        blocks, which has the truncated geometric law, because the geometric law is memoryless. Second, a point is drawn
+        uniformly in the block. Third, the j-th point of the block, j = 0, 1, ..., is accepted with probability
+        ``exp(-fall j)``. A point outside the run is rejected, since the last block may extend beyond the run.
         """
         count, fall = self.count[run].astype(np.int64), self.fall[run]
         with np.errstate(divide="ignore"):
             length = np.clip(np.floor(1 / fall), 1.0, self.count[run]).astype(np.int64)
         blocks = -(-count // length)
-        drop = np.maximum(fall * length, 0.5)  # decrease of the log density along a block
+        drop = np.maximum(fall * length, 0.5)  # decrease of log density per block, above 0.5 if there are several
         step, open_ = np.empty(len(run), dtype=np.int64), np.arange(len(run))
         while len(open_):
             inside = rng.integers(0, length[open_], None)
@@ -167,9 +167,9 @@ def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
 def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> Runs:
     """Return the runs of grid points (`Runs`) between the first and the last of the given knots (sorted values).
 
-    `start` is the index of the first given knot among all knots 0, ..., n + 1; `target` is the target rank. Of several
-    equal knots at either end of the given knots, some may be left out. They would only extend the interval of ranks of
-    this grid point away from the target rank, so the distance of the interval from the target rank is the same.
+    `start` is the index of the first given knot among all knots 0, ..., n + 1; `target` is the target rank. Knots that
+    are equal to the first or to the last given knot may be missing from the given knots. They would only extend that
+    grid point's interval of ranks away from the target rank, so its distance from the target rank is the same.
     """
     point, index, ties = np.unique(knots, return_index=True, return_counts=True)
     lower = start + index.astype(float)
@@ -194,7 +194,7 @@ def rank_distance(knots: FloatArray, units: FloatArray, target: float) -> FloatA
     """Return the distance of the rank of each of m grid points from the target rank, shape (m,).
 
     The rank is interpolated between the sorted `knots`: the first grid point, the values and the last grid point. At a
-    point that several knots share, the rank is an interval.
+    point that several knots share, the rank is an interval; the distance is 0 if the target rank is in the interval.
     """
     below, upto = np.searchsorted(knots, units, side="left"), np.searchsorted(knots, units, side="right")
     left, right = knots[np.maximum(upto - 1, 0)], knots[np.minimum(upto, len(knots) - 1)]

@@ -132,9 +132,9 @@ def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> Float
 
 
 def cell_counts(grid: RankGrid, parts: Sequence[tuple[float, float, int, int]], part: FloatArray) -> list[IntArray]:
-    """Return the number of values of a block in each cell, one array for each interval of the grid in `parts`.
+    """Return the number of values of a block (`part`) in each cell of some intervals: one array for each interval.
 
-    An interval is (first point, last point, width of its cells, number of cells), in grid steps; `part` is the block.
+    An interval, an entry of `parts`, is (first point, last point, width of a cell, number of cells), in grid steps.
     """
     units, counts = points_near(grid, [(low, last) for low, last, *_ in parts], part), []
     for low, last, width, many in parts:

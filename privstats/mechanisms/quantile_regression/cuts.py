@@ -39,7 +39,7 @@ class Cuts:
     losses: FloatArray
 
     def bounds(self, middles: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return a lower bound on the loss or on the score's norm in each of m boxes of coordinates phi, shape (m,).
+        """Return a lower bound on the loss or on the score's norm in each of m boxes of phi (see `basis`), shape (m,).
 
         The bound is on the loss if `target.norm` is "loss". Box i has the centre ``middles[i]``, and in each coordinate
         all boxes have the same half-width, an entry of `halves`, shape (d,).

@@ -156,7 +156,7 @@ class CheckLines:
             self.step(rng, way)
 
     def step(self, rng: Rng, way: FloatArray) -> None:
-        """Draw the next state on the line through the current state that has the direction `way` in the `RowFrame`."""
+        """Draw the next state on the line through the current state with the direction `way` in the coordinates phi."""
         v = self.frame.basis @ way
         whole = segment(self.frame.centre + self.frame.basis @ self.phi, v, self.target.radius)
         middle, first = self.first_reach(way, v, whole[1] - whole[0])
@@ -194,8 +194,8 @@ class CheckLines:
     def potential(self, v: FloatArray, t: float, start: float) -> float:
         """Return minus the log target density, up to a constant, at the point ``theta + t v`` of a line.
 
-        theta is the current state, and v the direction of the line. The result is the density's rate times the norm of
-        the score or, if the density depends on the loss, times the increase of the loss from ``theta + start v``.
+        theta is the current state, v the direction. The result is the rate in `Target` times the norm of the score or,
+        if the density depends on the loss, the rate times the increase of the loss from ``theta + start v``.
         """
         target, theta = self.target, self.frame.centre + self.frame.basis @ self.phi
         if target.norm == "loss":
@@ -211,8 +211,8 @@ class CheckLines:
         the coordinates phi (`RowFrame`) the direction is `way`. The loss is approximated by a quadratic function, whose
         Hessian is the curvature estimate that defines phi. If the density depends on the loss, the half-length is five
         standard deviations of the density on the line. If it depends on the score, the half-length is so large that, in
-        this approximation, the part of the line outside the window (at most `length` long) has little mass compared
-        with the region around the current state.
+        this approximation, the rest of the line, whose length is at most `length`, has little mass compared with the
+        region around the current state.
         """
         target = self.target
         if target.norm == "loss":
@@ -269,7 +269,7 @@ class CheckLines:
         """Draw a point of a line; return its signed distance from the current state, and the index of its piece.
 
         The density of the draw is proportional to the target density in the window, whose log mass is `inside`, and to
-        the upper bounds on the target density outside the window, where the index is None.
+        the upper bounds on the target density outside the window. The index of a point outside the window is None.
         """
         before = math.exp(window.tails[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))
@@ -309,7 +309,7 @@ def segment(theta: FloatArray, v: FloatArray, radius: float) -> tuple[float, flo
 
 
 def segment_of_box(phi: FloatArray, way: FloatArray, halves: FloatArray) -> tuple[float, float]:
-    """Return the smallest and the largest t for which ``phi + t way`` is in the box from -halves to halves."""
+    """Return the ends t of the part of the line ``phi + t way`` that lies in the box from -halves to halves."""
     with np.errstate(divide="ignore", invalid="ignore"):
         there, back = (halves - phi) / np.abs(way), (halves + phi) / np.abs(way)
     ups, downs = np.where(way >= 0, there, back), np.where(way >= 0, back, there)

@@ -18,7 +18,7 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
 # upper limit of the rate at which the log density decreases with the norm of the score; a larger rate would not improve
-# accuracy, because one row changes each coordinate of the score by at most 1 (predictors are at most 1)
+# accuracy, because the score changes in jumps: by up to 1 in each coordinate per row (predictors are at most 1)
 AMPLE = 2.0**3
 STEEP_LOSS = 2.0**10  # upper limit of the rate at which the log density decreases with the sum of check losses
 
@@ -33,8 +33,8 @@ class KNGQuantile(Mechanism):
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). The derivatives G of two neighbouring data sets differ by at
     most D in the norm K, at every theta (`CheckLosses`), so the exponent changes by at most eps / 2. The log normaliser
     changes by at most eps / 2, too; on a bounded set this change is not zero. If y equals x'theta for some row,
-    G(theta) is one of several subgradients. For given rows with x other than zero, the set of these theta has measure
-    zero, which does not affect densities; rows with x = 0 add nothing to G. The draw is then rounded to a public grid.
+    G(theta) is one of several subgradients. Given the rows, the set of theta with y = x'theta has measure zero unless x
+    is zero, so densities do not change; rows with x = 0 add nothing to G. The draw is then rounded to a public grid.
 
     Ties between rows do not affect the proof. A small secret noise, uniform and independent of the rows, may be added
     to every y first (`jitter`). The proof holds given this noise, which is equal for the rows that neighbours have in
@@ -114,7 +114,7 @@ class ExponentialQuantile(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLaw(ScaledLaw):
-    """Noise v with density proportional to ``exp(-|v|)``, where |v| is the norm "hull" of v.
+    """Noise v with density proportional to ``exp(-|v|)``, where |v| denotes the norm of v that is named "hull".
 
     This norm is ``|v| = max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``, where t is `tilt` and v_0 is the coordinate of the
     intercept. A draw is a Gamma(dim + 1) variable times a uniform point of the unit ball of the norm. In this point,

@@ -80,7 +80,7 @@ def size_of(norm: str, g: FloatArray, tilt: float = 0.0) -> FloatArray:
 def dual_size(norm: str, v: FloatArray, tilt: float = 0.0) -> FloatArray:
     """Return the dual norm of each vector v along the last axis: the largest ``v'g`` over all vectors g of norm 1.
 
-    The norm is given by its name and, for the norm "hull", its parameter `tilt`, as in `size_of`.
+    The norm has the name `norm`; `size_of` defines the norm "hull", which has the parameter `tilt`.
     """
     sizes = np.abs(v)
     if norm == "l1":
@@ -179,10 +179,10 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 
 
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return the minimiser of the sum of check losses, found by linear programs with only a part of the rows.
+    """Return the minimiser on ``|theta|_1 <= radius`` of the sum of check losses, by programs with a part of the rows.
 
-    The minimiser is sought in ``|theta|_1 <= radius``. The first program has the rows with the smallest absolute
-    residuals at theta. Then rows are added whose residuals at the program's solution have other signs than at theta.
+    The first linear program has the rows with the smallest absolute residuals at argument `theta`, and a linear loss
+    for every other row, by the sign of its residual. Rows with another sign at the program's solution are then added.
     """
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))

@@ -24,8 +24,8 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, 
 from privstats.numerics.law import FloatArray, Rng
 
 ROUND = 32  # a round of the sampler proposes 1 + (number of boxes) / ROUND points, then splits boxes of rejected points
-# the smallest cube around the minimiser of the loss has a half-width of about FAR / rate, for the target's rate, or of
-# FAR_LOSS / sqrt(rate) if the density depends on the loss; bounds outside it follow from convexity at first (`Cuts`)
+# half-width of the innermost cube around the minimiser of the loss, up to a factor 2: FAR / (rate of the density), or
+# FAR_LOSS / sqrt(rate) if the density depends on the loss; boxes outside this cube start with the bounds of `Cuts`
 FAR, FAR_LOSS = 400.0, 20.0
 # a box is halved in the coordinates whose contribution to the range of the log density in the box (`strain`) is at
 # least this share of the largest contribution
@@ -47,7 +47,7 @@ class ThetaBox:
     """A box in the coordinates phi of theta, with a lower bound on the potential, of which the density is a function.
 
     The potential is the norm of the score or, if the density depends on the loss, the loss. `rows` computes score and
-    loss in the box; it may store only sums over the rows whose residual has the same sign in the whole box.
+    loss in the box; of the rows whose residuals keep their signs in the whole box, `rows` may hold sums alone.
     """
 
     middle: FloatArray
@@ -100,11 +100,11 @@ class CheckBoxes:
             self.put(shell, halves, self.cuts.bounds(shell, halves), rows)
 
     def cuts_about(self, shells: list[tuple[float, Rows]]) -> Cuts:
-        """Return lower bounds on the potential, computed from the tangents of the convex loss at a few points.
+        """Return lower bounds on the potential, computed from the convex loss and its gradient at a few points.
 
-        The potential is the norm of the score or, if the density depends on the loss, the loss. For each nested cube
-        around the minimiser of the loss, outermost first, `shells` has the half-width and a `Rows` object for points in
-        the cube. The tangents touch the loss at points in up to three of the five innermost cubes.
+        The potential is the norm of the score (the gradient) or, if the density depends on the loss, the loss. `shells`
+        describes nested cubes around the minimiser of the loss, outermost first: it has the half-width of each cube and
+        a `Rows` object for points in it. The points lie in the innermost, the third and the fifth cube from inside.
         """
         d = len(self.frame.centre)
         corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
@@ -182,10 +182,10 @@ class CheckBoxes:
     def bounds(self, rows: Rows, middles: FloatArray, halves: FloatArray) -> FloatArray:
         """Return lower bounds on the potential (norm of the score, or loss) in each of k boxes, shape (k,).
 
-        Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,). For the score, a
-        row whose residual can have both signs in a box adds one of two vectors. So the inner product of the score with
-        each direction of `ways` lies in an interval, whose distance from 0 gives a bound on the norm. A bound on the
-        loss is computed from its tangent at the centre of the box, by convexity.
+        Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,). If a row's
+        residual can have both signs in a box, the row adds one of two vectors to the score. So the inner product of the
+        score with each of the directions `ways` lies in a known interval, whose distance from 0 gives a bound on the
+        score's norm. A bound on the loss is computed from its tangent at the centre of the box, by convexity.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":

@@ -57,13 +57,13 @@ class RowFrame:
 
     @property
     def longest(self) -> float:
-        """Largest change of a coefficient along a half-axis of the box `halves`, in radii of the parameter set.
+        """Largest change of a coefficient from the centre of the box `halves` to a face, in radii of the parameter set.
 
         The radius is the bound on |theta|_1. The change is at most 2 radii if the axes of the box are principal axes of
-        the loss's estimated Hessian (`of` with ``turned=True``). Proof: let s_j be the eigenvalue that belongs to axis
-        j or, if the density of theta depends on the loss, the square root of this eigenvalue. The entries of row j of
-        `inverse` are at most s_j, the entries of column j of `basis` are at most 1 / s_j, and the centre lies in the
-        parameter set.
+        the loss's estimated Hessian (`of` with ``turned=True``). Proof: let s_j be the eigenvalue of axis j or, if the
+        density of theta (`Target`) depends on the loss, its square root. The entries of row j of `inverse` are at most
+        s_j, and the centre lies in the parameter set, so half-axis j is at most 2 s_j radii long. The entries of column
+        j of `basis` are at most 1 / s_j.
         """
         return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
 
@@ -81,8 +81,8 @@ class RowFrame:
 
         If the density of theta (`Target`) depends on the score, the basis is the inverse of the loss's estimated
         Hessian (`curvature`), so that each coordinate changes one entry of the score. If it depends on the loss, the
-        basis is the root of the inverse Hessian, so that the loss is approximately spherical. If `turned`, the axes are
-        the principal axes of the Hessian, so that boxes are long in directions that hardly change the fits.
+        basis is the square root of the inverse Hessian, so that the loss is approximately spherical. If `turned`, the
+        axes are the principal axes of the Hessian, so that a box is long in directions that hardly change the fits.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         values, vectors = np.linalg.eigh(curvature(target.x, target.y, centre))
@@ -96,10 +96,10 @@ class RowFrame:
 
         `x` has the distinct vectors, and `groups` the index of each row's vector. A coordinate is the change of the fit
         from the minimiser of the loss (the centre) to theta, times the estimated curvature of the loss with respect to
-        this fit, so that the score changes at about the same rate along each axis. If the density of theta
-        (`Target`) depends on the loss, the factor is the root of the curvature, so that the loss changes at about the
-        same rate. If the distinct x are linearly independent, each coordinate changes the fit at one x only. If
-        responses are tied as well, the score is a step function of these fits and is constant between tied responses.
+        this fit, so that the score changes at about the same rate along each axis. If the density of theta (`Target`)
+        depends on the loss, the factor is the square root of the curvature, so that the loss changes at about the same
+        rate. If the distinct x are linearly independent, each coordinate changes the fit at one x only. If the
+        responses have ties, too, the score is a step function of these fits and is constant between tied responses.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
@@ -120,7 +120,7 @@ class RowFrame:
 
 
 def _flattest(target: Target) -> float:
-    """Return the lower limit of the estimated curvatures of the loss that scale the coordinates of a `RowFrame`.
+    """Return the lower limit of the loss's estimated curvatures, by which the coordinates of a `RowFrame` are scaled.
 
     At this curvature, a change of theta by the radius of the parameter set changes the score (or the loss, if the
     density of theta depends on it) by about 1 / `rate` (see `Target`). Smaller estimates are replaced by the limit.
@@ -178,7 +178,7 @@ class Ties:
     ----------
     frame : RowFrame
     x, slopes : ndarray, shape (k, d)
-        The distinct x, and the change of each fit x'theta per unit of each coordinate of the coefficients theta.
+        The distinct x, and the change of the fit x'theta at each of them per unit of each coordinate of `frame`.
     u : tuple of ndarray
         For each distinct x, the sorted residuals of its rows at the minimiser of the loss (the centre).
     sums : tuple of ndarray
@@ -195,8 +195,8 @@ class Ties:
     def of(cls, target: Target) -> Ties | None:
         """Return the rows of the regression, grouped by their vectors x of predictors; None if this is impossible.
 
-        Grouping is not possible if the rows have more than `DISTINCT` different vectors x, or if these vectors are so
-        close to each other that boxes of coordinates become longer than the public grid allows (`LONGEST`).
+        Grouping is not possible if there are more than `DISTINCT` different vectors x, or if they are so close to each
+        other that the box around the parameter set (`halves`) is longer than the public grid allows (`LONGEST`).
         """
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
@@ -223,10 +223,10 @@ class Ties:
         return pull[0], float(value[0])
 
     def below(self, fits: FloatArray, side: Literal["left", "right"] = "right") -> NDArray[np.intp]:
-        """Return the number of rows at each of the k distinct x with a residual below a limit, shape (boxes, k).
+        """Return, for each of the k distinct x, the number of its rows with a residual below a limit, shape (boxes, k).
 
-        The residuals are taken at the minimiser of the loss (the centre). The limits are the changes of the fits
-        x'theta from the centre, `fits`, shape (boxes, k). Residuals equal to a limit count if `side` is "right".
+        The residuals are those at the minimiser of the loss (the centre). The limits are in `fits`, shape (boxes, k):
+        changes of the fits x'theta from the centre. Residuals equal to a limit count if `side` is "right".
         """
         return np.column_stack([np.searchsorted(v, fits[:, k], side) for k, v in enumerate(self.u)])
 
@@ -279,9 +279,9 @@ class Pool:
         Score of the decided rows, plus ``-tau x`` for each undecided row. Adding x for each undecided row with a
         response below its fit gives the score of all rows.
     level : float
-        Sum over all rows, at the minimiser of the loss (the centre). The summand of a decided row is the value of the
-        linear function that equals the row's loss in the box. The summand of an undecided row is tau times the row's
-        residual.
+        Value, at the minimiser of the loss (the centre), of a linear function with the gradient `pull`. Each decided
+        row adds to it the linear function that equals the row's loss in the box, and each undecided row adds tau times
+        its residual.
     """
 
     frame: RowFrame
