@@ -220,6 +220,13 @@ def far_logit(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": (rng.uniform(size=n) < p).astype(int)})
 
 
+def lognormal_logit(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a log-normal predictor, such as incomes, with log odds that are linear in its logarithm."""
+    x = np.exp(1.5 * rng.normal(size=n)).clip(0, 60)
+    p = 1 / (1 + np.exp(0.5 - 0.5 * np.log1p(x)))
+    return pd.DataFrame({"x": x, "y": (rng.uniform(size=n) < p).astype(int)})
+
+
 def rare_ones(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows of a predictor, declared as a number, that is 1 in 1 % of the rows and 0 in the others."""
     x, w = (rng.uniform(size=n) < 0.01).astype(int), rng.normal(size=n)
@@ -498,8 +505,9 @@ CASES = {
     "far_few": Case(  # README promises no coverage here
         lm(partial(far_cluster, 0.02), "y ~ x", {"x": (0, 30), "y": (-5, 12)}), promises=({"eps": 1.0},)
     ),
-    "far_logit": Case(  # README promises no coverage here
-        glm(far_logit, "y ~ x", {"x": (0, 60), "y": [0, 1]}), 5000, ({"mu": 0.5},)
+    "far_logit": Case(glm(far_logit, "y ~ x", {"x": (0, 60), "y": [0, 1]}), 5000, ({"mu": 0.5}, {"mu": 1.0})),
+    "lognormal_logit": Case(
+        glm(lognormal_logit, "y ~ x", {"x": (0, 60), "y": [0, 1]}), 5000, ({"mu": 0.5}, {"mu": 1.0})
     ),
     "two_scales": Case(  # METHODS promises no coverage here
         rq(two_scales, "y ~ x", {"x": (0, 1), "y": (-5, 6)}, 0.1), 6500, ({"eps": 1.0},)

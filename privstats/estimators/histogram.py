@@ -226,17 +226,22 @@ class Lengths:
         excess: FloatArray = squares * np.maximum(worst - radii, 0.0) / worst**2
         return excess
 
+    @property
+    def total_square(self) -> tuple[float, float]:
+        """Sum of the squared norms in the histogram, and the noise sd of this sum."""
+        noise = self.sd * float(((~self.hidden * self.lengths**4).sum() / PER_BIN) ** 0.5)
+        return float((self.counts * self.lengths**2).sum()), noise
+
     def missing(self, squares: float, sd: float) -> float:
-        """Return the part of a released sum of squared norms that the histogram misses; 0 if noise can explain it.
+        """Return the part of a sum of squared norms that the histogram misses; 0 if noise can explain it.
 
         Parameters
         ----------
         squares, sd : float
-            Sum of the squared norms of all rows, from another release, and the noise sd of this sum.
+            Sum of the squared norms of all rows (or scores), from other releases, and the noise sd of this sum.
         """
-        missed = squares - float((self.counts * self.lengths**2).sum())
-        noise = self.sd * float(((~self.hidden * self.lengths**4).sum() / PER_BIN) ** 0.5)
-        return missed if missed > VISIBLE * np.hypot(sd, noise) else 0.0
+        seen, noise = self.total_square
+        return squares - seen if squares - seen > VISIBLE * np.hypot(sd, noise) else 0.0
 
     def clipped_share(self, radius: float) -> float:
         """Return the share of rows whose norm exceeds the radius."""

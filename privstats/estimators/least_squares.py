@@ -394,7 +394,7 @@ class Steps(OneStep):
 
     def clip(self, pilot: FirstStep, w: Start, lengths: Lengths) -> Clip:
         variance = float(np.trace(pilot.variance.value)) / w.m
-        squares, unseen = self.squares(w, variance, float((lengths.counts * lengths.lengths**2).sum()) / w.m)
+        squares, unseen = self.squares(w, variance, lengths.total_square[0] / w.m)
         clip = best_clip(lengths, self.score_sd(w), w.m, self.tail, w.m * unseen)
         return replace(clip, least=squares / self.rows)
 

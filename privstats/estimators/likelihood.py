@@ -35,6 +35,7 @@ from privstats.estimators.constants import (
     NARROWEST,
     PLACES,
     READ_IF_HELD,
+    TWO_ENDED,
     UNUSUAL,
     VISIBLE,
 )
@@ -52,13 +53,13 @@ from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.inference.meat import Meat
 from privstats.inference.noise import total_covariance
 from privstats.inference.notes import Note, about_rows, note
-from privstats.losses.families import Family, Gamma, Logit, LogLink
+from privstats.losses.families import Binary, Family, Gamma, Logit, LogLink
 from privstats.losses.psi import Likelihood
-from privstats.losses.rows import HessianRows
 from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 
+LEVERAGES = 0.05  # budget share of the histogram of leverages for binary responses, whose missed scores it bounds
 ROUNDS, CONVERGED = 20, 1e-3  # largest number of iterations of `ridge_step`, and relative change that ends them
 
 SHARES: Mapping[str, dict[str, float]] = {
@@ -111,7 +112,11 @@ class LikelihoodSteps:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        return {**SHARES[self.noises.shares], QUESTION: SHARE}
+        shares = {**SHARES[self.noises.shares], QUESTION: SHARE}
+        if not isinstance(self.loss.family, Binary):
+            return shares
+        hessian = round(shares["hessian"] + shares["leverages"] - LEVERAGES, 10)
+        return {**shares, "leverages": LEVERAGES, "hessian": hessian}
 
     @property
     def most_first_noise(self) -> float:
@@ -128,7 +133,8 @@ class LikelihoodSteps:
         if self.margins:
             check_margins(public)
         problem = rough_fit(ask, by, public, loss, ("score",))
-        heavy = isinstance(loss.family, Gamma)  # gamma responses (amounts such as prices) have many large scores
+        # gamma responses (amounts such as prices) have many large scores, rows far out in a predictor may have
+        heavy = isinstance(loss.family, Gamma) or bool(isinstance(loss.family, Binary) and problem.far_columns)
         problem = problem.assuming(self.tail, self.cov_type, "usual" if heavy else "bounded")
         estimate = NewtonSteps.of(problem, loss=loss).equation(more=self.margins).solve(design.names)
         if self.margins:
@@ -233,9 +239,12 @@ class BurnedIn(Pilot):
     ----------
     noise : float
         Noise sd of a coordinate of the score in the last burn-in step.
+    leverages : Lengths
+        Histogram of the norms of whitened predictors, times the root of the row's information, at these coefficients.
     """
 
     noise: float
+    leverages: Lengths
 
 
 def unit(vector: FloatArray) -> FloatArray:
@@ -423,7 +432,15 @@ class NewtonSteps(LikelihoodStep):
         start, last = self.start, None
         for k in range(BURN_IN):
             start, last = self.burn_in(start, last, k)
-        return BurnedIn(start, last.noise if last else 0.0)
+        return BurnedIn(start, last.noise if last else 0.0, self.leverages(start.remapped(self.whitened_at(start))))
+
+    def leverages(self, w: Start) -> Lengths:
+        """Release the histogram of the norms of whitened predictors, times the root of each row's information."""
+        m = w.m
+        cap = min(w.longest * min(self.loss.largest_slope, 1e12) ** 0.5, FAR_PSI * m**0.5)
+        within = Shells(m, edges(m**0.5 / 2, max(cap, m**0.5)))
+        question = Sum("leverages", w.hessian_rows, within=within, keep=self.keep)
+        return Lengths.released(self.ask, self.by, question, self.total(self.rows), TAILS["weighted rows"])
 
     def metric(self, pilot: Pilot) -> FloatArray:
         """Return the matrix that whitens predictors of rows weighted by information, at the coefficients of `pilot`."""
@@ -526,20 +543,35 @@ class NewtonSteps(LikelihoodStep):
         released histogram of score norms and the clipping bias expected under the model.
         """
         m, hidden = w.m, ALONG_SEEN if self.dispersed else None
-        tried = lengths.from_least(m**0.5 / 2)
+        tried, unseen = lengths.from_least(m**0.5 / 2), self.unseen(pilot.leverages, lengths)
         excess = lengths.taken(tried, m, self.tail, hidden) + np.linalg.norm(self.expected_cut(w, tried), axis=1)
-        return shortest_clip(tried, lengths.squares(tried) / m, excess, self.score_sd(w))
+        excess += lengths.unseen_excess(tried, unseen)
+        return shortest_clip(tried, (lengths.squares(tried) + unseen) / m, excess, self.score_sd(w))
+
+    def unseen(self, leverages: Lengths, lengths: Lengths) -> float:
+        """Return the sum of the squared scores that the histogram of score norms misses; 0 if noise can explain it.
+
+        Under the model, the expected squared norm of the score of a binary response equals the squared leverage: the
+        squared norm of the row's whitened predictors, times the row's information. Rows that are far from all others in
+        a predictor have long scores only in part. Noise may therefore hide these scores, but not the rows' leverages.
+        """
+        if not self.two_valued or self.box.design.weighted or self.folded:
+            return 0.0
+        return lengths.missing(*leverages.total_square)
+
+    @property
+    def two_valued(self) -> bool:
+        """Whether the response has two values: by declaration, or because it varies as much as two values would."""
+        if not isinstance(self.loss.family, Binary):
+            return False
+        mean, sd, noise = self.scales.of_response if self.scales else (0.0, 1.0, 0.0)
+        return bool(self.box.design.outcomes) or sd**2 + VISIBLE * noise >= TWO_ENDED * (1 - mean**2)
 
     # stage 4: the Hessian, and the variance of scores
     def hessian(self, pilot: BurnedIn, w: Start, clip: Clip, last: LastRelease) -> Hessian:
         """Release the Hessian; weighted rows are clipped at the radius that balances noise against lost information."""
-        m, rows = w.m, self.rows
-        of = HessianRows(self.loss, w.P, w.eta)
-        cap = min(w.longest * min(self.loss.largest_slope, 1e12) ** 0.5, FAR_PSI * m**0.5)
-        ends = edges(m**0.5 / 2, max(cap, m**0.5))
-        leverages = Sum("leverages", of, within=Shells(m, ends), keep=self.keep)
-        lengths = Lengths.released(self.ask, self.by, leverages, self.total(rows), TAILS["weighted rows"])
-        question = Sum("hessian", of, within=Products(m), keep=self.keep)
+        m, rows, lengths = w.m, self.rows, pilot.leverages
+        question = Sum("hessian", w.hessian_rows, within=Products(m), keep=self.keep)
         variance = self.ask.law(question, by=self.by.matrix).variance()
         noise = noise_edge(m, float(np.sqrt(variance[min(1, len(variance) - 1)])))
         radius = lengths.radius(noise, (HELD_LEAST * m) ** 0.5)

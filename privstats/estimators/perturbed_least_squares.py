@@ -376,7 +376,7 @@ class PerturbedSquares(OneStep):
         have the same sign. Therefore all their scores are assumed to affect the same coefficient.
         """
         m, n = self.m, self.rows
-        seen = float((lengths.counts * lengths.lengths**2).sum())
+        seen = lengths.total_square[0]
         unseen = n * m - seen if seen < SUM_SEEN * n * m else 0.0
         clip = best_clip(lengths, sd_of(self.unit_law), m, self.tail, unseen, lengths.lost, 1.0)
         return replace(clip, curvature=self.curvature)

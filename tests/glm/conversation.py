@@ -51,6 +51,7 @@ class Design:
     products: tuple = ()
     response_bounds: tuple = (-1.0, 1.0)
     zero_to_one: bool = False
+    outcomes: tuple = (0, 1)
     response: str = "y"
     recoded: object = None
     domain: dict = field(default_factory=dict)
