@@ -74,8 +74,8 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
     With ``model = ps.adapters.marginaleffects(fit, grid)``, ``predictions(model)``, ``comparisons(model)``,
     ``slopes(model)`` and their averages are computed on `grid`, which replaces the private rows. Estimates and standard
     errors equal the estimates and standard errors of `Results.get_prediction` and `Results.t_test`. Intervals are
-    estimates plus and minus a normal quantile times the standard error: unlike the intervals of this package, they do
-    not allow for the bias due to clipping.
+    estimates plus and minus a normal quantile times the standard error: unlike the intervals of privstats, they do not
+    allow for the bias due to clipping.
 
     Parameters
     ----------

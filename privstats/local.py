@@ -123,9 +123,9 @@ def local_gradient_descent(
         Bounds or levels of each column, as in `dp_lm`. The scale of a numeric predictor or of the response is its
         half-range divided by sqrt(3), or the scale that `Scale` declares. Declare narrow bounds.
     steps : int
-        Number of steps K. Each person sends K scores and two matrices; each message has the budget mu / sqrt(K + 2).
-        About 20 steps are enough for two or three predictors at ``step_size=0.5``; a note says if the estimates still
-        depend on the starting value.
+        Number of steps K. Each person sends K scores and two matrices (see Notes); each message has the budget mu /
+        sqrt(K + 2). About 20 steps are enough for two or three predictors at ``step_size=0.5``; a note says if the
+        estimates still depend on the starting value.
     step_size : float
         Step size (learning rate) eta, between 0 and 1; with a larger step size the steps might diverge.
     rng : None, int or numpy.random.Generator
@@ -134,8 +134,8 @@ def local_gradient_descent(
     Returns
     -------
     LocalFit
-        A record with `params`, `bse`, `conf_int`, `cov_params`, `noise_share`, `guarantee` and `summary`, in the user's
-        units. Standard errors and intervals include sampling error and noise.
+        A record with `params`, `bse`, `conf_int`, `cov_params`, `noise_share` (of the squared `bse`), `guarantee` and
+        `summary`, in the user's units. Standard errors and intervals include sampling error and noise.
 
     Raises
     ------
@@ -148,11 +148,11 @@ def local_gradient_descent(
     Let the predictors x (with a constant 1 for the intercept) and the response y be divided by their scales. The
     estimand theta solves ``E w psi_c(y - x'theta) x = 0``: E is the expectation, psi_c is Huber's psi-function, which
     clips residuals at plus and minus c = 1.345, and ``w = min(1, 2 / |x|^2)`` is a weight. If the errors are symmetric,
-    theta is the coefficient vector of the conditional mean. Let n be the number of persons, M the mean curvature of the
-    loss, Q the mean square of the scores, ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` the sd of the noise in each score, and
-    ``R = I - eta M``. The covariance of the last iterate is ``M^-1 Q M^-1 / n + eta (s^2 / n) (I - R^2K) M^-1 (2 I -
-    eta M)^-1``. M and Q are also estimated from messages of the persons. A coefficient is NaN ("not given") if
-    the noise may hide the curvature of the loss along it.
+    theta is the coefficient vector of the conditional mean. Let n be the number of persons, M the mean Hessian of the
+    weighted Huber loss, Q the mean of the products u u' of scores u, ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` the sd of the
+    noise in each score, and ``R = I - eta M``. The covariance of the last iterate is ``M^-1 Q M^-1 / n + eta (s^2 / n)
+    (I - R^2K) M^-1 (2 I - eta M)^-1``. M and Q are also estimated from messages of the persons. A coefficient is NaN
+    ("not given") if the noise may hide the curvature of the loss along it.
 
     If one party may hold the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
 

@@ -200,7 +200,7 @@ def dp_hist(
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
     inference : {"sandwich", "none"}
-        "none" spends the whole budget on the counts and gives no intervals.
+        "sandwich" gives intervals; "none" spends the whole budget on the counts and gives no intervals.
     subset : str, optional
         Condition on the rows to use, such as ``"age >= 18"``. The number of rows that satisfy the condition stays
         private.

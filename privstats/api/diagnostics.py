@@ -57,8 +57,8 @@ def dp_diagnostics(
         Typical size of residuals, from public knowledge; by default the residual standard deviation that the fit
         released. Residuals are clamped at 4 times this size.
     shares : dict, optional
-        Relative shares of the budget for the tables "residuals", "binned" and "scale_location"; by default 1/4, 1/2
-        and 1/4.
+        Relative shares of the budget for the tables "residuals", "binned" and "scale_location" (see Returns); by
+        default 1/4, 1/2 and 1/4.
     ledger : Ledger, optional
         Ledger that is charged with all diagnostics in one transaction, before any row is read.
     rng : None, int or numpy.random.Generator
@@ -67,7 +67,7 @@ def dp_diagnostics(
     Returns
     -------
     Diagnostics
-        An object with the frames `residuals`, `binned` and `scale_location`, and with `plot()`.
+        An object with `plot()` and frames `residuals` (histogram), `binned` (means), `scale_location` (mean sizes).
 
     Raises
     ------
@@ -78,9 +78,9 @@ def dp_diagnostics(
     Notes
     -----
     The coefficients are public, so the residual of a row is an expression of its columns. `dp_hist` releases the
-    histogram of this expression. `dp_mean` releases means of the residuals, and means of the square roots of absolute
-    residuals, in groups ``cut(fitted, edges)``. Both use the domain, the subset and the neighbouring relation of the
-    fit. All rows have equal weights, even if the fit used weights.
+    histogram of this expression. `dp_mean` releases means of the residuals, and means of ``sqrt(|residual| / scale)``,
+    in groups ``cut(fitted, edges)``. Both use the domain, the subset and the neighbouring relation of the fit. All rows
+    have equal weights, even if the fit used weights.
 
     Examples
     --------

@@ -95,9 +95,9 @@ def dp_glm(
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise, by default the distribution with the smallest error. For "objpert" with
-        ``inference="none"``, `noise` is the norm in which the sensitivity is measured. "gaussian" needs `mu`, `rho` or
-        `delta`.
+        Distribution of the noise, by default the distribution with the smallest error. "linf", "l1" and "l2" have a
+        density that decreases exponentially in this norm; for "objpert" with ``inference="none"``, they name the norm
+        in which the sensitivity is measured. "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         Which pairs of data sets the guarantee makes hard to distinguish: pairs in which one row is replaced by another,
         or pairs in which one row is added or removed. Under "add_remove" the number of rows is private.
@@ -135,8 +135,8 @@ def dp_glm(
         For "objpert": coefficient of the ridge penalty, which is `ridge` times half the sum of the squared
         coefficients. A fit with this penalty has no intervals.
     tail : {"cautious"}, optional
-        With "cautious", intervals are longer, because they allow for a heavier tail of the score norms than the
-        released histogram shows.
+        Large scores are clipped. Their number, which bounds the clipping bias, is estimated from a released histogram
+        of norms, whose noise hides small numbers. "cautious" assumes larger hidden numbers; intervals are longer.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.
     step_size : float, optional
@@ -145,8 +145,8 @@ def dp_glm(
         For "sgd": number of rows in each random subsample.
     clip : float, optional
         For "ngd" and "noisy_newton": limit on the Euclidean norm of a row's vector of scaled predictors; a row with a
-        larger norm has a smaller weight. The scale of a numeric predictor is the smaller of its declared scale, if any,
-        and half of its range divided by sqrt(3). For "sgd": largest Euclidean norm of the gradient of a row.
+        larger norm has a smaller weight. The scale of a numeric predictor is half of its range divided by sqrt(3), or
+        the scale declared as `Scale` in `domain`. For "sgd": largest Euclidean norm of the gradient of a row.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
         this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do

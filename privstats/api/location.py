@@ -62,11 +62,13 @@ def dp_median(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
-        "rank" (the choice of "auto") is the exponential mechanism on interpolated ranks. The other mechanisms are for
-        comparison: "aq" (approximate quantiles) is the exponential mechanism for the median alone; "duff" is the
-        exponential mechanism in which the penalty of a candidate is the number of rows that must change until the
-        candidate is the median; "smoothsens" adds noise to the median in proportion to the median's smooth sensitivity;
-        "ptr" (propose, test, release) needs `delta`; "kng" is the K-norm gradient mechanism.
+        "rank" (the choice of "auto") is the exponential mechanism on interpolated ranks; it draws the median together
+        with the limits of its interval. The other mechanisms are for comparison: "aq" (approximate quantiles) is the
+        exponential mechanism for the median alone; "duff" is the exponential mechanism in which the penalty of a
+        candidate is the number of rows that must change until the candidate is the median; "smoothsens" adds noise to
+        the median in proportion to the median's smooth sensitivity; "ptr" (propose, test, release) adds noise to the
+        median only if a noisy test finds it stable (see `eta`), and needs `delta`; "kng", the K-norm gradient
+        mechanism, prefers candidates at which the gradient of the sum of absolute errors is small.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -78,7 +80,7 @@ def dp_median(
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"cauchy", "laplace", "laplaceln", "gaussian"}, optional
         For "smoothsens": distribution of the noise. "cauchy", the default, is valid under every kind of budget; the
-        other distributions need `delta`.
+        other distributions need `delta`. "laplaceln" is Laplace noise times a log-normal factor.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
@@ -213,8 +215,9 @@ def dp_quantile(
         together. The other mechanisms are for comparison: "aq" (approximate quantiles) draws the middle quantile first,
         then the lower quantiles below it and the upper quantiles above it; "duff" is the exponential mechanism in
         which the penalty of a candidate is the number of rows that must change until the candidate is the quantile;
-        "smoothsens" adds noise to the quantile in proportion to the smooth sensitivity of the quantile; "ptr"
-        (propose, test, release) needs `delta`; "kng" is the K-norm gradient mechanism.
+        "smoothsens" adds noise to the quantile in proportion to the smooth sensitivity of the quantile; "ptr" (propose,
+        test, release) adds noise to the quantile only if a noisy test finds it stable (see `eta`), and needs `delta`;
+        "kng", the K-norm gradient mechanism, prefers candidates at which the gradient of the quantile loss is small.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -226,7 +229,7 @@ def dp_quantile(
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"cauchy", "laplace", "laplaceln", "gaussian"}, optional
         For "smoothsens": distribution of the noise. "cauchy", the default, is valid under every kind of budget; the
-        other distributions need `delta`.
+        other distributions need `delta`. "laplaceln" is Laplace noise times a log-normal factor.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
@@ -344,14 +347,14 @@ def dp_mean(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "laplace", "knorm", "gaussian", "clipped", "duff"}
-        Noise on sums, in proportion to the bounds: "laplace" (pure eps), "gaussian" (`mu`, `rho` or `delta`), or
-        "knorm", the K-norm mechanism in the norm that `noise` names. "clipped" takes a single column and fits a dummy
-        for each group, as `dp_lm` does; the noise is in proportion to the std dev of the values. Intervals of "clipped"
-        are shorter if the bounds extend far beyond most values and there are several thousand rows, and longer
-        otherwise. "auto" uses noise on sums; for a single column it first estimates the std dev, with a twentieth of
-        the budget, and uses "clipped" if the intervals of "clipped" are expected to be shorter. "duff" is for
-        comparison, without intervals. It is the exponential mechanism in which the penalty of a candidate is the number
-        of rows that must change until the candidate is the mean.
+        "laplace" (for pure eps), "gaussian" (for `mu`, `rho` or `delta`) and "knorm" (the K-norm mechanism in the norm
+        that `noise` names) add noise, in proportion to the bounds, to the sum of each column. "clipped" takes a single
+        column and regresses it on a dummy for each group, as `dp_lm` does; the noise is in proportion to the std dev of
+        the values. Intervals of "clipped" are shorter if the bounds extend far beyond most values and there are several
+        thousand rows, and longer otherwise. "auto" uses noise on sums; for a single column it may first estimate the
+        std dev, with a twentieth of the budget, and then uses "clipped" if the intervals of "clipped" are expected to
+        be shorter. "duff" is for comparison, without intervals. It is the exponential mechanism in which the penalty of
+        a candidate is the number of rows that must change until the candidate is the mean.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional

@@ -40,7 +40,7 @@ def protect(
     Returns
     -------
     Protected
-        An object with `domain`, `ledger` and `allot`.
+        The data, with the attributes `domain` and `ledger`; the method `allot` limits one analyst to a smaller budget.
 
     Raises
     ------

@@ -72,14 +72,14 @@ def dp_lm(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech", "ngd", "noisy_newton", "sgd"}
-        Algorithm. "suffstats" releases noisy second moments; "newton" takes Newton steps with clipped, noisy scores;
-        "objpert" (pure `eps`) minimises a loss of clipped rows plus a random linear term. "auto" takes the algorithm
-        with the shortest expected intervals; the summary names this algorithm and the reason. Three algorithms are for
-        comparison and choose the coefficients within the bound `theta_bound`: "kng", "expmech", and a second form of
-        "objpert". "objpert" takes its second form if `theta_bound`, `split` or `noise` is given, if `unit` is given, if
-        the formula has no intercept, or if the budget is very large. "ngd" and "noisy_newton" are the noisy gradient
-        descent and the noisy Newton steps of [2]_, for teaching and comparison, with a robust `loss` under `mu`, `rho`
-        or `delta`; "sgd" is NoisySGD, under `eps` with `delta`, without intervals.
+        Algorithm. "suffstats" releases noisy second moments; "newton" takes Newton steps with clipped, noisy scores
+        (gradients of a row's loss); "objpert" (pure `eps`) minimises a loss of clipped rows plus a random linear term.
+        "auto" takes the algorithm with the shortest expected intervals; the summary names it, with the reason. Three
+        algorithms are for comparison, with coefficients within the bound `theta_bound`: "kng" (K-norm gradient),
+        "expmech" (exponential mechanism), and a second form of "objpert", taken if `theta_bound`, `split`, `noise` or
+        `unit` is given, if the formula has no intercept, or if the budget is very large. "ngd" and "noisy_newton" are
+        the noisy gradient descent and the noisy Newton steps of [2]_, for teaching and comparison, with a robust `loss`
+        under `mu`, `rho` or `delta`; "sgd" is NoisySGD, under `eps` with `delta`, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -90,8 +90,9 @@ def dp_lm(
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"matrixt", "hull", "linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise, by default the distribution with the smallest error; "gaussian" needs `mu`, `rho` or
-        `delta`.
+        Distribution of the noise, by default the one with the smallest error. "linf", "l1" and "l2" have a density that
+        decreases exponentially in this norm. For "suffstats" only, "hull" uses the norm of a convex body around all
+        changes of the moments due to one row, and "matrixt" is a matrix-t law. "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
@@ -128,8 +129,8 @@ def dp_lm(
         For "suffstats": weight of a ridge penalty on coefficients of predictors scaled to [-1, 1]; "adaptive" computes
         the weight from the size of the noise. A fit with a ridge penalty has no intervals.
     tail : {"cautious"}, optional
-        With "cautious", intervals allow for a heavier tail of the score norms than the released histogram shows, and
-        are longer.
+        Large scores are clipped. Their number, which bounds the clipping bias, is estimated from a released histogram
+        of score norms, whose noise hides small numbers. "cautious" assumes larger hidden numbers; intervals are longer.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.
     step_size : float, optional
@@ -138,8 +139,8 @@ def dp_lm(
         For "sgd": number of rows in each random subsample.
     clip : float, optional
         For "ngd" and "noisy_newton": limit on the Euclidean norm of a row's vector of scaled predictors; a row with a
-        larger norm has a smaller weight. The scale of a numeric predictor is the smaller of its declared scale, if any,
-        and half of its range divided by sqrt(3). For "sgd": largest Euclidean norm of the gradient of a row.
+        larger norm has a smaller weight. The scale of a numeric predictor is half of its range divided by sqrt(3), or
+        the scale declared as `Scale` in `domain`. For "sgd": largest Euclidean norm of the gradient of a row.
     tuning : float, optional
         For "ngd" and "noisy_newton": limit at which residuals, in units of the fitted residual scale, are clipped.
         For "sgd": limit at which residuals, in units of the scale of the response, are clipped.
@@ -246,13 +247,13 @@ def dp_rq(
         Level of the quantile, between 0 and 1. With several levels, each level has an equal part of the budget, after
         the queries that all levels have in common.
     mech : {"auto", "newton", "objpert", "kng", "expmech"}
-        Algorithm. "newton" takes Newton steps with clipped, noisy scores; "objpert" minimises a smoothed loss plus a
-        random linear term; "kng" (K-norm gradient) draws coefficients from a density that decreases in the norm of the
-        score. "auto" chooses by the ratio n eps / d, for n rows and d coefficients: "newton" if the ratio is large, and
-        always under `mu` or `rho`; "objpert" if the ratio is smaller; "kng" if it is smaller still and there are at
-        most three coefficients, because an exact sampler exists only for these. For other quantiles than the median,
+        Algorithm. "newton" takes Newton steps with clipped, noisy scores (loss gradients); "objpert" minimises a
+        smoothed loss plus a random linear term; "kng" (K-norm gradient) draws coefficients from a density that
+        decreases in the norm of the score. "auto" chooses by the ratio n eps / d, for n rows and d coefficients:
+        "newton" if it is large, and always under `mu` or `rho`; "objpert" if it is smaller; "kng" if it is smaller
+        still and d is at most three, because only then an exact sampler exists. For quantiles other than the median,
         the ratio is multiplied by 2 min(tau, 1 - tau), and "objpert" gives no intervals if the ratio is so large that
-        "auto" chooses "newton". "expmech" is for comparison, without intervals.
+        "auto" chooses "newton". "expmech" (exponential mechanism) is for comparison, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -263,8 +264,9 @@ def dp_rq(
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"hull", "linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise; for "kng" the norm of the score. The unit ball of its default norm "hull" is the
-        convex hull of all possible changes of the score due to one row. "gaussian" needs `mu`, `rho` or `delta`.
+        Distribution of the noise, with a density that decreases exponentially in the named norm. For "kng", the density
+        of the coefficients does so in this norm of the score; the unit ball of the default norm "hull" is the convex
+        hull of all possible changes of the score due to one row. "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
@@ -294,8 +296,8 @@ def dp_rq(
     split : float, optional
         For "objpert": share of the budget for the random linear term.
     tail : {"cautious"}, optional
-        With "cautious", intervals allow for a heavier tail of the score norms than the released histogram shows, and
-        are longer.
+        Large scores are clipped. Their number, which bounds the clipping bias, is estimated from a released histogram
+        of row norms, whose noise hides small numbers. "cautious" assumes larger hidden numbers; intervals are longer.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
         this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do

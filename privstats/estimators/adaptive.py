@@ -103,9 +103,9 @@ class Adaptive:
         Methods to choose from: "moments" (noisy second moments), "steps" (Newton steps) and "perturbed" (the minimiser
         of a perturbed loss).
     tail : {"usual", "cautious"}
-        Assumption about the number of scores with large norms. The noise of the released histogram of score norms hides
-        this number if it is small. "cautious" assumes a larger number than "usual". It also assumes a larger clipping
-        bias, in the worst case that all clipped scores affect the same coefficient.
+        Assumption about the number of scores with large norms. The fit releases a histogram of score norms, whose noise
+        hides this number if it is small. "cautious" assumes a larger number than "usual". It also assumes a larger bias
+        due to clipping, namely that all clipped scores may affect the same coefficient.
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
     coarse : float, optional
@@ -226,7 +226,8 @@ class Adaptive:
         """Make all releases after the column scales and before the choice of a method; return the estimation problem.
 
         The function is used if minimising a perturbed loss is one of the candidate methods. The first released second
-        moments (coarse matrix) are averaged with the second moments computed from the released column scales.
+        moments of all columns (coarse matrix) are averaged with those second moments, mainly mean squares, that are
+        known already from the released centres and scales of the columns.
 
         Parameters
         ----------
@@ -300,12 +301,12 @@ class ForecastLaws:
 def carries_steps(
     by: Noises, promise: Promise, relation: Relation, columns: int, rows: float, most: float = UNINFORMATIVE
 ) -> bool:
-    """Return whether the expected relative noise of the Hessian in Newton steps is below the limit `most`.
+    """Return whether the Hessian of Newton steps is expected to have a relative noise below the limit `most`.
 
     The relative noise is the largest eigenvalue of the noise matrix, divided by a typical eigenvalue of the Hessian;
-    both are predicted from public values alone. If it exceeds the limit, optional queries are not worth their budget
-    share: a single release of second moments with the whole budget is then preferable, because it has less noise than
-    a release with the budget that remains after the first stages of `Adaptive`.
+    both are predicted from public values alone. If it exceeds the limit, Newton steps are too noisy, and the first
+    stages of `Adaptive` are not worth their budget: a single release of second moments with the whole budget is then
+    preferable, because it has less noise than a release with the budget that these stages leave.
 
     Parameters
     ----------

@@ -60,7 +60,9 @@ def begun(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> Problem:
-    """Return an estimation problem (`Problem`) after the release of level counts, further scales and second moments.
+    """Return an estimation problem (`Problem`), after the release of level counts, new scales and second moments.
+
+    New scales are released for products of columns, and for columns whose first released variance is below noise.
 
     Parameters
     ----------
@@ -80,9 +82,10 @@ def begun(
     needed : float
         Smallest number of rows at which the coefficient of a factor level can be estimated.
     share_of : tuple of str
-        Labels of the main queries. The budget shares of optional queries are parts of the main queries' shares.
+        Labels of the main queries. The optional queries (counts, new scales) use parts of the main queries' shares of
+        the budget.
     worth : bool
-        Whether the information in the releases of optional queries is worth the budget share of these queries.
+        Whether the answers to the optional queries are worth their parts of the budget; otherwise they are not sent.
     """
     levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
     scales = levels.of_kept(scales)
@@ -108,8 +111,8 @@ def begun_about(
 ) -> Problem:
     """Return the estimation problem (`Problem`) of a loss, after first releases that use a transformed response.
 
-    The starting coefficients of the fit are the least-squares coefficients for the transformed response. All queries
-    after these releases use the response itself. For the other parameters see `begun`.
+    The starting coefficients of the fit are the least-squares coefficients for a transformed response, such as the
+    logarithm of a count. All later queries use the response itself. For the other parameters see `begun`.
 
     Parameters
     ----------
@@ -118,7 +121,7 @@ def begun_about(
     about : TransformedAsk
         Function that sends queries about the same rows with the transformed response.
     item : str
-        Label of the query for the Hessian. The noise of the Hessian determines which factor levels are kept in the fit.
+        Label of the query for the Hessian, whose noise determines which factor levels are kept in the fit (`least`).
     least : float
         A factor level has enough rows for the fit if the number of its rows is at least `least` times the noise
         standard deviation of an entry of the Hessian.

@@ -219,14 +219,15 @@ class ChosenQuantile(ABC):
     def _scattered(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> bool:
         """Return whether the number of rows and the budget are so small that noise probably dominates the estimate.
 
-        The drawn coefficients have a density proportional to ``exp(-c |score|)``, for the norm |score| of the sum of
-        the rows' scores and the noise scale 1 / c. Two integrals of ``exp(-c |score|)`` over the coefficients are
-        compared, for n rows x of d predictors. The integral near the minimiser is about ``d! 2^d / (c n f)^d / det(E x
-        x')`` for responses of density f. The density f is assumed to be `DENSITY`, and the predictors to be uniform, so
-        that the determinant is ``3^(1 - d)``. Far from the minimiser |score| is at least n times the bound
-        `least_score` on the mean score, and the set of possible coefficients has the volume ``(2 theta_bound)^d / d!``.
-        The integral far from the minimiser is therefore at most ``exp(-c n least_score)`` times this volume. The result
-        is True unless the first integral is larger than this bound on the second.
+        The drawn coefficients have a density proportional to ``exp(-c |score|)``, with |score| the norm of the sum of
+        the rows' scores and 1 / c the scale of the noise. Two integrals of ``exp(-c |score|)`` over the coefficients
+        are compared, for n rows x of d predictors, the constant included: one near the minimiser of the loss, and one
+        far from it. The first is about ``d! 2^d / (c n f)^d / det(E x x')``, with f the density of the response at its
+        quantile. f is assumed to be `DENSITY`, and the other predictors to be uniform on [-1, 1], so that the
+        determinant is ``3^(1 - d)``. Far from the minimiser |score| is at least n times the bound `least_score` on the
+        mean score, and the set of possible coefficients (l1 norm up to `theta_bound`) has the volume ``(2
+        theta_bound)^d / d!``. The second integral is therefore at most ``exp(-c n least_score)`` times this volume. The
+        result is True unless the first integral is larger than this bound on the second.
         """
         law: Any = chosen.law
         d, weight = box.c, rows / float(law.scale[0])

@@ -23,19 +23,21 @@ LEVERAGES = 0.03  # budget share of the histogram of leverages; small, since row
 
 @dataclass(frozen=True)
 class ClippedMeans:
-    """Group means, estimated as coefficients of group dummies by clipped Newton steps.
+    """Group means: the coefficients of group dummies in a regression, estimated by Newton steps with clipped scores.
 
-    Without groups, the mean is the coefficient of an intercept. The clipping threshold with the shortest intervals is
-    computed from a released histogram of score norms, and the intervals allow for the clipping bias. Wide bounds of the
-    values lengthen the intervals only a little, whereas the noise of unclipped sums is proportional to the bounds.
+    Without groups, the mean is the coefficient of an intercept. A row's score, the gradient of its squared loss, is
+    clipped to a largest norm (threshold). The threshold with the shortest intervals is computed from a released
+    histogram of score norms, and the intervals allow for the clipping bias. Because the noise is proportional to the
+    threshold, wide bounds of the values lengthen the intervals only a little, whereas the noise of sums of unclipped
+    values is proportional to the bounds.
 
     Parameters
     ----------
     noises : Noises
         Noise mechanisms, one for each kind of query.
     sums : Means, optional
-        Estimator of means from released sums. This estimator replaces Newton steps if it is expected to give shorter
-        intervals.
+        Estimator of means from released sums of the values. This estimator replaces Newton steps if it is expected to
+        give shorter intervals.
     """
 
     noises: Noises = NORMAL
@@ -51,10 +53,11 @@ class ClippedMeans:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest relative noise of the first released second moments (coarse matrix) at which Newton steps converge.
+        """Largest relative noise of the coarse matrix (first released second moments) at which Newton steps converge.
 
         The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of an
-        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about ``2 sqrt(c) s``.
+        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about ``2 sqrt(c) s``;
+        if the columns are uncorrelated, the eigenvalues of the sum itself are about n.
         """
         return MOST_FIRST_NOISE
 
@@ -93,11 +96,12 @@ class ClippedMeans:
         return float(np.sqrt(1 + (total + mean**2 * count) * groups / (scales.rows * variance)))
 
     def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> float:
-        """Return the expected interval length of Newton steps, divided by the interval length without privacy.
+        """Return the expected length of intervals from Newton steps, divided by their length without privacy.
 
-        Ratios above the limit `MOST_STEPS` are replaced by inf, so that Newton steps are not chosen. Because the ratio
-        for method "sums" (means from released sums) is at least 1, a wrong choice of Newton steps makes intervals at
-        most `MOST_STEPS` times as long as with method "sums", in expectation.
+        Ratios above the limit `MOST_STEPS`, and the ratio for a two-valued response, are replaced by inf, so that
+        method "sums" (means from released sums) is chosen instead. Because the ratio for method "sums" is at least 1, a
+        wrong choice of Newton steps makes intervals at most `MOST_STEPS` times as long as with method "sums", in
+        expectation.
         """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
@@ -108,10 +112,11 @@ class ClippedMeans:
 
 
 def spread(scales: Scales) -> tuple[float, float]:
-    """Return the released mean and variance of the response; one noise sd is subtracted from the variance.
+    """Return the released mean of the response, and its released variance minus one noise sd of this variance.
 
     The unit of the mean is the half-range of the response's bounds; the unit of the variance is the square of this
-    half-range. The returned variance is at least `FLOOR` times the noise sd; at this limit it is only a guess.
+    half-range. The returned variance is at least `FLOOR` times the noise sd. If it equals this limit, the noise hides
+    the variance, and the returned number is only a guess.
     """
     mean, noise, variance = _moments(scales)
     return mean, max(variance - noise, FLOOR * noise)

@@ -59,7 +59,7 @@ class ColumnFacts:
     between : bool
         Whether values may lie between grid points and are therefore rounded to the grid.
     filled : float
-        Released number of values that are not zero, plus an allowance for its noise; inf if it was not released.
+        Released number of nonzero values plus an allowance for its noise, used in `around`; inf if it was not released.
     """
 
     code: str
@@ -108,9 +108,9 @@ class ColumnFacts:
     def coarser(self, most: float) -> ColumnFacts:
         """Return the column with the finest candidate grid of at most `most` points or, if none exists, the coarsest.
 
-        The candidates are the present grid and coarser grids, with steps of 1, 2 or 5 times a power of ten and at least
-        `LEAST` (a constant) points in the range. Values are rounded to the new grid. On a grid with more points, a
-        randomly drawn quantile would often miss a frequent value by a few points.
+        The candidates are the column's present grid and coarser grids, with steps of 1, 2 or 5 times a power of ten and
+        at least `LEAST` (a constant) points in the column's range. Values are rounded to the new grid. On a grid with
+        more points, a randomly drawn quantile would often miss a frequent value by a few points.
         """
         if self.levels or self.high - self.low <= most * self.step:
             return self
@@ -242,7 +242,7 @@ class Grouping:
 
 @dataclass(frozen=True, eq=False)
 class RowNumbers:
-    """Numbers of rows in the groups, which are public or were released with little noise.
+    """Number of rows in each group, or of all rows if there are no groups; public, or released with little noise.
 
     Parameters
     ----------

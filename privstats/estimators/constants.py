@@ -1,10 +1,10 @@
 """The constants of the estimators: multiples of a noise standard deviation, shares, and limits.
 
-Fits start with a release of rough second moments of the standardised columns and the response; other modules call these
-moments the coarse matrix. The symbol m is the number of coordinates of a score. Norms of rows and scores are in
-standard deviations of a coordinate, so that a typical norm is sqrt(m). "Noise sds" are standard deviations of the noise
-of a released value. All constants are public. ``python -m benchmarks.constants`` measures coverage and interval length
-with each constant halved and doubled. Budget shares are in the mapping `SHARES` of each estimator's module.
+Fits start with a release of rough second moments of the standardised columns and the response, called the coarse matrix
+in other modules. A score (derivative of a row's loss) has m coordinates. Norms of rows and scores are in standard
+deviations of a coordinate, so that a typical norm is sqrt(m). "Noise sds" are standard deviations of the noise of a
+released value. All constants are public. ``python -m benchmarks.constants`` measures coverage and interval length with
+each constant halved and doubled. Budget shares are in the mapping `SHARES` of each estimator's module.
 """
 
 from __future__ import annotations

@@ -28,16 +28,16 @@ MOST_CONDITION = 1e10  # the map from level indicators to columns is inverted on
 class Entries:
     """Public description of the vectors (1, z) whose second moments are released, with z = (predictors, response).
 
-    If factor columns are coded by -1 and 1, each column adds 1 to the squared norm of z, and the noise of all moments
-    is proportional to the number of columns. With one indicator per level, a factor adds only 1 to the squared norm,
-    however many levels it has, because z has a single 1 among the factor's entries.
+    The noise of all moments increases with the largest squared norm of these vectors. A factor whose columns are coded
+    by -1 and 1 adds the number of its columns to the squared norm. With one indicator per level, a factor adds at most
+    1, however many levels it has, because at most one of its indicators is 1 in each row.
 
     Parameters
     ----------
     box : PublicBox
         Public information about the design's columns.
     by_level : bool
-        Whether z has an indicator for each factor level; otherwise z has the factors' coded columns.
+        Whether z has indicators of the factor levels; otherwise z has the factors' coded columns.
     counted : bool
         Whether the number of rows is released.
     """
@@ -48,11 +48,12 @@ class Entries:
 
     @cached_property
     def coded(self) -> tuple[tuple[int, tuple[int, ...], FloatArray], ...]:
-        """Factors whose level indicators replace columns of the design, as triples (factor, replaced columns, values).
+        """Factors whose level indicators replace columns of the design: triples (factor, replaced columns, values).
 
-        The factor with the most levels comes first. The last entry of a triple is a matrix with the values of the
-        replaced columns at each level (row). A factor is listed if its indicators replace at least two columns. The
-        indicators of an interaction also replace the columns of the interacting factors.
+        The factor with the most levels comes first. The first entry of a triple is the index of the factor; the last
+        entry is a matrix with the values of the replaced columns at each level (row). A factor is listed if its
+        indicators replace at least two columns. The indicators of an interaction also replace the columns of the
+        interacting factors.
         """
         found, left = [], set(self.box.slopes) if self.by_level else set()
         for k, factor in sorted(enumerate(self.box.design.factors), key=lambda one: -len(one[1].levels)):
@@ -76,17 +77,18 @@ class Entries:
         return len(self.coded) + len(self.others) - 1 + constant
 
     def lighter(self, most: float) -> float:
-        """Return a factor, at most 1, by which the limit on the noise of another method is multiplied.
+        """Return a factor, at most 1, that lowers the limit on another method's noise in favour of noisy moments.
 
-        If the noise of the other method exceeds its limit, the method of noisy moments is chosen instead. A factor
-        below 1 therefore favours noisy moments. The factor is below 1 if rows have few nonzero entries, because the
-        noise of moments increases with the number of nonzero entries of a row and with the response's bounds, whereas
-        the noise of the other methods, whose columns are whitened, increases with the number of columns.
+        If the noise of the other method exceeds its limit, the coefficients are computed from noisy second moments
+        instead. The factor is below 1 if rows have few nonzero entries, because the noise of moments increases with the
+        number of nonzero entries of a row and with the response's bounds, whereas the noise of the other methods, whose
+        columns are whitened, increases with the number of columns.
 
         Parameters
         ----------
         most : float
-            The result is below 1 if the number of columns per nonzero entry of a row exceeds this value.
+            The result is below 1 if the number of columns exceeds this value times the largest number of nonzero
+            entries of a row.
         """
         return min(1.0, most * self.predictors / max(self.box.c, 1))
 
@@ -159,7 +161,7 @@ class Entries:
 
     @cached_property
     def from_columns(self) -> FloatArray:
-        """Matrix, shape (c, c), that maps the design's columns to coordinates whose moments have about equal noise.
+        """Matrix, shape (c, c), that maps the design's columns to coordinates with about equal noise in their moments.
 
         If rows are coded with level indicators that are linear functions of the design's columns (`told`), the
         coordinates are the indicators and the other predictors; otherwise they are the design's columns.
@@ -172,8 +174,8 @@ def response_scale(others: float) -> float:
 
     A larger scale increases the noise of all moments, because this noise increases with the largest squared norm of the
     rows (predictors, scaled response). But the noise of the moments of predictors and scaled response is divided by the
-    scale when these moments are converted to the unscaled response. The coefficient vector is assumed to have the
-    squared norm `SIGNAL`.
+    scale when these moments are converted to the unscaled response. The best scale depends on the coefficient vector,
+    whose squared norm is assumed to be `SIGNAL`.
 
     Parameters
     ----------

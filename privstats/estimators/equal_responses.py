@@ -1,9 +1,10 @@
-"""Test whether the response has few distinct values near a fitted quantile, with a released histogram.
+"""Test whether the response has few distinct values near a fitted quantile, with a released histogram of responses.
 
-The score of the check loss jumps at values that many responses share, and is constant between these values. If the
-range of the linear predictor contains few of these values (years of schooling, heaped ages, numbers of visits), the
-score is far from linear in the coefficients. Neither a kernel estimate of the density nor the released scores reveal
-this. Fitted quantiles then tend to equal one of these values, and their errors are not normal.
+The sum of the scores of the check loss, as a function of the coefficients, jumps where fitted quantiles pass values
+that many responses share, and is constant elsewhere. If there are few such values in the range of the linear predictor
+(years of schooling, heaped ages, numbers of visits), the sum is far from linear in the coefficients. Neither a kernel
+estimate of the density nor the released scores reveal this. Fitted quantiles then tend to equal one of these values,
+and their errors are not normal.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def bins_near(mean: float, sd: float, kernel: float, narrow: float) -> tuple[flo
     mean, sd : float
         Mean and standard deviation of the linear predictor, from earlier releases; the mean is the histogram's centre.
     kernel, narrow : float
-        Half-widths of two kernels: one weights the rows in the Hessian, the other is used to estimate the density of
-        the response at the quantile. The width of a bin is a constant, `EQUAL_BINS`, times `narrow`.
+        Half-widths of two kernels around the fitted quantile: `kernel` weights the rows in the Hessian, and `narrow` is
+        for estimating the density of the response. The width of a bin is a constant, `EQUAL_BINS`, times `narrow`.
     """
     width = EQUAL_BINS * narrow / 2
     halves = 2 * int(np.ceil(min(MOST_BINS, max(SPAN * sd, 2 * kernel) / width)))
@@ -38,9 +39,9 @@ def has_few_values(counts: FloatArray, sd: float) -> bool:
     """Return whether the responses near a fitted quantile have few distinct values, from a released histogram.
 
     Each bin of the histogram is divided into two half bins. The result is True if counts vary strongly (`uneven`) both
-    from half bin to half bin and from bin to bin, as they do if there are few distinct values. If the density has a
-    narrow peak, the counts of half bins do not vary strongly, because the peak fills several half bins. If the values
-    lie on a fine grid, the counts of bins do not, because each bin contains about the same number of grid points.
+    from half bin to half bin and from bin to bin, as they do if there are few distinct values. With a narrow peak of
+    the density, the counts of half bins do not vary strongly, because the peak fills several half bins. With values on
+    a fine grid, the counts of bins do not vary strongly, as each bin has about the same number of grid points.
 
     Parameters
     ----------

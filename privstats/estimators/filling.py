@@ -35,7 +35,7 @@ def filling_rows(box: PublicBox) -> FloatArray:
 
 
 def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | float = 1.0) -> FloatArray:
-    """Return the Hessian of a loss for synthetic rows, scaled to the data's row count; NaN if this count is private.
+    """Return the Hessian of a loss at uniform synthetic rows, scaled to the data's row count; NaN if this is private.
 
     Parameters
     ----------

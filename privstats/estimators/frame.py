@@ -55,8 +55,9 @@ class StandardFrame:
         Matrix that maps a row z = (c columns, [offset], response) to h. The last entry of h is
         ``(response - offset - centre) / scale``.
     parts : tuple of (tuple of int, ndarray)
-        Groups of columns of h that vary together, and their extreme values (corners), shape (corners,
-        columns): two corners for a numeric column, one corner for each level of a factor. The response is left out.
+        Groups of columns of h that depend on each other, such as the columns of a factor, and their extreme values
+        (corners), shape (corners, columns): two corners for a numeric column, one corner for each level of a factor.
+        The response is left out.
     scale : float
         Released scale of the response.
     redone : bool
@@ -191,11 +192,12 @@ class PublicBox:
 
     @cached_property
     def usual(self) -> FloatArray:
-        """Clamping limits for absolute values of predictors and response in the release of scales, shape (slopes + 1,).
+        """Limits to which |predictors| and |response| are clamped in the release of scales, shape (slopes + 1,).
 
-        Limits are in half-ranges of the columns, and at most 1. A limit is below 1 only for a column with a declared
-        scale and bounds far beyond this scale, because without clamping, the noise of the released variance of such a
-        column would exceed the variance.
+        A scale is a standard deviation (`column_scales`). Limits are in half-ranges of the columns; at a limit of 1 no
+        value within the bounds is clamped. A limit is below 1 only for a column that is declared by a centre and a
+        scale in place of bounds: its range is far wider than this scale, so that without clamping the noise of its
+        released variance would exceed the variance.
         """
         declared: FloatArray = self.design.declared_scales[[*self.slopes, self.c]]
         return np.minimum(WIDE * declared, 1.0)
@@ -219,12 +221,13 @@ class PublicBox:
     def public_range(self) -> FloatArray:
         """Matrix M, shape (c, p): the coefficients theta are assumed to be M phi for a vector phi in [-1, 1]^p.
 
-        The set of all vectors M phi is called the public range of theta. The vector phi has three kinds of entries:
+        The set of all vectors M phi, called the public range of theta, bounds coefficients that the noise leaves
+        unidentified. Predictors and response are scaled to [-1, 1]. The vector phi has three kinds of entries:
 
         - the mean responses at the levels of the factor with most levels, averaged over the levels of other factors;
         - for every other factor, half the differences between the mean response at a level and the average over the
           factor's levels;
-        - the coefficients of all other columns.
+        - the coefficients of the columns that belong to no factor.
 
         If all mean responses lie in [-1, 1], theta is in the public range for models with an intercept, without powers
         of a column and without interactions of a factor with a numeric column. For other models the range is an
@@ -279,10 +282,11 @@ class PublicBox:
         return matrix
 
     def null_space(self, kept: tuple[Any, ...] | None = None, ends: Sequence[tuple[int, float]] = ()) -> FloatArray:
-        """Return a basis, shape (c, l), of the vectors v with x'v = 0 for all rows x of the design that are kept.
+        """Return a basis, shape (c, l), of the vectors v with x'v = 0 for all kept rows x of the design.
 
-        Coefficients are not identified in the direction of these vectors. A row is kept if its levels are in `kept`
-        and, for each pair (j, v) in `ends`, column j has the value v, which is one of its bounds -1 and 1.
+        The kept rows do not identify the coefficients in the directions of these vectors. A row is kept if the masks
+        `kept` include its factor levels and, for each pair (j, end) in `ends`, its column j equals `end`, which is one
+        of the bounds -1 and 1 of the column.
         """
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         if ends:
@@ -292,12 +296,12 @@ class PublicBox:
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
     def vertices(self, kept: tuple[Any, ...] | None, most: int) -> tuple[FloatArray, list[int]] | None:
-        """Return a lattice of possible rows, and the positions of the lattice's axes that belong to numeric columns.
+        """Return possible rows of the design on a lattice, and the positions of the lattice axes of numeric columns.
 
-        The lattice has the shape (k_1, ..., k_p, c), with k_i values along axis i and c columns. Each factor has one
-        axis, along which its columns take their values at the kept levels. Each numeric column has one axis, from -1 to
-        1. The values of product columns are computed from the multiplied columns. The result is None if even two values
-        per numeric column require more than `most` rows.
+        The array of rows has the shape (k_1, ..., k_p, c), with k_i values along axis i and c columns. Each factor has
+        one axis, along which its columns take their values at the kept levels. Each numeric column has one axis, with
+        values from -1 to 1. A column that is the product of two columns is computed from their values. The result is
+        None if even two values per numeric column require more than `most` rows.
         """
         made = {j: (a, b) for j, a, b in self.products}
         free, axes = set(self.slopes) - set(made), []
@@ -336,10 +340,11 @@ class PublicBox:
     def parts(
         self, center: FloatArray, scale: FloatArray, kept: tuple[Any, ...] | None
     ) -> tuple[tuple[tuple[int, ...], FloatArray], ...]:
-        """Return groups of columns that vary together, each with its extreme standardised values (corners) as rows.
+        """Return groups of dependent columns, each with its extreme standardised values (corners) as rows of a matrix.
 
-        The columns of a factor are a group; its corners are the values at the factor's `kept` levels. Each other column
-        is a group of its own, with its bounds as corners. `center` and `scale` standardise the columns.
+        The columns of a factor are a group, because a row's level determines all of them; the corners are their values
+        at the `kept` levels. Each other column is a group of its own, with its bounds as corners. `center` and `scale`
+        standardise the columns.
         """
         free = set(self.slopes)
         parts: list[tuple[tuple[int, ...], FloatArray]] = []
@@ -406,14 +411,16 @@ class Scales:
 
 
 def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared: bool = False) -> Scales:
-    """Release sums of columns and of their squares, and the number of rows unless it is public (stage 0 of the fit).
+    """Release sums and sums of squares of columns, and return the resulting centres and scales (stage 0 of the fit).
+
+    The columns are the predictors and the response. The number of rows is released, too, unless it is public.
 
     Parameters
     ----------
     spared : bool
         Whether the query omits two kinds of sums of squares, because under pure differential privacy the noise of each
-        sum increases with the number of sums: the sums for columns coded by -1 and 1, which are the number of rows, and
-        the sum for the response, which is released by a separate query.
+        sum increases with the number of sums. For a column with the values -1 and 1, the sum of squares is omitted
+        because it equals the number of rows. For the response, it is released by a separate query.
     """
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
@@ -430,9 +437,10 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
     """Release the response's sum of squares about its released centre, in a separate query (stage 0a of the fit).
 
     A row with response y contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`), so replacing a
-    row moves the sum by at most 1. The public ``largest`` is an upper bound on |y - centre|: the limit of |y| plus
-    |centre|. The mean square exceeds the variance by the squared error of the centre. The expected value of this
-    squared error is public, and is subtracted.
+    row moves the sum by at most 1. The public ``largest`` is |centre| plus the limit of |y| (`PublicBox.usual`), so
+    that |y - centre| exceeds it only if |y| exceeds its limit. The mean square exceeds the variance by the squared
+    error of the centre. The expected value of this squared error, which is the noise variance of the centre and public,
+    is subtracted. The result is `scales` with the new scale of the response.
     """
     unit, one, rows = 1.0 + box.offset_reach, box.intercept, scales.rows
     about = -box.response
@@ -484,14 +492,15 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
 
 
 def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float, variance_sd: float) -> float:
-    """Return the share of rows with the rarer response value, if there may be only two values; otherwise inf.
+    """Return the share of rows with the rarer value of a response that may have only two values; otherwise inf.
 
     The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``; it equals this maximum if
-    all values are at the bounds. The constant `TWO_ENDED` is a limit on the ratio of the variance to this maximum. A
-    response with the bounds (0, 1) is assumed to have only two values unless the ratio is clearly below the limit. A
-    response with other bounds, such as a skewed amount, is assumed to have only two values if the ratio is clearly
-    above the limit, and not otherwise. The result is also inf if the rarer value is not rare, that is, if its share of
-    the rows is at least the constant `RARE_YES`.
+    all values are at the bounds. The ratio of the variance to this maximum is compared with the constant `TWO_ENDED`. A
+    response with the bounds (0, 1) is assumed to have only two values unless the ratio is below the constant by more
+    than noise explains. A response with other bounds, such as a skewed amount, is assumed to have only two values only
+    if the ratio is above the constant by more than noise explains. The result is also inf if the rarer value is not
+    rare, that is, if its share of the rows is at least the constant `RARE_YES`, and for a response with an offset or a
+    declared scale.
 
     Parameters
     ----------
@@ -515,13 +524,14 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
 def ranked_scales(
     ask: Ask, box: PublicBox, scales: Scales, offered: int | None, share_of: tuple[str, ...], worth: bool = True
 ) -> Scales:
-    """Release a centre and a scale for each column whose released variance is below its noise (stage 0c of the fit).
+    """Release a new centre and scale for each column whose first released variance is hidden by noise (stage 0c).
 
-    Centre and scale are noisy order statistics, whose noise does not depend on the column's bounds. The centre is a
-    median. The scale is a quantile of the distances from the median (on a log axis), divided by the quantile of |Z| of
-    the same probability, with Z standard normal. The scale is at most the scale that was released first (stage 0),
-    because a larger value would be due to noise. It is at least a multiple of the noise of the column's mean, because
-    the quantile is too small if many values of the column are equal.
+    Dummies and products of columns keep their scales. Centre and scale are noisy order statistics, whose noise does not
+    depend on the column's bounds. The centre is a median. The scale is a quantile of the distances from this median
+    (drawn on a log axis), divided by the quantile of |Z| of the same probability, with Z standard normal. Both are used
+    only if this scale is smaller than the first one (stage 0), because a larger value would be due to noise. The new
+    scale is at least a multiple of the noise of the column's mean, because the quantile is too small if many values of
+    the column are equal.
 
     Parameters
     ----------
@@ -582,13 +592,14 @@ def ranked_scales(
 
 @dataclass(frozen=True, eq=False)
 class KnownMoments:
-    """Second moments (mean products) of standardised columns and response, from released sums and sums of squares.
+    """Second moments (mean products) of standardised columns and response, known from released sums and squares.
 
     Parameters
     ----------
     value : ndarray, shape (c + 1, c + 1)
-        The second moments. Entries off the diagonal are zero, except for two dummies z_i and z_j of one factor, which
-        have the values -1 and 1 and satisfy ``z_i z_j = -1 - z_i - z_j``.
+        The second moments; unknown entries are zero. Known off the diagonal are the moments with the intercept, which
+        are the zero means of centred columns, and the moment of two dummies z_i and z_j of one factor, which have the
+        values -1 and 1, are not both 1 and therefore satisfy ``z_i z_j = -1 - z_i - z_j``.
     variance : ndarray, shape (c + 1, c + 1)
         Variances of the errors of `value`; infinite for unknown entries.
     """
@@ -610,7 +621,8 @@ class KnownMoments:
         """Return the second moments after standardised predictors h are replaced by their linear combinations h'R.
 
         Each new moment is a weighted sum of the moments of h and of the response. It is unknown (infinite variance) if
-        an unknown moment has a nonzero weight. Errors of different moments are treated as independent.
+        an unknown moment has a nonzero weight. Its error variance is computed as if the errors of different moments
+        were independent.
         """
         both = np.eye(len(self.value))
         both[:-1, :-1] = R
@@ -630,8 +642,8 @@ class KnownMoments:
         scales : Scales
             Centres and scales with which columns are standardised.
         moments : ndarray, shape (c + 1,)
-            Mean squares of the standardised columns, the diagonal of the second moments: released variances divided by
-            squared scales.
+            Mean squares of the standardised columns and response, the diagonal of the second moments: released
+            variances divided by squared scales.
         """
         center, scale = scales.center, scales.scale
         read = np.isfinite(scales.wrong)
@@ -662,9 +674,10 @@ def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
     """Return `scales`, with a larger scale for a response with a rare value, and the variances of the scaled columns.
 
     If ``scales.rarer`` is finite, the response may have only two values, one of them rare, and the standardised rare
-    value may be so large that later queries clip it. The scale of the response is then enlarged so that the squares of
-    both standardised values are at most ``HELD_LEAST * (c + 1)``, the smallest squared norm to which these queries clip
-    rows. The variances of columns and response, shape (c + 1,), are divided by the squares of the returned scales.
+    value may be so large that later queries would clip it. These queries clip rows of c columns to a squared norm of at
+    least ``HELD_LEAST * (c + 1)``. The scale of the response is therefore enlarged so that the squares of both
+    standardised values are at most this number. The variances of columns and response, shape (c + 1,), are the released
+    variances divided by the squares of the returned scales.
     """
     held = scales.scale.copy()
     if np.isfinite(scales.rarer):
@@ -693,8 +706,9 @@ def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -
 def with_products(box: PublicBox, frame: StandardFrame, scales: Scales, normed: bool = False) -> StandardFrame:
     """Return the standardised columns with each product column replaced by the product of two standardised columns.
 
-    For two columns x_a and x_b, the product of the standardised columns is a linear function of x_a x_b, x_a, x_b and
-    1. The columns of a row are therefore still mapped linearly to the standardised columns.
+    A product column is the product x_a x_b of two columns of the design, or a square. The product of the standardised
+    columns is a linear function of x_a x_b, x_a, x_b and 1. Therefore the new standardised columns are still linear
+    functions of a row of the design.
 
     Parameters
     ----------
@@ -740,10 +754,11 @@ def reread_scales(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> StandardFrame:
-    """Release new scales of product columns and of columns with variances below noise (stage 0b of the fit).
+    """Release new scales of product columns and of columns whose variances are below their noise (stage 0b of the fit).
 
-    The result is the columns standardised with the new scales. If the release is not worth its budget (`worth` is
-    False), or if no column needs a new scale, nothing is released and the columns are returned unchanged.
+    A product column is first replaced by the product of its two columns after their standardisation. The result is the
+    columns standardised with the new scales. If the release is not worth its budget (`worth` is False), or if no column
+    needs a new scale, nothing is released and the columns are returned unchanged.
     """
     made = [j for j, *_ in box.products]
     wanted = scales.below_noise.copy()

@@ -1,8 +1,8 @@
 """Denoised histograms of score norms, with extrapolated counts where noise hides counts, and the clipping threshold.
 
 A bin's upper end is sqrt 2 times its lower end. Let the last visible pair be the last two neighbouring bins whose sum
-of counts is clearly larger than its noise. Beyond this pair, counts are extrapolated geometrically. The coverage of
-intervals depends on this assumption about tails. All values are computed from released, noisy counts.
+of counts is clearly larger than its noise. Beyond this pair, counts are assumed to decrease geometrically, and are
+extrapolated. The coverage of intervals depends on this assumption. All values are computed from released, noisy counts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Tail:
     fastest : float
         Smallest ratio of a bin's count to the previous bin's count, divided by `slowest`.
     residue : float
-        Number of noise sds, divided by `RESIDUE`, by which `with_tail` raises the fitted count of the first hidden bin.
+        Factor: `with_tail` raises the fitted count of the first hidden bin by `RESIDUE` * `residue` noise sds.
     aligned : bool
         Whether all scores longer than the clipping threshold may affect the same coefficient.
     slow : bool
@@ -194,7 +194,7 @@ class Lengths:
         Parameters
         ----------
         radii : ndarray, shape (k,) or (5 * bins, k)
-            Clipping radii, the same for all rows, or one row of radii for each norm in the histogram.
+            Clipping radii: k radii for all norms, or k radii for each of the norms in `lengths` (five for each bin).
         m : float
             Number of coordinates, if all coordinates have equal sums of squared scores. For a coordinate with the share
             s of the sum of squared score norms, use 1 / s.
@@ -216,11 +216,11 @@ class Lengths:
         return taken
 
     def unseen_excess(self, radii: FloatArray, squares: float) -> FloatArray:
-        """Return upper limits of the total norm that clipping removes from rows or scores that the histogram misses.
+        """Return, for each radius, an upper limit of the norm that clipping removes from rows missed by the histogram.
 
-        Let B be the clipping radius, and S the sum of the squared norms of the missed rows (`squares`). If all of them
-        have the norm l > B, there are S / l^2 such rows, and their norms exceed B by S (l - B) / l^2 in total. This
-        excess is largest at l = 2 B.
+        Let B be the clipping radius, and S = `squares` the sum of the squared norms of the missed rows (or scores). If
+        all of them have the norm l > B, there are S / l^2 such rows, and their norms exceed B by S (l - B) / l^2 in
+        total. This excess is largest at l = 2 B or, if the largest norm in `lengths` is smaller, at that norm.
         """
         worst = np.minimum(2 * radii, max(float(self.lengths[-1]), 1e-300))
         excess: FloatArray = squares * np.maximum(worst - radii, 0.0) / worst**2
@@ -252,10 +252,10 @@ class Lengths:
         return self.lengths[self.lengths > min(least, self.lengths[-2])]
 
     def radius(self, noise: float, least: float) -> float:
-        """Return the clipping radius of rows that balances the noise of second moments against removed information.
+        """Return the clipping radius of rows that balances the noise of second moments against what clipping removes.
 
         The radius R >= `least` minimises the sum of two terms: the reduction of the second moments' trace by clipping,
-        which is the sum over rows of max(norm^2 - R^2, 0), and the size of the noise, `noise` times R^2.
+        which is the sum over rows of max(norm^2 - R^2, 0), and R^2 times `noise`, the size of noise at radius 1.
         """
         tried = self.lengths[self.lengths >= min(least, self.lengths[-1])]
         return float(min(tried, key=lambda R: noise * R**2 + self.square_excess(R)))
@@ -314,11 +314,11 @@ def with_tail(
 
 
 def continued_from(counts: FloatArray, last: int, sd: float, tail: Tail) -> tuple[float, float]:
-    """Return the extrapolated count of the first bin hidden by noise, and the ratio of successive counts after it.
+    """Return the extrapolated count of a histogram's first bin hidden by noise, and the ratio of the counts after it.
 
-    A window is a pair of neighbouring bins; its count is the sum of both counts. The first hidden count continues the
-    decrease between the last two visible windows. If this decrease is steeper than the decrease before it, as in tails
-    that are lighter than a power law, the decrease of later counts is steeper again, by the same factor. The
+    A window is a pair of neighbouring bins; its count is the sum of both counts. The decrease between the last two
+    visible windows is continued to the first hidden bin. If this decrease is steeper than the decrease before it, as in
+    tails that are lighter than a power law, the decrease of later counts is steeper again, by the same factor. The
     extrapolated ratios of successive counts are multiplied by the constant `FALLING` > 1, so that counts decrease more
     slowly, and are then clipped to the range that `tail` allows.
     """
@@ -420,7 +420,7 @@ def best_clip(
     always: float = 0.0,
     unseen_along: float | None = None,
 ) -> Clip:
-    """Return the clipping threshold that gives the shortest confidence interval; its length includes the bias bound.
+    """Return the clipping threshold of scores with the shortest interval for a coordinate of their sum (bias included).
 
     Parameters
     ----------
@@ -437,8 +437,8 @@ def best_clip(
     always : float
         Bound on a bias from another source than clipping, which is added to the bound on the clipping bias.
     unseen_along : float, optional
-        Clipping removes a total norm from the rare scores; this is the largest share of it that is assumed to affect
-        one coordinate. The default is the share for scores in bins whose counts noise hides (`ALONG_HIDDEN`).
+        Largest share, assumed to affect one coordinate, of the total norm that clipping removes from the rare scores.
+        By default it is the share assumed for the scores in histogram bins whose counts noise hides (`ALONG_HIDDEN`).
     """
     tried = lengths.from_least(m**0.5 / 2)
     along = part_along(ALONG_HIDDEN, m, tail) if unseen_along is None else unseen_along
@@ -457,7 +457,7 @@ def part_along(part: float, m: float, tail: Tail) -> float:
 
 
 def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, noise: float) -> Clip:
-    """Return the clipping threshold that gives the shortest confidence interval; its length includes the bias bound.
+    """Return the clipping threshold of scores with the shortest interval for a coordinate of their sum (bias included).
 
     Parameters
     ----------
@@ -551,13 +551,13 @@ def reference_sizes(m: int, rare: float = np.inf) -> FloatArray:
 
 @cache
 def reference_rows(m: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return assumed norms |w| of rows w, probabilities v, and absolute errors |t|, each of shape (SYNTHETIC_ROWS,).
+    """Return norms |w| of assumed rows w, probabilities v and absolute errors |t|, each of shape (SYNTHETIC_ROWS,).
 
-    The first of the m entries of w is 1. Each other entry is a normal variable times a lognormal(.1) variable; the sum
-    of the squares of these entries is approximated by a gamma variable with the same mean and variance. The norms are
-    quantiles at quasi-random probabilities, so no random numbers are drawn. The probabilities v are quasi-random, too:
-    t is the quantile of the t distribution (10 df) at v, and rows with a small v have the rare response value in
-    `reference_sizes`.
+    They are used to forecast score norms (`reference_sizes`). The first of the m entries of w is 1. Each other entry is
+    a normal variable times a lognormal(.1) variable; the sum of the squares of these entries is approximated by a gamma
+    variable with the same mean and variance. The norms are quantiles at quasi-random probabilities, so no random
+    numbers are drawn. The probabilities v are quasi-random, too: t is the quantile of the t distribution (10 df) at v,
+    and rows with a small v have the rarer value of a two-valued response.
     """
     k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0

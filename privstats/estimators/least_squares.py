@@ -1,8 +1,8 @@
 """Least squares and Huber's loss by noisy Newton steps with clipped scores.
 
-Comments in the code number the stages: 2 leverages, 3 Hessian, 3b first step, 4 score variance, 5 score norms, 6 final
-score. All clipping radii are functions of earlier releases, and the sensitivity of each query is proved for every
-radius.
+Comments in the code number the stages of a fit, which starts with stages 0 and 1 (module `adaptive`): 2 leverages, 3
+Hessian, 3b first step, 4 score variance, 5 score norms, 6 final score. All clipping radii are functions of earlier
+releases, and the sensitivity of each query is proved for every radius.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def relative_noise(m: int, entry: float) -> float:
     m : int
         Number of rows and of columns of the Hessian.
     entry : float
-        Noise sd of an off-diagonal entry, divided by the number of rows (a typical eigenvalue of the Hessian) and by m.
+        Noise sd of an off-diagonal entry, divided by n m for n rows: n is a typical eigenvalue of the Hessian, and m a
+        typical squared norm of a row.
     """
     return m * noise_edge(m, entry)
 
@@ -112,13 +113,14 @@ class Lengthened:
         """Return the expected length of intervals from Newton steps, divided by their length without privacy.
 
         The distribution of score norms is assumed to have slightly heavy tails. The ratio includes three effects of
-        noise: the noise of the score, the Hessian's noise times the error of the first step, and the largest reduction
-        of an eigenvalue of the Hessian by its noise.
+        noise: the noise of the score, the Hessian's noise times the error of the first step, and the information that
+        seems to be lost when the Hessian's noise reduces an eigenvalue of the Hessian.
 
         Parameters
         ----------
         asked : tuple of Sum
-            Three queries: the scores of the last and of the first step, clipped to norm 1, and the score norms.
+            Three queries, whose noise distributions are used: the sums of scores in the last and in the first step, for
+            clipping to norm 1 (the noise is proportional to this norm), and the histogram of score norms.
         longest : float
             Upper bound on the norm of a row of whitened predictors.
         psi : float
@@ -336,9 +338,9 @@ class Steps(OneStep):
         The result has three parts: the released score, the coefficients after the step, and the matrix that
         standardised the score (`Metric`).
 
-        Scores are clipped at a radius that is computed from public values and the released residual scale. The first
-        step makes the final step short. The error of the final step due to the Hessian's noise is proportional to the
-        length of the final step, and therefore small.
+        Scores are clipped at a radius that is computed from public values and the released residual scale. A final step
+        follows, from a second release of the score (stage 6). It is short, because it starts from the coefficients
+        after the first step. Its error due to the Hessian's noise is proportional to its length, and therefore small.
         """
         m = x.m
         plain = Metric.of(np.eye(m) + ridge)
@@ -401,14 +403,14 @@ class Steps(OneStep):
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
         """Return a lower bound on the sum of squared residuals, and the part of it that the score histogram misses.
 
-        Both results are divided by `variance`. The histogram of score norms may miss rare outcomes with large scores,
-        because noise hides small counts. It is assumed to miss a large part of the sum if the sum according to the
-        histogram is much smaller than a known upper bound, or if the response may have two values, one of them rare.
-        Then the sum of squared residuals of all rows is released in a separate query.
+        Both results are divided by `variance`. The released histogram of score norms may miss rare outcomes with large
+        scores, because noise hides small counts. It is assumed to miss a large part of the sum if the sum according to
+        the histogram is much smaller than a known upper bound, or if the response seems to have only two values, one of
+        them rare. Then the sum of squared residuals of all rows is released in a separate query.
 
         The sum is not released if its noise would be too large, in fits without intervals, for losses other than
         squared loss, and if rows belong to privacy units. Without this release both results are 0, with one exception:
-        if the response may have a rare value but the noise would be too large, the missed part is assumed to be as
+        if the response seems to have a rare value but the noise would be too large, the missed part is assumed to be as
         large as the upper bound allows.
 
         Parameters
@@ -485,11 +487,12 @@ class Steps(OneStep):
 
         Scores are treated as linear functions of the coefficients. For Huber's loss this is an approximation, because
         the Hessian depends on the coefficients: only rows with residuals below Huber's threshold enter it. If the last
-        step, apart from noise, changes the linear predictor by a residual scale or more, the Hessian along the step may
-        be far from the released one, and the whole step is the bound on the error. For shorter steps the bound is
-        proportional to the cube of their length, as if equal numbers of residuals crossed the threshold inwards and
-        outwards. A second bound follows from the change of the estimate between the clipping thresholds of the first
-        and the last score; the larger of the two bounds is used.
+        Newton step (`step`), apart from noise, changes the linear predictor by a residual scale or more, the Hessian
+        along the step may be far from the released one, and the whole step is the bound on the error. For shorter steps
+        the bound is proportional to the cube of their length, as if equal numbers of residuals crossed the threshold
+        inwards and outwards. A second bound, for clipping, is computed from the last step, too: the first and the last
+        score have different clipping thresholds, so clipping may move the coefficients in this step. The larger of the
+        two bounds is used.
         """
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian
@@ -542,10 +545,10 @@ class Steps(OneStep):
     ) -> tuple[Allowance, ...]:
         """Return bounds on the biases from clipping scores and Hessian rows, for columns with wide declared bounds.
 
-        These are columns whose declared bounds are far beyond their released std dev. The usual bias bounds
-        assume that clipped rows affect different coefficients, whereas the bounds returned here assume that all clipped
-        rows affect the coefficient of the column. For a loss with a bounded derivative, a row's residual has a limited
-        effect. No bounds are then returned, unless the user chose the assumption "cautious" about large scores.
+        The declared bounds of such a column are far beyond its released std dev. The usual bias bounds assume that
+        clipped rows affect different coefficients, whereas the bounds returned here assume that all clipped rows affect
+        the coefficient of this one column. For a loss with a bounded derivative, a row's residual has a limited effect.
+        No bounds are then returned, unless the user chose the assumption "cautious" about large scores.
         """
         if self.loss.bounded and not self.tail.aligned:
             return ()

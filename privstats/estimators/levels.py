@@ -193,17 +193,19 @@ def readable_levels(
     worth: bool = True,
     intervals: bool = True,
 ) -> KeptLevels:
-    """Release counts of factor levels, and leave out levels with too few rows for the budget.
+    """Release counts of factor levels, and return the levels that are kept, which have enough rows for the budget.
 
-    The counts of a factor are not released if sums of columns already show that each level has enough rows.
+    The counts of a factor are not released if sums of the factor's columns already show that each level has enough
+    rows. Rows with a rare value of a numeric column may be left out, too.
 
     Parameters
     ----------
     scales : Scales
         Released scales and sums of the columns.
     needed : float
-        A level is kept if its released count exceeds this number by `VISIBLE` noise sds of the count. For a factor
-        whose levels have slopes of their own, three times this number is used.
+        A level may be left out (`with_most_rows`) unless its released count exceeds this number by `VISIBLE` noise sds
+        of the count. For a factor that interacts with a numeric column, three times this number is used, because each
+        level then has a slope of its own.
     share_of : tuple of str
         Labels of the main queries, one for each method that may be used. The counts use a part of the budget share of
         the main query.
@@ -268,11 +270,11 @@ def readable_levels(
 
 
 def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstant, ...]:
-    """Return the constant of each kept level: the number added to the linear predictor of all rows at the level.
+    """Return the constants of kept levels: the constant of a level is added to the linear predictor of all its rows.
 
-    A level has a constant if the rows at all other levels identify all directions of the coefficients but one. A change
-    of the coefficients in this direction changes the linear predictor only in rows at the level. Levels of factors that
-    interact with another column have no constant.
+    A level has a constant if the rows at all other levels identify the coefficients except for their component in one
+    direction. A change of the coefficients in this direction changes the linear predictor only in rows at the level, by
+    the same number in each of them. Levels of factors that interact with another column have no constant.
     """
     every, found = [np.ones(len(k), dtype=bool) for k in kept], []
     for k, factor in enumerate(box.design.factors):
@@ -315,11 +317,12 @@ def clamped_note(box: PublicBox, mean: float, sd: float, noise: float) -> tuple[
 def with_most_rows(
     counts: list[FloatArray], sds: list[FloatArray], kept: tuple[Any, ...], ends: list[KeptEnd], rows: float
 ) -> tuple[tuple[NDArray[np.bool_], ...], list[KeptEnd]]:
-    """Return masks of the levels to keep, and the columns whose rare values are left out of the fit.
+    """Return masks of the levels to keep, and the numeric columns whose rare values are left out of the fit.
 
-    Kept rows should represent the population. Levels with too few rows, and rows with rare values of a numeric column,
-    are therefore left out in ascending order of their counts, as long as at most the share `MOST_LEFT_OUT` of the rows
-    is left out. The coefficients of rare levels that are kept are reported only if the noise of the Hessian allows it.
+    Levels with too few rows for the budget, and rows with rare values of a numeric column, are left out in ascending
+    order of their counts, but only as long as at most the share `MOST_LEFT_OUT` of all rows is left out, because the
+    kept rows should represent the population. Levels with too few rows may therefore be kept; their coefficients are
+    reported only if the information about them exceeds the noise of the Hessian.
 
     Parameters
     ----------
@@ -345,12 +348,12 @@ def with_most_rows(
 
 
 def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
-    """Return numeric columns that may have the same value, one of their bounds, in nearly all rows.
+    """Return the numeric columns that may be equal to one of their bounds in nearly all rows.
 
     In a column with the bounds 0 and b and the sum s, at least s / b of n rows differ from 0, and at least n - s / b
-    rows from b. A column is returned if two conditions hold. First, the smaller of these numbers may be below
-    `RARE_NUMBER` times `needed`, the number of rows with which the coefficient of a factor level can be estimated.
-    Second, the column has the bounds 0 and 1, or its released variance is below the noise of this variance.
+    rows from b. A column is returned if two conditions hold. First, the smaller of these two numbers, less its noise,
+    is below `RARE_NUMBER` times `needed`, the number of rows with which the coefficient of a factor level can be
+    estimated. Second, the column has the bounds 0 and 1, or the noise of its released variance hides the variance.
     """
     narrow = scales.scale**2 < HIDDEN * scales.wrong
     least = scales.rows * (1 - np.abs(scales.center)) - np.where(narrow, VISIBLE, 1.0) * scales.sd
@@ -413,7 +416,8 @@ def ridge_of_rare(box: PublicBox, ends: list[tuple[int, float]], rows: float) ->
     """Return a diagonal ridge matrix for two-valued numeric columns with a rare value, shape (c, c) for c columns.
 
     The matrix is added to the second moments with which standardised columns are whitened. It makes the square of the
-    rarer value of a whitened column at most ``HELD_LEAST * (c + 1)``.
+    rarer value of a whitened column at most ``HELD_LEAST * (c + 1)``, the smallest squared norm to which rows are
+    clipped, so that the rarer value alone does not cause clipping.
 
     Parameters
     ----------
@@ -531,7 +535,8 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
     Parameters
     ----------
     least : float
-        Factor by which the number of rows at the level would have to be larger for the constant to exceed its noise.
+        Factor by which the number of rows at the level would have to be larger for the information about the
+        constant to exceed the noise.
     """
     factor, count = box.design.factors[one.factor], levels.counts[one.factor]
     needed = float(count[one.level]) * least
@@ -569,13 +574,14 @@ def hidden_levels(
 ) -> tuple[Note, ...]:
     """Return notes on factor levels whose coefficients are not reported, because the levels have too few rows.
 
-    A fit without intervals reports all coefficients; its notes are on levels whose coefficients have no reported sd.
+    A fit without intervals reports all coefficients; its notes are on levels for whose coefficients the noise sd is
+    unknown.
 
     Parameters
     ----------
     seen : iterable of (int, ndarray, ndarray, ndarray)
-        For each factor: its position, the counts of its levels, the counts' noise sds, and the smallest counts for
-        which coefficients are reported.
+        For each factor: its position, the counts of its levels, the counts' noise sds, and the smallest counts with
+        which the coefficients of the levels are reported.
     estimate : Estimate
         Estimate of the fit.
     rows : float

@@ -1,6 +1,7 @@
 """Generalised linear models, fitted with Newton steps on clipped scores.
 
-Predictors are whitened with the information matrix of synthetic rows that have the released moments. The score of a row
+Predictors are whitened: a matrix maps them to predictors whose Fisher information matrix is about the identity. This
+matrix is computed from synthetic rows, which are simulated from released moments of the predictors. The score of a row
 with whitened predictors w and Pearson residual p is ``w p``. Scores are clipped if their norm ``|w| |p|`` exceeds a
 limit. A row with high leverage |w| and a small residual is therefore not clipped. Intervals allow for the clipping bias
 of the final score.
@@ -59,7 +60,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 
-LEVERAGES = 0.05  # budget share of the histogram of leverages for binary responses, whose missed scores it bounds
+OF_BINARY = 0.05  # budget share of the histogram of leverages for a binary response, whose missed scores it bounds
 ROUNDS, CONVERGED = 20, 1e-3  # largest number of iterations of `ridge_step`, and relative change that ends them
 
 SHARES: Mapping[str, dict[str, float]] = {
@@ -115,15 +116,16 @@ class LikelihoodSteps:
         shares = {**SHARES[self.noises.shares], QUESTION: SHARE}
         if not isinstance(self.loss.family, Binary):
             return shares
-        hessian = round(shares["hessian"] + shares["leverages"] - LEVERAGES, 10)
-        return {**shares, "leverages": LEVERAGES, "hessian": hessian}
+        hessian = round(shares["hessian"] + shares["leverages"] - OF_BINARY, 10)
+        return {**shares, "leverages": OF_BINARY, "hessian": hessian}
 
     @property
     def most_first_noise(self) -> float:
         """Largest relative noise of the first released second moments ("coarse matrix") at which Newton steps converge.
 
         The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of an
-        off-diagonal entry of the sum of x x'. So it is the noise's largest eigenvalue, about ``2 sqrt(c) s``, over 2 n.
+        off-diagonal entry of the released sum of x x'. The largest eigenvalue of the noise is about ``2 sqrt(c) s``, so
+        the relative noise is this eigenvalue divided by 2 n.
         """
         return MATRIX_NOISE
 
@@ -186,9 +188,10 @@ class Stride:
     Parameters
     ----------
     metric : ndarray, shape (m, m)
-        Matrix by which the predictors, whitened at the starting point, were multiplied before the score was computed.
+        Matrix by which the predictors, whitened at the starting point of the fit, were multiplied before the score was
+        computed, in order to whiten them at the coefficients before this step.
     score : ndarray, shape (m,)
-        The released score for predictors multiplied by `metric`, corrected for the expected effect of clipping.
+        The released score for predictors multiplied by `metric`, plus the parts expected to be removed by clipping.
     noise : float
         Standard deviation of a coordinate of `score`.
     step : ndarray, shape (m,)
@@ -209,10 +212,11 @@ class LastStep:
     Parameters
     ----------
     size : ndarray, shape (c,)
-        The larger of two ratios for each coefficient. If it exceeds 1, the coefficient is not reported. The first ratio
-        is the root mean square change of the linear predictor, divided by the largest change for which scores are
-        nearly linear (`farthest_step` of the family). In this mean, a row is weighted by its information about the
-        coefficient. The second ratio is the change of the coefficient, divided by `UNUSUAL` times the expected change.
+        Length of the step relative to the longest step with which the coefficient is reported: the larger of two
+        ratios. The first ratio is the root mean square change of the linear predictor, divided by the largest change
+        for which scores are nearly linear (`farthest_step` of the family); a row's weight in this mean is its
+        information about the coefficient. The second ratio is the change of the coefficient, divided by `UNUSUAL` times
+        its expected sd.
     effective : ndarray, shape (c,)
         Effective number of rows that determine each coefficient.
     curvature_bias : ndarray, shape (c,)
@@ -276,7 +280,7 @@ class LikelihoodStep(OneStep):
 
         Unidentified directions are changes of the coefficients about which the released Hessian has no information. The
         bound is `ETA_SIGNAL`, the assumed largest change of the linear predictor along these directions (root mean
-        square), multiplied by the square root of the mean Fisher information of a row if this root exceeds 1.
+        square), times the root of the mean Fisher information of a row or, if this root is smaller than 1, times 1.
         """
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
@@ -284,11 +288,11 @@ class LikelihoodStep(OneStep):
     def per_eta(self) -> FloatArray:
         """Change of each coefficient that moves the linear predictor eta by 1 in root mean square, shape (c,).
 
-        All other coefficients are refitted to cancel as much of this change of eta as possible. The result is therefore
-        1 divided by the residual std dev of the column in a regression on the other columns. Refitting matters for
-        squares and products of columns that are far from zero, because other coefficients can cancel most of their
-        effect on eta. Eigenvalues of the columns' mean second moments are raised to at least 1 / n for n rows, which
-        is what one row of norm 1 adds to the mean.
+        When a coefficient changes, all other coefficients are changed, too, so that they cancel as much of the change
+        of eta as possible. The result is therefore 1 divided by the residual std dev of the coefficient's column in a
+        regression on the other columns. This matters for squares and products of columns that are far from zero,
+        because other coefficients can cancel most of their effect on eta. Eigenvalues of the columns' mean second
+        moments are raised to at least 1 / n for n rows, which is what one row of norm 1 adds to the mean.
         """
         columns = self.synthetic.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
         values, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
@@ -318,10 +322,10 @@ class LikelihoodStep(OneStep):
     def clipped_hessian(self, question: Sum, rows: FloatArray) -> NoisyMatrix:
         """Release the Hessian, a sum of outer products of weighted rows, with a clipping radius for rows.
 
-        The radius balances the noise against the expected part of the Hessian that clipping removes, computed with
-        weighted synthetic `rows`, shape (k, m). The largest radius tried is the quantile `LONG_ROW` of the norms of
-        these rows. The removed part is not added back, because real rows may be shorter than synthetic ones, and
-        intervals would then be too short.
+        The radius balances the noise, which grows with it, against the expected part of the Hessian that clipping
+        removes, computed with weighted synthetic `rows`, shape (k, m). The largest radius tried is a quantile, at the
+        level `LONG_ROW`, of the norms of these rows. The removed part is not added back: if real rows are shorter than
+        synthetic ones, less is removed than expected, and intervals would be too short.
         """
         m, squared = self.m, (rows**2).sum(axis=1)
         least = HELD_LEAST * m
@@ -338,8 +342,9 @@ class LikelihoodStep(OneStep):
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
         """Return a note if the upper bound of a positive response is so high that noise may hide rare large values.
 
-        The distance from the mean to the bound is compared with the response's sd, which is computed from synthetic
-        rows and the dispersion. This sd includes the variation of the expected response between rows.
+        There is a note if the distance from the mean to the bound exceeds `FAR_BOUNDS` sds of the response. The sd is
+        computed from synthetic rows and the dispersion; it includes the variation of the expected response between
+        rows.
         """
         family, eta = self.loss.family, self.eta(at)
         if not isinstance(family, LogLink):
@@ -353,9 +358,10 @@ class LikelihoodStep(OneStep):
     def ridge_step(self, last: LastRelease, rows: FloatArray, ridge: float) -> FloatArray:
         """Return the Newton step that removes the bias due to a ridge penalty, shape (m,).
 
-        The step s solves ``H s = gradient of the penalty``. H is the information of the synthetic `rows` at the
-        coefficients moved by s / 2, plus `ridge` on the diagonal; s is therefore found by iteration. s is zero along
-        directions without information, such as that of a factor level with a released count of zero.
+        The step s solves ``H s = g``, where g is the gradient of the penalty at the released minimiser. H is the
+        information of the synthetic `rows` at the coefficients moved by s / 2, plus `ridge` on the diagonal; as H
+        depends on s, s is found by iteration. s is zero along directions without information, such as that of a factor
+        level with a released count of zero.
         """
         step: FloatArray = np.zeros(self.m)
         for _ in range(ROUNDS):
@@ -385,8 +391,8 @@ class LikelihoodStep(OneStep):
         The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. If the
         Hessian's noise hides the information about a constant, the coefficients are unidentified along one direction.
         Because this direction is known only approximately, the error along it would lengthen the intervals of all
-        coefficients. Therefore such a constant is removed from the equation. Then only the coefficients that depend on
-        the constant are not reported. The rows at the level remain in the fit.
+        coefficients. Therefore such a constant is removed from the equation, and only the coefficients that depend on
+        it are not reported. The rows at the level remain in the fit.
         """
         if not equation.unidentified()[0].size:
             return equation, ()
@@ -404,9 +410,9 @@ class LikelihoodStep(OneStep):
     def largest_change(self, equation: EstimatingEquation, one: LevelConstant) -> float:
         """Return a heuristic bound on the error of a factor level's constant (`LevelConstant`).
 
-        The bound is a quotient. The numerator is the absolute score in the direction of the constant plus `VISIBLE`
-        standard deviations of this score. The denominator is the number of rows at the level times the average
-        information of a row.
+        The bound is a quotient, or `signal_of_row`, the bound for any unidentified direction, if this is smaller. The
+        numerator is the absolute score in the direction of the constant plus `VISIBLE` standard deviations of this
+        score. The denominator is the number of rows at the level times the average Fisher information of a row.
         """
         most, c = equation.signal / equation.usual**0.5, self.box.intercept
         if c is None:
@@ -457,11 +463,11 @@ class NewtonSteps(LikelihoodStep):
 
     # stage 3: the clipping threshold of scores
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
-        """Return the expected sum of the parts of scores that are removed by clipping at each radius, shape (radii, m).
+        """Return the expected sum, over rows, of what clipping removes from scores, for each radius, shape (radii, m).
 
-        The expectation is computed under the model, with synthetic rows. Scores of rare outcomes and small counts are
-        skewed, and rows with long scores may be too few to exceed the noise of the histogram of score norms. The
-        histogram alone would therefore miss the clipping bias that these rows cause.
+        The expectation is computed under the model, with synthetic rows simulated from released moments. Scores of rare
+        outcomes and small counts are skewed, and rows with long scores may be too few to exceed the noise of the
+        released histogram of score norms. Alone, the histogram would therefore miss the clipping bias from these rows.
         """
         rows, eta = self.synthetic.rows[::EVERY_SYNTHETIC], self.eta(w)[::EVERY_SYNTHETIC]
         y, p = self.loss.family.responses(eta)
@@ -509,10 +515,10 @@ class NewtonSteps(LikelihoodStep):
     def secant_corrected(self, last: Stride, metric: FloatArray, score: FloatArray, noise: float) -> FloatArray:
         """Return the score with its component along the previous step divided by a ratio of curvatures.
 
-        The ratio is the curvature of the loss that was measured along the previous step, divided by the curvature that
-        synthetic rows predict, within the limits `CURVATURES`. With nearly collinear predictors the measured curvature
-        may be twice the predicted curvature. The steps would then oscillate without the division. If the measurement is
-        too noisy, the score is returned unchanged.
+        The ratio is the curvature of the loss along the previous step, measured by the change of the score, divided by
+        the curvature expected with synthetic rows; it is clipped to the interval `CURVATURES`. With nearly collinear
+        predictors the measured curvature may be twice the expected curvature. The steps would then oscillate without
+        the division. If the measurement is too noisy, the score is returned unchanged.
         """
         along = np.linalg.solve(metric, last.step)
         length = float(np.linalg.norm(along))
@@ -582,10 +588,10 @@ class NewtonSteps(LikelihoodStep):
     def meat(self, pilot: BurnedIn, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
         """Return the variance matrix of the sum of scores.
 
-        The matrix is computed from two releases: the histogram of score norms, and the second moments of the scores.
-        The histogram, which is more precise, determines the trace. The second moments determine how the trace is
-        distributed among directions, to the extent that they exceed noise. With ``cov_type="nonrobust"`` the variance
-        is the information times the dispersion.
+        It is a weighted mean of two matrices: the released second moments of the scores, and a multiple of the identity
+        with the trace that follows from the histogram of score norms, which is more precise. The second moments have
+        the weight 1 minus the share of the squared difference of the two matrices that is due to noise. With
+        ``cov_type="nonrobust"`` the variance matrix is the released Hessian times the dispersion.
         """
         m, n, noise, matrix = self.m, self.sizes.scores, None, hessian.matrix
         value = n * np.eye(m)
@@ -630,7 +636,7 @@ class NewtonSteps(LikelihoodStep):
         step : Step
             The last Newton step, with all releases of the fit.
         spread : ndarray, shape (m, m)
-            Expected second moments of the score: sampling variance plus the noise variances of the last two steps.
+            Expected second moments of the score: sampling variance plus the noise variances in the last two steps.
         """
         start, inverse = step.pilot.start, step.inverse
         to_original = self.box.design.to_original(response=False)[0]
@@ -665,8 +671,9 @@ def effective_share(
     """Return the effective share of the rows that determine each coefficient, shape (c,).
 
     Let q be a row's contribution to the error of a coefficient under the model. The share is ``(mean q^2)^2 / mean
-    q^4``. The means depend on the true value of the coefficient. They are computed for several quantiles of the
-    coefficient's estimated distribution, and the smallest share is returned.
+    q^4``, with means over rows: 1 if all q^2 are equal, and small if few rows have large q^2. It depends on the true
+    value of the coefficient, and is computed for several quantiles of the coefficient's estimated distribution; the
+    smallest share is returned.
 
     Parameters
     ----------

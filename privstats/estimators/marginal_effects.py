@@ -2,11 +2,11 @@
 
 The effect of predictor j is the mean over rows x of ``slope(x' theta) theta_j``, where slope is the derivative of the
 mean response with respect to the linear predictor. The effect of a dummy is the mean change of the mean response when
-its factor changes from the reference level to the dummy's level. Only one column of the formula changes at a time; its
-products with other predictors are held fixed. In a product of a numeric column and a factor, the midpoint
-of the column's bounds is subtracted from the column first (`Terms.coding`), so the effect of a dummy is the effect at
-this midpoint. Standard errors are conditional on the predictors in the sample. They include the error of theta (delta
-method) and the noise of the released sums.
+its factor changes from the reference level to the dummy's level. Only the predictor or the factor's dummies change: the
+columns of their products with other predictors are held fixed. In a product of a numeric column and a factor, the
+midpoint of the column's bounds is subtracted from the column first (`Terms.coding`), so the effect of a dummy is the
+effect at this midpoint. Standard errors are conditional on the predictors in the sample. They include the error of
+theta (delta method) and the noise of the released sums over rows from which effects are computed.
 """
 
 from __future__ import annotations

@@ -91,6 +91,8 @@ class Means:
 class ChosenMeans:
     """Estimator of means of columns by group, with the mechanism `DuffMean`, without intervals; for comparison only.
 
+    A mean is drawn from a grid; a grid point is less probable the more values must change until it is the mean.
+
     Parameters
     ----------
     grid : float or mapping, optional

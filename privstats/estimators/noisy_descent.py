@@ -62,20 +62,20 @@ class NoisyGradientDescent:
 
     Privacy: neighbours replace one row; n is public. A row's score is clipped to a ball of radius B, so that the sum of
     scores changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in
-    total. The budget mu^2 is divided into K + 2 equal parts: one part for each of the K steps, one for the Hessian, and
-    one for the score variance. The paper that the module's docstring names spends mu on the steps, mu on the Hessian
-    and mu on the score variance, sqrt(3) mu in total. If vectors v, one for each row, have norm at most r, replacing a
-    row changes the sum of the products v v' by at most r^2 (`Products`). The noise of such a sum, released with mu,
-    therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off the diagonal. (The paper uses 2 r^2 for
-    all entries.)
+    total. The budget mu^2 is divided into K + 2 equal parts: one part for each of the K steps and, for the intervals,
+    one for the Hessian and one for the score variance. The paper that the module's docstring names spends mu on the
+    steps, mu on the Hessian and mu on the score variance, sqrt(3) mu in total. If vectors v, one for each row, have
+    norm at most r, replacing a row changes the sum of the products v v' by at most r^2 (`Products`). The noise of such
+    a sum, released with mu, therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off the diagonal.
+    (The paper uses 2 r^2 for all entries.)
 
     Intervals: with M the Hessian per row, s the sd of N, and ``R = I - eta M``, the noise of the last iterate has the
     covariance ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``. The sandwich variance is added to
     this covariance. The part of the starting value's error that remains after K steps, ``R^K (I - R^K)^-1 theta_K``, is
     a bias bound. A coefficient is not reported if more than the share `MOST_LEFT` of its starting error may remain.
 
-    Eigenvalues of M are raised to at least half the largest eigenvalue of the noise of M (`edge`). This is justified if
-    the scales of all predictors are declared (`Scale`) and the predictors are not collinear, because the true
+    Eigenvalues of M are raised to at least half the largest eigenvalue of the noise of M. This is justified if the
+    scales of all predictors are declared in the domain (`Scale`) and the predictors are not collinear, because the true
     eigenvalues are then larger. A note states that the intervals depend on the declared scales if, for some linear
     combination of predictors, the noise exceeds the information. If a predictor has no declared scale, the remaining
     starting error is computed from a lower bound on M.
@@ -93,8 +93,8 @@ class NoisyGradientDescent:
     step_size : float, optional
         Step size eta; by default 1 divided by the largest curvature of a row's loss.
     clip : float
-        Limit C on the norm of a row: a row has weight ``min(1, C^2 / |x|^2)``. The unit of a numeric column in x is its
-        declared scale, or by default its half-range divided by sqrt(3).
+        Limit C on the norm of a row: a row x has weight ``min(1, C^2 / |x|^2)``. The unit of a numeric column in x is
+        its declared scale, or by default its half-range divided by sqrt(3).
     tuning : float
         Threshold c of a robust loss, in residual scales.
     sigma : float, optional
@@ -261,14 +261,14 @@ class NoisyGradientDescent:
     def moved(
         self, at: Iterate, S: FloatArray, score: FloatArray, chi: float, rows: ScaledRows
     ) -> tuple[Iterate, FloatArray]:
-        """Return the next iterate, and the matrix by which the score was multiplied in the step.
+        """Return the next iterate, and the matrix by which the score was multiplied: S, reduced if a step is too long.
 
         Parameters
         ----------
         at : Iterate
             Coefficients and residual scale before the step.
         S : ndarray, shape (c, c)
-            Matrix by which the score is multiplied.
+            Matrix by which the score is to be multiplied.
         score : ndarray, shape (c,)
             Released mean score of the coefficients.
         chi : float
@@ -289,10 +289,10 @@ class NoisyNewton(NoisyGradientDescent):
     Here theta is the vector of coefficients, eta the step size, g the gradient of the mean loss, with noise N, and H
     the Hessian per row, with noise W. Each step releases g + N and H + W. The proof of privacy is the proof for
     `NoisyGradientDescent`. The budget mu^2 of mu-GDP is divided into 2 K + 2 equal parts: one part for each of the K
-    scores and K Hessians of the steps, one for the Hessian at the last iterate, and one for the score variance.
-    Eigenvalues of H + W are raised to at least the largest eigenvalue of W, which is about ``sqrt(2 p)`` times the sd
-    of a diagonal entry of W, for p coefficients. The norm of a step (for scaled predictors) is limited to three
-    residual scales. Both operations are post-processing.
+    gradients and K Hessians of the steps and, for the intervals, one for the Hessian and one for the score variance at
+    the last iterate. Eigenvalues of H + W are raised to at least the largest eigenvalue of W, which is about ``sqrt(2
+    p)`` times the sd of a diagonal entry of W, for p coefficients. The norm of a step (for scaled predictors) is
+    limited to three residual scales. Both operations are post-processing.
 
     Intervals: let M be the Hessian at the last iterate, H_k the raised matrix H + W of step k, and s the sd of N. With
     ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
@@ -351,7 +351,7 @@ class ScaledRows:
     both : Concomitant, optional
         Joint score of coefficients and log residual scale, if the scale is fitted.
     declared : bool
-        Whether all predictors are numeric with declared scales.
+        Whether all predictors are numeric, with scales declared in the domain (`Scale`).
     """
 
     loss: Loss

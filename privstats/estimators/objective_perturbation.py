@@ -55,9 +55,9 @@ class PerturbedLikelihood:
     split : float
         Share of the coefficients' budget for the random linear term of the loss; the rest is for the ridge penalty.
     tail : {"usual", "cautious"}
-        Assumption about the number of rows with large norms, needed because the noise of the released histogram of row
-        norms hides a small number. "cautious" assumes a larger number than "usual", and also a larger clipping bias,
-        because it allows the clipped parts of all rows to add up in one coefficient.
+        Assumption about the number of rows with large norms: a histogram of norms is released to choose the clipping
+        radius, and its noise hides a small number. "cautious" assumes a larger number than "usual", and also a larger
+        clipping bias, because the clipped parts of all rows may affect one coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -105,10 +105,10 @@ class PerturbedLikelihood:
 
 
 def hessian_share(noise: float) -> float:
-    """Return the Hessian's share of the budget.
+    """Return the share of the budget of a fit that is spent on the release of its Hessian.
 
-    If noise exceeds the smallest eigenvalue of the released Hessian, some coefficients are not reported, even if the
-    minimiser is precise. The share therefore increases with the noise, within the constant limits `HESSIAN_WITHIN`.
+    If the noise of the released Hessian exceeds its smallest eigenvalue, some coefficients are not reported, even if
+    the minimiser is precise. The share therefore increases with `noise`, within the limits `HESSIAN_WITHIN`.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class WeightedHessian(Hessian):
     Parameters
     ----------
     ridge_free : Start
-        Coefficients at which the Hessian is released: the minimiser minus its approximate bias due to the ridge.
+        Coefficients at which the Hessian is released: the perturbed loss's minimiser minus its approximate ridge bias.
     within : WeightedLosses
         Set of the possible losses of a row; its limits `radius` and `curvature` determine the weights of the rows.
     """
@@ -249,10 +249,10 @@ class TiltedLikelihood(LikelihoodStep):
         return Meat(meat.shrunk(expected), self.freedom)
 
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
-        """Release the sum of the outer products s s' over weighted scores s, corrected for clipping.
+        """Release the sum, corrected for clipping, of s s' over weighted scores s: the meat of the sandwich covariance.
 
-        A rare outcome makes a row's score long: longer than the vector whose outer product the row adds to the Hessian,
-        by the square root of the odds against the outcome. Scores therefore have a clipping radius of their own, which
+        A rare outcome makes a row's score long: longer than the vector v whose product v v' it adds to the Hessian, by
+        the square root of the odds against the outcome. Scores therefore have a clipping radius of their own, which
         balances noise against the part of the sum that clipping removes. The expectation of this part under the model
         is computed with synthetic rows, which are simulated from released moments, and added to the released sum.
         """

@@ -3,8 +3,8 @@
 `OneStep.equation` contains the stages of METHODS.md, section 2, that follow the first releases (scales of columns,
 counts of factor levels, rough second moments). Each stage is a method, which subclasses for the different losses may
 override. The last release is a clipped score or, in other methods, the minimiser of a perturbed loss.
-With clipped scores the method is ``mech="newton"``. It replaces the noisy Newton method of Avella-Medina, Bradshaw and
-Loh (2023), ``mech="noisy_newton"``.
+With clipped scores the method is ``mech="newton"``. The noisy Newton method of Avella-Medina, Bradshaw and Loh (2023)
+is a separate method, ``mech="noisy_newton"``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Problem:
     robust : bool
         Whether the variance of errors may differ between rows.
     tail : Tail
-        Assumption on the numbers of scores with large norms, which are hidden by the noise of the released histogram.
+        Assumption on the numbers of scores with large norms, which the noise of the histogram of score norms hides.
     scales : Scales, optional
         Released scales of columns; None if they were not released.
     offset : tuple of two floats
@@ -139,12 +139,12 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            Option set by the user. "cautious" selects the assumption ``TAILS["cautious"]``, and "usual" selects the
-            assumption for the kind of score, ``TAILS[scores]``. If `scores` is "usual", too, there are two cases. If
-            the bounds of a predictor are far beyond its values, large scores are possible, and the assumption is
-            ``TAILS["far"]``. Otherwise, the assumption is ``TAILS["usual"]``, but its field `residue`, which raises the
-            fitted numbers of large scores hidden by noise, is multiplied by ``sqrt(ALONG_HIDDEN / m)`` (at most 1).
-            The factor is the largest share of their norms that is assumed to affect one of the m coefficients.
+            Option set by the user. "cautious" selects the assumption ``TAILS["cautious"]``, and "usual" the assumption
+            for the kind of score, ``TAILS[scores]`` (see `scores`). Only the assumption for the kind "usual" is
+            changed. If the bounds of a predictor are far beyond its values, large scores are possible, and
+            ``TAILS["far"]`` is used. Otherwise the field `residue` of ``TAILS["usual"]``, which raises the fitted
+            numbers of large scores hidden by noise, is multiplied by ``sqrt(ALONG_HIDDEN / m)`` (at most 1), the
+            largest share of the norms of hidden scores that is assumed to affect one of the m coefficients.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
@@ -283,9 +283,9 @@ class LastRelease:
     def of_minimiser(cls, drawn: Release, radius: float, start: Start, unit: float = 1.0) -> LastRelease:
         """Return the score at the released minimiser of a perturbed loss.
 
-        The released vector ``unit * drawn.value`` is the difference of the minimiser and the coefficients of `start`.
-        The gradient of the perturbed loss is zero at the minimiser. The sum of scores at the minimiser is therefore
-        equal to the gradient of the ridge penalty plus noise of a known law.
+        The released vector `drawn.value`, times `unit`, is the minimiser minus the coefficients of `start`, in
+        coordinates of the whitened predictors. The gradient of the perturbed loss is zero at the minimiser. The sum of
+        scores at the minimiser is therefore equal to the gradient of the ridge penalty plus noise of a known law.
         """
         law: Any = drawn.law
         pull, noise = law.ridge * drawn.value, Loading(np.eye(start.m), law)
@@ -392,8 +392,8 @@ class Doubts:
         noise. The product of the Hessian's noise and a vector of this norm is an error of the equation. If `noises`
         includes this error, `remaining` is 0.
     known : ndarray, shape (m,), optional
-        Approximate coordinates of the coefficients theta along unidentified directions; by default the coordinates
-        before the last step.
+        Approximate coordinates of theta minus the coefficients before the last step, used along unidentified directions
+        (those about which noise may hide all information); by default 0.
     noises : tuple of Loading
         Further noises of the score.
     meat : Meat, optional
@@ -581,11 +581,11 @@ class OneStep(Problem, ABC):
         return level_notes(self.box, self.levels)
 
     def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
-        """Return the score's variance as a diagonal matrix, from released sums of squared score entries.
+        """Return a diagonal variance matrix of the score (a sum over rows), computed from released sums of squares.
 
-        The histogram of score norms determines the sum of the variances of all coordinates. The released sums of
-        squares determine the share of each coordinate in this sum; they are first shrunk toward their mean, to reduce
-        their noise. The variance of a coordinate is at least its released sum of squares.
+        The sum over rows of the squared row scores is released for each coordinate. The variances have the mean
+        `level`, and these sums, first shrunk toward their mean to reduce noise, determine the share of each coordinate.
+        A variance below the released sum is then raised to the sum; finally all are multiplied by `small_sample`.
 
         Parameters
         ----------

@@ -1,13 +1,13 @@
 """Least squares by the minimiser of a perturbed loss, with clipped score norms (row norm times absolute residual).
 
-Newton steps use a noisy Hessian, but the mechanism used here minimises the perturbed loss with the exact Hessian. So a
-released Hessian is needed only for inference and to remove the bias of the ridge. Comments in the code number the
-stages: 1 rough second moments (the coarse matrix) and, if they are too noisy, second moments of whitened rows; 2
-norms of scores; 3 coefficients; 4 squared scores.
+Objective perturbation adds a random linear term and a ridge penalty to the loss, and minimises the sum exactly. Unlike
+noisy Newton steps, it needs a released Hessian only for inference and to remove the bias of the ridge. Stages, numbered
+in the comments: 1 rough second moments (the coarse matrix) and, if they are too noisy, second moments of rows whitened
+by it; 2 histogram of score norms; 3 coefficients; 4 squared scores.
 
 Let theta be the minimiser, A the sum of ww' over whitened rows w, and E the sum over rows of (score minus clipped
-score). Because the normal equations are linear, the least-squares solution is exactly ``theta + A^-1 (E + G + b)``,
-with the gradient G of the ridge penalty at theta, and the coefficient vector b of the random linear term.
+score) at theta. Because the normal equations are linear, the least-squares solution is exactly ``theta + A^-1 (E + G +
+b)``, with the gradient G of the ridge penalty at theta, and the coefficient vector b of the random linear term.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class TwoStrips(Lengths):
     ) -> TwoStrips:
         """Return a denoised histogram of score norms, with a bound on the bias due to rows whose score norm is reduced.
 
-        A score norm is reduced if the curvature of the row's loss (weight times squared norm of the row) exceeds its
-        limit, because the weight of the row is then lowered so that the curvature equals the limit.
+        Privacy limits the curvature of a row's loss, which is weight times squared norm of the row. If a row exceeds
+        the limit, its weight is lowered until the curvature equals the limit, which reduces the score norm.
 
         Parameters
         ----------
@@ -128,22 +128,22 @@ class TwoStrips(Lengths):
 class PerturbedSquares(OneStep):
     """Least-squares fit by the minimiser of a perturbed loss, in the stages listed at the top of this module.
 
-    Scores and residuals are divided by the residual scale; A is the sum of ww' over rows w of whitened predictors.
+    Scores and residuals are divided by the residual scale. A denotes the sum of ww' over rows w of predictors.
 
     Parameters
     ----------
     released : Hessian, optional
-        The released matrix A, in the coordinates of its release; None before the release.
+        The released matrix A, in the coordinates of its release (predictors whitened by the coarse matrix).
     """
 
     released: Hessian | None = None
 
     def equation(self, more: bool = False) -> Fitted:
-        """Release the second moments A of the predictors, whiten predictors by A, and return the estimating equation.
+        """Return the estimating equation of the fit; first release the predictors' second moments A, and whiten by A.
 
-        All further queries use the predictors whitened by A. The covariance of the minimiser's noise is then
-        proportional to the covariance of the sampling error, and the ridge shrinks all directions equally. Which
-        directions are identified is decided in the coordinates in which A was released.
+        All further queries use the predictors whitened by A. Then the noise of the perturbed loss's minimiser has a
+        covariance proportional to that of its sampling error, and the ridge penalty shrinks all directions equally.
+        Which directions are identified is decided in the coordinates in which A was released.
         """
         A, start, n = self.both_matrices(), self.start, self.rows
         values, V = np.linalg.eigh(A.value / n)
@@ -158,10 +158,10 @@ class PerturbedSquares(OneStep):
         """Release sums of squares of whitened predictors, if noise allows; return the fit with corrected moments A.
 
         A is the released matrix of second moments of rows clipped to a norm. Clipping makes A too small and all
-        intervals too long. A release of only the m sums of squares needs less noise than a release of all m (m + 1) / 2
-        sums of products. In this release, rows can therefore be clipped at a larger norm. Clipping can only reduce a
-        sum of squares. A released sum of squares that is larger than the diagonal entry of A therefore replaces this
-        entry, and the products are scaled accordingly.
+        intervals too long. A release of only the sums of squares of the m predictors needs less noise than A, which has
+        m (m + 1) / 2 different entries; rows can therefore be clipped at a larger norm. Clipping can only reduce a sum
+        of squares. If a released sum of squares is larger than the diagonal entry of A, it therefore replaces this
+        entry, and the products in the same row and column of A are scaled accordingly.
 
         Parameters
         ----------
@@ -242,9 +242,9 @@ class PerturbedSquares(OneStep):
         """Return second moments of whitened rows: the coarse (first released) matrix, or its mean with a second matrix.
 
         The second matrix is released if the coarse matrix is noisy. The two matrices are averaged entry by entry, in a
-        basis in which the noises of different entries of the coarse matrix are uncorrelated. Noise must not hide the
-        second matrix along the direction of the coarse matrix's smallest eigenvalue. Its rows are therefore clipped to
-        a norm at which the noise is about the share `SECOND_HELD` of a lower bound on this eigenvalue.
+        basis in which the noises of different entries of the coarse matrix are uncorrelated. The noise of the second
+        matrix grows with the norm to which rows are clipped. This norm is chosen so that the noise is about the share
+        `SECOND_HELD` of a lower bound on the coarse matrix's smallest eigenvalue, and does not hide this direction.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments
@@ -354,9 +354,9 @@ class PerturbedSquares(OneStep):
         return min(crude, float((length * np.minimum(residual, self.limit * start.sigma)).max()))
 
     def lengths(self, w: Start) -> Lengths:
-        """Release the histogram of score norms at the starting coefficients.
+        """Release the histogram of score norms at the starting coefficients, for the choice of a clipping threshold.
 
-        If weight times squared norm of a row exceeds `curvature`, the limit on the curvature of a row's loss, the
+        If weight times squared norm of a row exceeds `curvature`, the limit on the curvature of a row's loss, its
         weight is lowered, whatever the clipping threshold of scores is. Such rows are counted in further bins, by the
         amount by which the norm of their score decreases.
         """
@@ -371,9 +371,9 @@ class PerturbedSquares(OneStep):
     def clip(self, pilot: Pilot, w: Start, lengths: TwoStrips) -> Clip:
         """Return the clipping threshold of scores that gives the shortest confidence interval.
 
-        If the sum of squared norms in the histogram of score norms is much smaller than expected for residuals of
-        variance 1, the histogram is assumed to miss rows with a rare value of the response. The residuals of these rows
-        have the same sign. Therefore all their scores are assumed to affect the same coefficient.
+        `lengths` is the released histogram of score norms. If its sum of squared norms is much smaller than expected
+        for residuals of variance 1, it is assumed to miss the scores of rows with a rare value of the response. Such
+        rows have residuals of the same sign, so all their scores are assumed to affect the same coefficient.
         """
         m, n = self.m, self.rows
         seen = lengths.total_square[0]
@@ -401,8 +401,8 @@ class PerturbedSquares(OneStep):
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
         """Return the score's variance matrix, the middle factor of the sandwich, in the coordinates of the Hessian.
 
-        In whitened coordinates the matrix is diagonal. It is computed from released sums of squared score entries or,
-        if errors are assumed to have equal variances or there are no intervals, from the histogram of score norms.
+        In the coordinates of the whitened predictors, it is estimated as diagonal, from released sums of squared score
+        entries or, for equal error variances or without intervals, from the histogram of score norms.
         """
         at, level = last.at, max(clip.variance, SQUARES_NOISE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
@@ -413,10 +413,10 @@ class PerturbedSquares(OneStep):
     def excess(self, lengths: Lengths, clip: Clip, meat: Meat, hessian: Hessian) -> FloatArray:
         """Return a bound on the clipping bias of each coordinate of the score, shape (m,).
 
-        Let s be a coordinate's share of the sum of squared scores. The scores in the histogram of score norms lose norm
-        by clipping; at most a share proportional to sqrt(s) of the total loss is assumed to affect this coordinate. Two
-        parts of the bound are the same for all coordinates: the part for scores that the histogram misses, which may
-        all affect one coordinate, and the part for rows whose loss has a curvature above the limit set by privacy.
+        `lengths` is the released histogram of score norms. Of the norm that clipping takes from its scores, at most a
+        share proportional to sqrt(s) is assumed to affect a coordinate with the share s of the sum of squared scores.
+        Two parts of the bound are equal for all coordinates: one for scores that the histogram misses, which may all
+        affect one coordinate, and one for rows with lowered weights (`TwoStrips`).
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -439,9 +439,9 @@ class PerturbedSquares(OneStep):
     def doubts(self, step: Step) -> Doubts:
         """Return errors of the estimating equation other than those of the score: the Hessian's noise, and bias bounds.
 
-        The equation contains the released Hessian A times the last Newton step; its first error is the noise matrix of
-        A times this step. The bias bounds allow for clipping; they concern coefficients of columns with a declared
-        bound more than `FAR_BOUNDS` released standard deviations from the mean.
+        The equation is A t = (sum of clipped scores), with the released Hessian A and the step t from the minimiser to
+        the estimate. Its first error is the noise matrix of A times t. The bias bounds are for clipping, in
+        coefficients of columns with a declared bound more than `FAR_BOUNDS` released standard deviations from the mean.
         """
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
         # W: whitening matrix in coordinates of the Hessian A; V: basis in which A's entries have uncorrelated noise
@@ -485,8 +485,8 @@ class PerturbedSquares(OneStep):
         """Return, for the coefficient of each column with wide bounds, an amount to add to its clipping bias bound.
 
         Bounds are wide if one is more than `FAR_BOUNDS` released standard deviations from the mean of the column. The
-        amount is `all_along`, because the sum then bounds the bias even if all clipped scores affect this one
-        coefficient.
+        amount is `all_along`: the bias bound for the case that all clipped scores affect this one coefficient, minus
+        the usual bound on the clipping bias.
         """
         rows = [at.W[j] / max(float(np.linalg.norm(at.W[j])), 1e-300) for j in self.far_columns]
         return tuple(Allowance(along[:, None], all_along) for along in rows)
@@ -507,12 +507,12 @@ class CutHessian(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class PerturbedHuber(PerturbedSquares):
-    """Regression by the minimiser of a perturbed Huber loss; residuals are also clipped at the threshold of this loss.
+    """Regression by the minimiser of a perturbed Huber loss: residuals are clipped at its threshold, then score norms.
 
     Residuals are in units of a released scale. Huber's scores are not linear in theta, so the Hessian is released at
-    the minimiser. It is the sum of w w' over the whitened rows w, clipped to a norm, with residuals inside the
-    threshold. Whitened rows with m coordinates have a mean squared norm of m, so the sum over n unclipped rows has the
-    trace n m. The shortfall of the Hessian's trace from n m therefore bounds the information that clipping removes.
+    the minimiser. It is the sum of w w' over rows w of m whitened predictors, clipped to a norm, with residuals inside
+    the threshold. Unclipped w have a mean squared norm of m, so the trace of their sum of w w' over all n rows is n m.
+    The shortfall of the Hessian's trace from n m therefore bounds the information that clipping removes.
     """
 
     @property
@@ -534,8 +534,8 @@ class PerturbedHuber(PerturbedSquares):
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
         """Return the clipping threshold and the limit on the curvature of a row's loss that give the shortest interval.
 
-        A score of norm l with residual k (the threshold) has a row of norm l / k and curvature ``(l / k)^2``. A limit L
-        on the curvature scales the row's weight, and so the norm of its score, by ``L k^2 / l^2``, to ``L k^2 / l``.
+        With a residual at the threshold k of Huber's loss, a score of norm l has a row of norm l / k and curvature ``(l
+        / k)^2``. A limit L below it scales weight and score by ``L k^2 / l^2``, to a score of norm ``L k^2 / l``.
         """
         tried, noise = lengths.from_least(self.m**0.5 / 2), sd_of(self.unit_law)
         variance = lengths.squares(tried) / self.m
@@ -575,12 +575,12 @@ class PerturbedHuber(PerturbedSquares):
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Return errors of the estimating equation: the same as for least squares, and an error due to clipped rows.
+        """Return errors of the estimating equation: those of the class `PerturbedSquares`, and one due to clipped rows.
 
         Clipping shortens rows with a large norm, so the Hessian of the clipped rows is too small. The equation contains
-        the Hessian times the last step; its error is the missing part of the Hessian, at most `step.hessian.cut`, times
-        this step. The error is treated as noise with equal variances in all coordinates, and with a root mean squared
-        norm of `cut` times the norm of the last step.
+        the Hessian times the step t from the minimiser to the estimate; its error is the missing part of the Hessian,
+        at most `step.hessian.cut`, times t. The error is treated as noise with equal variances in all coordinates, and
+        with a root mean squared norm of `cut` times the norm of t.
         """
         doubts = super().doubts(step)
         sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5

@@ -1,15 +1,14 @@
 """Regression of counts and gamma responses by the minimiser of a perturbed loss with clipped scores.
 
-With Newton steps, the noise of the released Hessian adds an error that is proportional to the length of the step. The
-mechanism of this module minimises the perturbed loss with the exact Hessian. A released Hessian is needed only for
-inference and to remove the bias that the ridge penalty causes. The starting coefficients (`rough_fit`) are the same as
-for Newton steps. Four stages follow: stage 1 is a first step from these coefficients, stage 2 releases a histogram of
-score norms, stage 3 the coefficients, and stage 4 the Hessian and squared scores.
+The perturbed loss has three summands: the rows' losses, changed so that their scores are clipped; a ridge penalty; and
+a random linear term. It is minimised with its exact Hessian, whereas the noise of a released Hessian gives Newton steps
+an error proportional to their length. Here a released Hessian is needed only for inference and to remove the bias due
+to the ridge. The starting coefficients (`rough_fit`) are the same as for Newton steps. Stage 1 is a first step from
+them, stage 2 releases a histogram of score norms, stage 3 the minimiser, and stage 4 the Hessian and squared scores.
 
-Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of the difference between a row's score and
-its score in the perturbed loss, which is clipped and weighted. To first order, the sum of the unclipped scores is zero
-at ``theta + A^-1 (E + G + b)``, with the gradient G of the ridge penalty at theta, and the coefficient vector b of the
-random linear term of the perturbed loss.
+Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of a row's score minus its score in the
+perturbed loss, which is clipped and weighted. To first order, the sum of the unclipped scores is zero at ``theta + A^-1
+(E + G + b)``, with the gradient G of the ridge penalty at theta and the coefficient vector b of the linear term.
 """
 
 from __future__ import annotations
@@ -149,15 +148,15 @@ class TiltedLogLink(LikelihoodStep):
 
     # stage 1: a first step from the starting coefficients
     def pilot(self) -> Pilot:
-        """Return the coefficients after a first step in the direction of the released sum of clipped scores.
+        """Return the starting coefficients, moved by a first step along the released sum of clipped scores.
 
-        If responses do not follow the family, the starting coefficients from least squares on a transformed response
-        are biased, the intercept most of all. Without this step the ridge would preserve a part of the bias. Scores are
-        clipped at the largest threshold that the noise allows, because a large bias enlarges the norms of most scores.
-        The step is multiplied by the share of the squared score that is not due to noise. A step that changes the
-        linear predictor by more than 1 is shortened, because the link function is the logarithm: if the fitted means
-        are too small by a factor 1 + c, the computed step changes the linear predictor by c, but the correct change is
-        log(1 + c).
+        If responses do not follow the family, the starting coefficients, from least squares on a transformed response,
+        are biased, the intercept most of all. Without this step the perturbed loss's ridge penalty, which is zero at
+        the returned coefficients, would preserve a part of the bias. Scores are clipped at the largest threshold that
+        the noise allows, because a large bias enlarges the norms of most scores. The step is multiplied by the share of
+        the sum's squared norm that is not due to noise. A step that changes the linear predictor by more than 1 is
+        shortened, because the link function is the logarithm: if the fitted means are too small by a factor 1 + c, the
+        computed step changes the linear predictor by c, but the correct change is log(1 + c).
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)
@@ -205,9 +204,9 @@ class TiltedLogLink(LikelihoodStep):
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
         """Return the clipping threshold with the shortest intervals, and the limit on the curvature of a row's loss.
 
-        The bias bound of clipping follows from the released histogram of score norms. If the response is a small count,
-        scores are skewed, and rows with large score norms may be too few to exceed the noise of the histogram.
-        Therefore the expected bias under the model is computed with synthetic rows and added to the bias bound.
+        The bound on the clipping bias has two summands. One follows from the released histogram of score norms. If the
+        response is a small count, scores are skewed, and rows with large norms may be too few to exceed the histogram's
+        noise. So the other is the expected bias under the model, with synthetic rows simulated from released moments.
         """
         tried, m, noise = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w))
 
@@ -222,10 +221,10 @@ class TiltedLogLink(LikelihoodStep):
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
         """Return the norms of scores after the curvature of losses is limited and scores are clipped, shape (sizes, k).
 
-        `sizes` has the norms before, `curvature` is the limit, and `radii` are the k clipping radii. A score of a given
-        norm may belong to any row. The returned norm is therefore a mean over synthetic rows, with weights proportional
-        to the squared norms of the rows. If responses have heavy tails with a finite variance, these weights are
-        approximately the frequencies of the rows among scores with large norms.
+        `sizes` has the norms before, `curvature` is the limit, and `radii` are the k clipping radii. What is left of a
+        score also depends on its row, and a score of a given norm may belong to any row. So a mean over synthetic rows
+        is returned, with weights proportional to their squared norms. If responses have heavy tails with a finite
+        variance, these weights are approximately the frequencies of the rows among scores with large norms.
         """
         rows, mean = self.rows_in(w), self.loss.family.mean(self.eta(w))
         squared = (rows**2).sum(axis=1)
@@ -280,8 +279,8 @@ class TiltedLogLink(LikelihoodStep):
         """Return synthetic rows, each multiplied by the square root of its observed information at coefficients `at`.
 
         The observed information is minus the second derivative of a row's log-likelihood with respect to the linear
-        predictor. For counts, the expected count is used as the information. For gamma responses, the information is
-        the ratio of the response to its mean. The distribution of this ratio is represented by `STRATA` quantiles.
+        predictor. For counts it is the expected count. For gamma responses it is the ratio of the response to its mean:
+        each row is returned `STRATA` times, with the `STRATA` quantiles that represent the distribution of this ratio.
         """
         rows = self.rows_in(at) * np.sqrt(self.information(at))[:, None]
         if not self.dispersed:
@@ -300,8 +299,8 @@ class TiltedLogLink(LikelihoodStep):
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: HessianAt) -> Meat:
         """Return the score's variance, computed from released squares of the entries of whitened scores.
 
-        If the model is correct, the variance is proportional to the Hessian. So the scores are whitened by the released
-        Hessian (with eigenvalues raised to the noise), and the variance of whitened scores is taken as diagonal.
+        If the model is correct, the variance is proportional to the Hessian. So whitening uses the released Hessian
+        (with eigenvalues of at least the size of its noise), and the variance of whitened scores is taken as diagonal.
         """
         at, level = hessian.at, max(clip.variance, SQUARES_NOISE * self.rows)
         values, V, least = hessian.matrix.eigen
@@ -313,19 +312,19 @@ class TiltedLogLink(LikelihoodStep):
         return self.meat_of_squares(of, clip, last, level).mapped(back)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the estimating equation with the constants of all factor levels, that is, unchanged, and no notes.
+        """Return the estimating equation unchanged, with the constants of all factor levels, and no notes about them.
 
-        The constant of a level is added to the linear predictor of its rows. Constants hidden by noise stay in the
-        equation, too: without them, the coverage of intervals was too low with a few hundred rows.
+        The constant of a level is added to the linear predictor of its rows. Constants that noise hides are kept, too:
+        without them, the coverage of intervals was too low with a few hundred rows.
         """
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the coefficients that are not reported because the effective number of rows for them is too small.
+        """Return which coefficients are not reported, because too few rows determine them or a step was too long.
 
-        No coefficient is reported if the last step, or the step from the coefficients of `pilot` to the minimiser,
-        changes the linear predictor by more than the family's `farthest_step` (root mean square). After such a step,
-        information and score norms have changed too much for a linear approximation of the estimating equation.
+        No coefficient is reported if the step that removes the bias of the ridge, or the step from the coefficients of
+        `pilot` to the minimiser, changes the linear predictor by more than the family's `farthest_step` (root mean
+        square). Information and score norms then change too much for a linear approximation of the estimating equation.
         """
         names, at = self.box.design.names, step.hessian.at
         to_original = self.box.design.to_original(response=False)[0]

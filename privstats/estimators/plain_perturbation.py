@@ -112,12 +112,12 @@ class PlainPerturbedLikelihood:
     def unpenalised(self, ridge: float, hessian: FloatArray) -> FloatArray:
         """Return a matrix S such that ``theta + S theta`` approximately undoes the penalty that privacy requires.
 
-        Here theta is the minimiser of the perturbed loss. The penalty that the user requested (the option `ridge`) is
-        not removed. Let gamma be the coefficient of the penalty to remove. A step ``G^-1 gamma theta`` with the Hessian
-        G of the data would remove this penalty, but G is not released. It is replaced by the Hessian H of synthetic
-        rows, which are uniform between their bounds. H is larger than the Hessian of most data, so that a part of the
-        penalty remains. For each eigenvalue h of H let ``x = gamma / (h + ridge)``, with the option `ridge` of the
-        user. The corresponding eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x exceeds 1, because theta is
+        Here theta is the minimiser of the perturbed loss. The penalty that the user requested, with a coefficient u, is
+        not removed. Let gamma, the parameter `ridge` minus u, be the coefficient of the penalty to remove. A step
+        ``G^-1 gamma theta`` with the Hessian G of the data would remove this penalty, but G is not released. It is
+        replaced by the Hessian H of synthetic rows, which are uniform between their bounds. H is larger than the
+        Hessian of most data, so that a part of the penalty remains. For each eigenvalue h of H let ``x = gamma / (h +
+        u)``. The corresponding eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x exceeds 1, because theta is
         then mostly noise, which the penalty limits.
 
         Parameters

@@ -212,11 +212,11 @@ def with_squares_of_products(
 ) -> KnownMoments:
     """Release mean squares of standardised products of columns (stage 0d of the fit).
 
-    The mean squares of products cannot be computed from the released sums of columns. The second moments that are
-    released later (the coarse matrix) are too small for products, because rows with large products have the largest
-    norms and are clipped. A squared column, for example, would have about half its true variance. A row contributes
-    ``(z / WIDE)^2`` for each product z, clamped to [0, 1] (`Fractions`), so replacing a row changes each sum by at most
-    1.
+    The mean squares of products cannot be computed from the sums of columns and of squares that were released before.
+    The second moments that are released later (the coarse matrix) are too small for products, because rows with large
+    products have the largest norms and are clipped. A squared column, for example, would have about half its true
+    variance. A row contributes ``(z / WIDE)^2`` for each standardised product z, with `WIDE` the largest |z| that
+    counts in full: contributions are clamped to [0, 1] (`Fractions`), so replacing a row changes each sum by at most 1.
     """
     made = [j for j, *_ in box.products]
     of = SquaredColumns(frame.K[:, made] / WIDE)
@@ -252,8 +252,8 @@ def coarse(
     rows : float
         Number of rows at the kept levels.
     known : KnownMoments, optional
-        Second moments that are computed from sums of columns. If `known` is given, the coarse matrix is averaged with
-        these moments, and the average is used for intervals, too.
+        Second moments that follow from released sums of columns and of squares. If `known` is given, the coarse matrix
+        is averaged with these moments, and the average is used for intervals, too.
     """
     Q = complement(frame, levels.hidden)
     m = Q.shape[1]
@@ -285,11 +285,11 @@ def coarse(
 def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
-    """Whiten predictors again if noise exceeds the smallest eigenvalue of the second moments (stage 1b of the fit).
+    """Whiten predictors again if noise exceeds the smallest eigenvalue of their second moments (stage 1b of the fit).
 
-    Second moments of the whitened rows are released for a second whitening. Without the second whitening, noise would
-    exceed the smallest eigenvalue of the Hessian, too, and coefficients of nearly collinear columns would not be
-    reported.
+    `start` has predictors that were whitened by these noisy second moments (stage 1). For the second whitening, second
+    moments of the whitened predictors are released. Without it, noise would exceed the smallest eigenvalue of the
+    Hessian, too, and coefficients of nearly collinear columns would not be reported.
     """
     if not ask.decide("second matrix", start.near_singular):
         return start
@@ -325,13 +325,15 @@ class Coarse:
     Parameters
     ----------
     matrix : ndarray, shape (m, m)
-        Second moments of the predictors per row; small eigenvalues are raised to sqrt(m) noise sds of an entry or more.
+        Second moments of the predictors per row. Each eigenvalue that is smaller than sqrt(m) times the noise sd of an
+        entry is raised to this limit or more.
     slopes : ndarray, shape (m,)
         Coefficients of the predictors.
     sigma, most_sigma : float
         Residual scale, and an upper limit of it that allows for noise, both in units of the response's scale.
     near_singular : bool
-        Whether second moments should be released again, because an eigenvalue was raised; always False in `merged`.
+        Whether second moments should be released again, because an eigenvalue was raised. Always False for results of
+        `merged`, which averages two estimates of the second moments.
     moments : NoisyMatrix
         Released sum of the outer products v v' over rows v of predictors and response, whose norms are clipped.
     """
@@ -357,9 +359,10 @@ class Coarse:
     ) -> Coarse:
         """Release second moments, and average each entry with its value in `known`, weighted by precision.
 
-        The slopes are multiplied by one minus the share of noise in the explained variance. If a response has rare
-        large values, its variance over clipped rows is too small. The response's variance is therefore at least its
-        value in `known`.
+        The result has coefficients (`slopes`) of a regression of the response on the predictors, computed from the
+        averages. They are shrunk by one minus the share of noise in the variance that the predictors explain. If a
+        response has rare large values, its variance over clipped rows is too small. Therefore the variance from which
+        the residual scale is computed is at least its value in `known`.
 
         Parameters
         ----------
@@ -372,7 +375,7 @@ class Coarse:
         one : int, optional
             Index of the constant column; clipping leaves the constant unchanged.
         known : KnownMoments
-            Second moments that are computed from sums of columns.
+            Second moments that follow from released sums of columns and of squares.
         whole : bool
             Whether the matrix has all columns of `known`; otherwise only the response's mean square in `known` is used.
         """
@@ -467,7 +470,8 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     """Return an approximation to a noisy symmetric matrix, whose eigenvalues have less noise.
 
-    Eigenvalues that do not differ from their mean by more than noise are replaced by this mean.
+    An eigenvalue is kept if its distance from the mean of the eigenvalues that are not kept exceeds the size of the
+    noise. The eigenvalues that are not kept are replaced by their mean.
 
     Parameters
     ----------
@@ -476,7 +480,7 @@ def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     sd : float
         Standard deviation of the noise of an entry off the diagonal.
     usual : float
-        Expected eigenvalue; a mean of eigenvalues below the fraction `SUM_SEEN` of it is raised to this fraction.
+        Expected eigenvalue. If the mean is below the fraction `SUM_SEEN` of it, it is raised to this fraction.
     """
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     m = len(values)

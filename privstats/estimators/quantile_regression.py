@@ -125,9 +125,9 @@ class QuantileSteps:
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     tail : {"usual", "cautious"}
-        Assumption about the number of rows with large norms. If this number is small, it is hidden by the noise of the
-        released histogram of row norms. "cautious" assumes a larger number than "usual", and also a larger clipping
-        bias: the clipped parts of all rows may add up in one coefficient.
+        Assumption about the number of rows whose predictors have large norms. The fit releases a histogram of these
+        norms, whose noise hides this number if it is small. "cautious" assumes a larger number than "usual", and also a
+        larger bias due to clipping: the clipped parts of all rows may add up in one coefficient.
     """
 
     noises: Noises = NORMAL
@@ -140,11 +140,11 @@ class QuantileSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise in the first release of the predictors' second moments at which Newton steps converge.
+        """Largest relative noise of the predictors' first released second moments at which Newton steps converge.
 
         This release, called "coarse matrix", is the sum of x x' over n rows x of c columns with variance 1. Let s be
         the noise sd of an off-diagonal entry of this sum. The largest eigenvalue of the noise matrix is about
-        ``2 sqrt(c) s``, so the noise is measured by ``sqrt(c) s / n``.
+        ``2 sqrt(c) s``, so the relative noise is measured by ``sqrt(c) s / n``.
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -171,13 +171,13 @@ class PerturbedQuantile:
     split : float
         Share of the minimiser's budget for the random linear term of the loss; the rest is for the ridge penalty.
     tail : {"usual", "cautious"}
-        Assumption about the number of rows with large norms. If this number is small, it is hidden by the noise of the
-        released histogram of row norms. "cautious" assumes a larger number than "usual", and also a larger clipping
-        bias: the clipped parts of all rows may add up in one coefficient.
+        Assumption about the number of rows whose predictors have large norms. The fit releases a histogram of these
+        norms, whose noise hides this number if it is small. "cautious" assumes a larger number than "usual", and also a
+        larger bias due to clipping: the clipped parts of all rows may add up in one coefficient.
     few : bool
-        Whether rows are so few that fits of all tau have intervals: whether 2 min(tau, 1 - tau) x rows x eps / (number
-        of coefficients) is below the limit `FEW_ROWS` (`models/quantile_regression.py`). Otherwise only a fit of the
-        median alone has intervals.
+        Whether 2 min(tau, 1 - tau) x rows x eps / (number of coefficients) is below the limit `FEW_ROWS`
+        (`models/quantile_regression.py`). Otherwise only a fit of the median alone has intervals, because with more
+        rows the bias of the estimate for another tau may exceed its bias bound.
     shares : mapping of str to float
         Default budget shares, by name of the query.
     """
@@ -196,11 +196,11 @@ class PerturbedQuantile:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest noise in the first release of the predictors' second moments at which Newton steps converge.
+        """Largest relative noise of the predictors' first released second moments at which Newton steps converge.
 
         This release, called "coarse matrix", is the sum of x x' over n rows x of c columns with variance 1. Let s be
         the noise sd of an off-diagonal entry of this sum. The largest eigenvalue of the noise matrix is about
-        ``2 sqrt(c) s``, so the noise is measured by ``sqrt(c) s / n``.
+        ``2 sqrt(c) s``, so the relative noise is measured by ``sqrt(c) s / n``.
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -312,7 +312,7 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
     """Release the median and the scale of the response minus the offset, in half-ranges of the response.
 
     Median and scale are computed from released order statistics, whose noise does not depend on the declared bounds.
-    Without an intercept, no constant of the model can equal the median, and 0 is returned in place of the median.
+    Without an intercept, the model has no constant term that could equal the median, and 0 is returned in its place.
     """
     theta = np.r_[np.zeros(box.c), box.offset, 0.0]
     most, center = 1.0 + box.offset_reach, 0.0
@@ -352,12 +352,14 @@ def log_size(
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Released quantile, density and scale of the residuals; their unit is the half-range of the response.
+    """Released tau-quantile, density and scale of the residuals of quantile regression at the probability tau.
+
+    The unit of the residuals is the half-range of the response.
 
     Parameters
     ----------
     quantile : float
-        Tau-quantile of the residuals: 0 at the true coefficients.
+        Tau-quantile of the residuals; it would be about 0 at the true coefficients.
     density : float
         Density of the residuals at the tau-quantile.
     sigma : float
@@ -380,8 +382,8 @@ class Kernel:
     width : float
         Half-width of the kernel.
     straight : float
-        Half-width of the kernel if `radius` has its smallest candidate value. The loss is nearly quadratic along Newton
-        steps that change the linear predictor by about this amount.
+        Half-width of the kernel for the smallest clipping radius among the candidates for `radius`. The loss is nearly
+        quadratic along Newton steps that change the linear predictor by about this amount.
     narrow : float
         Half-width of the kernel for the density at the quantile.
     """
@@ -407,18 +409,18 @@ class Centred(Pilot):
 
 @dataclass(frozen=True, eq=False)
 class Tried(Centred):
-    """Coefficients after one step on the check loss, with the score at these coefficients.
+    """Coefficients after one Newton step on the check loss, with the score at these coefficients.
 
-    The scores before and after the step show by how much the loss differs from a quadratic function.
+    The scores before and after the step show by how much the loss differs from a quadratic function (`wrong`).
 
     Parameters
     ----------
     first : LastRelease
-        The score before the step.
+        The score at the coefficients before the step.
     density : Density
-        The Hessian before the step.
+        The Hessian, estimated at the coefficients before the step.
     step : ndarray, shape (m,)
-        Change of the coordinates of the coefficients in the step.
+        The step: change of the coefficients of the m whitened predictors.
     lengths : Lengths
         Histogram of the norms of the scores at the new coefficients.
     last : LastRelease
@@ -432,10 +434,11 @@ class Tried(Centred):
     last: LastRelease
 
     def wrong(self, last: LastRelease) -> float:
-        """Return the relative error with which the estimated Hessian predicts how the Newton step changes the score.
+        """Return the relative error of the score's change as predicted, for a Newton step, from the estimated Hessian.
 
-        For a quadratic loss, the scores before and after the step differ by the Hessian times the step, plus noise. The
-        expected square of the noise is subtracted from the squared error. The result is at most 1.
+        The prediction p is the Hessian times the step: for a quadratic loss, it equals the difference of the scores
+        before the step (`first`) and after it (`last`). Let e be the error of p, and v the part of the expected |e|^2
+        that is due to noise. The result is the square root of ``max(0, |e|^2 - v) / (|p|^2 + v)``, at most 1.
         """
         predicted = self.density.matrix.power(1.0) @ self.step
         missed = self.first.value - last.value - predicted
@@ -445,9 +448,9 @@ class Tried(Centred):
         return min(float(np.sqrt(excess / (float(predicted @ predicted) + explained))), 1.0)
 
     def unpredicted(self, last: LastRelease, least: float) -> float:
-        """Return the expected squared error, per coordinate, of predicting that the last step makes the score zero.
+        """Return the expected square, per coordinate, of the score after the last step, which is predicted to be zero.
 
-        To become zero, the score must change by minus its last value. The squared norm of this value, less the part
+        The predicted change of the score is minus its last value. The squared norm of this value, less the part
         expected from noise, is multiplied by the squared relative error of predicted changes, which `wrong` estimates.
 
         Parameters
@@ -585,12 +588,12 @@ class OneOrder(OneStep):
         return self.pilot().lengths
 
     def lengths_at(self, w: Start) -> Lengths:
-        """Return the histogram of score norms; if units have at most one row, it is the shared histogram of row norms.
+        """Return the histogram of score norms; if units have at most one row, the histogram `leverages` of row norms.
 
-        A score is a row of predictors times the derivative of the loss, whose absolute value is tau or 1 - tau. If a
-        privacy unit may have several rows, their scores are added up. The norm of this sum is not known from the norms
-        of the rows, because the scores may be equal or cancel. A histogram of (norm of the sum) / (largest absolute
-        derivative of the loss) is then released instead.
+        A score is a row of predictors times the derivative of the loss, whose absolute value is tau or 1 - tau, so row
+        norms bound score norms. If a privacy unit may have several rows, their scores are added up. The norm of this
+        sum is not known from the row norms, because the scores may be equal or cancel. A histogram of (norm of the sum)
+        / (largest absolute derivative of the loss) is then released instead.
         """
         if self.most_rows == 1:
             return self.leverages
@@ -609,10 +612,11 @@ class OneOrder(OneStep):
         return best_clip(lengths, self.score_sd(w) / self.largest, self.m, self.tail).times(self.largest)
 
     def clip_of_rows(self, lengths: Lengths, w: Start) -> Clip:
-        """Return the clipping norm of weighted rows in a score that gives the shortest expected interval.
+        """Return the norm to which weighted rows are clipped in the score, chosen for the shortest expected interval.
 
-        The histogram of row norms may miss a cluster of rows that are far from all others and have most of the
-        information. The sum of all squared norms, from released second moments of whitened rows, shows whether it does.
+        The histogram of row norms (`lengths`) may miss a cluster of rows that are far from all others and have most of
+        the information. The histogram's sum of squared norms is then smaller than the sum known from released second
+        moments of whitened rows, and the difference is taken into account.
         """
         spread, squares, unseen = self.tau * (1 - self.tau), self.squared_weights(np.inf), 0.0
         if w.moments is not None and not self.box.design.weighted:
@@ -621,12 +625,12 @@ class OneOrder(OneStep):
 
     @property
     def stretch(self) -> float:
-        """Return the weighted median norm of whitened rows, divided by its value for normal predictors; at least 1.
+        """Return how many times as long the most informative whitened rows are as with normal predictors; at least 1.
 
-        The weights are the squared norms, which are proportional to the information of the rows. If the predictors of a
-        few rows are far from all others, these rows have most of the information, and a step changes their linear
-        predictors several times as much as with normally distributed predictors. For m normal predictors, the weighted
-        median is approximately the square root of m + 4/3.
+        The result is a median of the row norms, divided by its value for m normal predictors, about the square root of
+        m + 4/3. The median is weighted by the squared norms, which are proportional to the information of the rows. If
+        the predictors of a few rows are far from all others, these rows have most of the information, and a Newton step
+        changes their linear predictors several times as much as with normal predictors.
         """
         squares = self.leverages.counts * self.leverages.lengths**2
         half = int(np.searchsorted(np.cumsum(squares), squares.sum() / 2))
@@ -720,16 +724,18 @@ class OneOrder(OneStep):
     def kernel(self, residuals: Residuals, radius: float) -> Kernel:
         """Return the kernel for the Hessian, with the clipping radius of the Hessian's rows.
 
-        A larger clipping radius causes more noise and needs a wider kernel. The chosen radius minimises the sum of two
-        terms, both divided by the share of rows in the kernel: the largest eigenvalue of the noise, and the amount by
-        which clipping lowers the sum of squared norms of these rows.
+        A larger clipping radius causes more noise and needs a wider kernel. The Hessian is computed from the rows whose
+        residuals lie in the kernel. The chosen radius minimises the sum of two terms, both divided by the share of
+        these rows: the largest eigenvalue of the noise, and the amount by which clipping lowers their sum of squared
+        norms.
 
         Parameters
         ----------
         residuals : Residuals
             Released quantile, density and scale of the residuals.
         radius : float
-            Clipping radius of rows in the score; rows w above it enter the Hessian with norm ``sqrt(radius |w|)``.
+            Clipping radius of rows in the score. A row with a norm |w| above it is shortened to the norm ``sqrt(radius
+            |w|)`` before it is clipped in the Hessian.
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         plain = Sum("hessian", Linear(self.start.P), Products(m), self.keep, self.label(""))
@@ -787,11 +793,11 @@ class Density(Hessian):
     Parameters
     ----------
     width : float
-        Half-width `Kernel.straight`, in half-ranges of the response. The loss is nearly quadratic along Newton steps
-        that change the linear predictor by about this amount.
+        Change of the linear predictor up to which the loss is nearly quadratic along a Newton step, in half-ranges of
+        the response (`Kernel.straight`).
     wide : float
-        Half-width `Kernel.width`, with which the Hessian was estimated, in residual scales. If it is large, the
-        estimate is biased if the scale of residuals varies with the predictors.
+        Half-width of the kernel of the Hessian (`Kernel.width`), in residual scales. With a large half-width, the
+        Hessian is biased if the scale of residuals varies with the predictors.
     relative : float
         Relative standard error of the density at the quantile.
     narrow : float
@@ -865,9 +871,10 @@ class CheckSteps(OneOrder):
     def level(self, meat: NoisyMatrix, usual: float) -> float:
         """Return the mean eigenvalue of a noisy score variance, shrunk toward its expected value `usual`.
 
-        The difference d from `usual` is multiplied by 1 - (noise variance of d) / d^2, or by 0 if this is negative. At
-        tau = .5 the squared derivative of the check loss is 1/4 for every row, so `usual` is known to be right and is
-        returned, unless scores of several rows are added up.
+        The difference d of the mean eigenvalue from `usual` is multiplied by 1 - (noise variance of d) / d^2, or by 0
+        if this is negative; the result is at least half of `usual`. At tau = .5 the squared derivative of the check
+        loss is 1/4 for every row, so `usual` needs no correction and is returned, unless scores of several rows are
+        added up.
         """
         if self.tau == 0.5 and self.most_rows == 1:
             return usual

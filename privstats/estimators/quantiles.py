@@ -1,9 +1,9 @@
 """Medians and quantiles of columns, by group, with intervals between two order statistics.
 
 An interval for a quantile needs no density estimate, because its endpoints are also order statistics. The ranks of the
-endpoints differ from the rank of the quantile by a margin for sampling error and for noise. The rank mechanism draws
-all quantiles of a column and all endpoints of intervals at once, at little more than the cost of one quantile. Other
-mechanisms need a second release for the endpoints.
+endpoints differ from the rank of the quantile by a margin for sampling error and for noise. The mechanism `Rank` draws
+all quantiles of a column and all endpoints of intervals at once, at little more than the privacy cost of one quantile.
+With other mechanisms, the endpoints need a second release.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ class Quantiles(ABC):
         """Return the columns with grids that are coarse enough for the budget and the numbers of rows.
 
         If many rows have the same value, quantiles that are drawn on a grid with too many points often lie beside this
-        value instead of at it. The number of points is therefore limited; the limit depends on the number of rows. The
-        smallest limit of all groups that are large enough for an interval is used.
+        value instead of at it. The number of points is therefore limited; the limit depends on the budget and the
+        number of rows. The smallest limit of all groups that are large enough for an interval is used.
         """
         coarse = []
         for (question, by), column in zip(self._ends(columns, grouping, rows), columns, strict=True):
@@ -300,7 +300,7 @@ class ApproximateQuantiles(Quantiles):
 
     This is the algorithm ApproximateQuantiles of Kaplan, Schnapp and Stemmer (2022). The quantiles released so far
     partition the rows. In each round (one level of the recursion), one quantile is released in each part of this
-    partition, under parallel composition. Therefore m quantiles need about log2(m) + 1 rounds.
+    partition; the parts are disjoint, so parallel composition applies. Hence m quantiles need about log2(m) + 1 rounds.
     """
 
     def points(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> FloatArray:

@@ -12,15 +12,16 @@ from privstats.estimators.histogram import Clip
 def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
     """Return the largest curvature of a row's loss for which a ridge of ``ridge * n`` suffices for privacy.
 
-    The result is at least ``HELD_LEAST * m``, the smallest squared norm to which rows are clipped. If privacy requires
-    a larger ridge for this curvature, the mechanism uses the larger ridge.
+    A row of norm l has a curvature of at most l^2, in units of the largest second derivative of the loss with respect
+    to the linear predictor. The result is at least ``HELD_LEAST * m``, the smallest squared norm to which rows are
+    clipped. If privacy requires a ridge above ``ridge * n`` for this curvature, the mechanism uses the larger ridge.
 
     Parameters
     ----------
     ridge : float
         Ridge, divided by the number of rows.
     unit : float
-        Ridge that privacy requires for curvatures up to 1.
+        Ridge that privacy requires for a curvature of 1; the required ridge is proportional to the curvature.
     m : int
         Number of coefficients.
     n : float
@@ -32,16 +33,16 @@ def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
 def of_shortest(clip_at: Callable[[float], Clip], curvature: Callable[[float], float]) -> Clip:
     """Return the clipping threshold of scores and the bound on the loss curvature that give the shortest interval.
 
-    There is one candidate for each ridge, per row, in `BOUNDED_RIDGES`. The bias due to a ridge is removed from the
-    estimate by means of a noisy Hessian, which lengthens the interval. Expected lengths are therefore multiplied by
-    ``1 + ridge``.
+    There is one candidate for each ridge in `BOUNDED_RIDGES`, divided by the number of rows: the largest curvature that
+    this ridge allows, with the best threshold for it. The bias due to the ridge is removed from the estimate by means
+    of a noisy Hessian. This lengthens the interval, so the expected length is multiplied by ``1 + ridge``.
 
     Parameters
     ----------
     clip_at : callable
         Function that maps a curvature bound to the threshold with the shortest interval.
     curvature : callable
-        Function that maps (ridge) / (number of rows) to the largest curvature of a row's loss that the ridge allows.
+        Function that maps ridge / (number of rows) to the largest curvature of a row's loss that the ridge allows.
     """
     clips = []
     for ridge in BOUNDED_RIDGES:

@@ -54,7 +54,7 @@ class SufficientStatistics:
     Parameters
     ----------
     noises : Noises
-        Noise mechanisms; `matrix` releases the moments, and `products` the score variance.
+        Noise mechanisms; `matrix` releases the moments, `products` the score variance (sum of s s' over scores s).
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances; the score variance is
         then computed from the moments).
@@ -98,18 +98,18 @@ class UnclippedSquares(Problem):
     def unexplained(self, sigma: float) -> float:
         """Return a bound on the square root of the response's sum of squares explained by unidentified directions.
 
-        A direction of the coefficients is unidentified if noise hides the information along it. Because the fit leaves
-        what such directions explain in the residuals, this sum of squares is assumed to be at most a multiple of ``rows
-        * sigma^2``, with the residual scale `sigma`, and at most the response's largest sum of squares (`signal`).
+        A direction of the coefficients is unidentified if noise hides the information along it. What such directions
+        explain stays in the residuals. So their sum of squares is assumed to be at most a multiple of ``rows *
+        sigma^2``, with the residual scale `sigma`, and at most its largest possible value, `signal` squared.
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
     def meat(self, start: Start, name: str) -> FloatArray:
         """Release the sum of the outer products s s' over the whitened scores s.
 
-        Scores are clipped to a norm that few scores exceed if errors are normal. Because scores of rare outcomes may
-        have larger norms, clipping can make the sum too small. If scores may have been clipped, the trace of the result
-        is therefore raised to at least the trace under equal error variances.
+        A row's score is its whitened predictors times its residual. Scores are clipped to a norm that few exceed if
+        errors are normal. Scores of rare outcomes may be longer, so that the sum becomes too small. If scores may have
+        been clipped, its trace is therefore raised to at least the trace under equal error variances.
         """
         question = Sum(name, start.scores, within=Products(start.m), folded=self.folded)
         return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
@@ -217,9 +217,9 @@ class Moments(UnclippedSquares):
         """Return penalised coefficients, without std errors because the bias due to the penalty is unknown.
 
         The coefficients are computed from `both`, the released second moments of the columns and the response. If the
-        user gives no ridge, the penalty raises each eigenvalue of the predictors' moments about their means that is
+        user gives no `ridge`, the penalty raises each eigenvalue of the predictors' moments about their means that is
         below the noise to the size of the noise, and changes no other eigenvalue. The size of the error is unknown
-        along the columns of `hidden`, shape (c, l), and along directions in which the penalty changes coefficients.
+        along the unidentified directions `hidden`, shape (c, l), and wherever the penalty changes coefficients.
         """
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
@@ -300,7 +300,7 @@ class Moments(UnclippedSquares):
         It is `LEVEL_SEEN` if level indicators replace the factor's columns in the released moments, else `HIDDEN`. With
         indicators, the mean at a level is the quotient of a sum and a noisy count. With the lower threshold `HIDDEN`,
         many levels would be reported only because their counts have large positive noise. Their means would be too
-        small by more than their std errors; if the reference level is rare, all coefficients would have this bias.
+        close to 0 by more than their std errors; if the reference level is rare, all coefficients would have this bias.
         """
         return LEVEL_SEEN if any(k == factor for k, _, _ in self.entries.coded) else HIDDEN
 
@@ -310,10 +310,10 @@ class Moments(UnclippedSquares):
         The mean at a level is a quotient t = S / N of a sum S and a count N. Its estimated std error is too small if
         noise made N large and t small. The interval of Fieller (1954) contains all t for which ``|S - t N|`` is at most
         z = 1.96 times the sd of ``S - t N``. As the sd of N, the number ``(N - L) / z`` is used, where L is the lower
-        confidence limit of the count (`least_count`). Let ``r = (N - L) / N``, and let w be the variance of all other
-        noise. The endpoint of the interval that is farther from zero then solves ``(1 - r^2) t^2 - 2 t S / N + (S /
-        N)^2 = (z / N)^2 w``. The noise of the score is enlarged to the noise of ``S - t N`` at this endpoint. L allows
-        for the selection of levels: means are reported only if N is at least `LEVEL_SEEN` noise sds.
+        confidence limit of the count (`least_count`). Let ``r = (N - L) / N``, and let w be the variance of all noise
+        but the noise in N. The endpoint of the interval that is farther from zero then solves ``(1 - r^2) t^2 - 2 t S /
+        N + (S / N)^2 = (z / N)^2 w``. The noise of the score is enlarged to the noise of ``S - t N`` at this endpoint.
+        L allows for the selection of levels: means are reported only if N is at least `LEVEL_SEEN` noise sds.
         """
         c, F = self.box.c, self.entries.from_columns
         noise = _first(both.times(residual), c)
@@ -355,12 +355,12 @@ class Moments(UnclippedSquares):
             yield k, quadratic_forms(columns.value, one), sds, self.seen(k) * sds
 
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
-        """Release the score variance at the coefficients of `start`; return it as a matrix of shape (m, m).
+        """Release the score variance, the sum of s s' over rows' scores s (predictors times residual), shape (m, m).
 
-        The matrix refers to the m whitened predictors of the attribute `start`; `A` has the released second moments of
-        these predictors, and `both` those of the columns and the response. If possible, the variance is first released
-        in other coordinates, one of them for each level of the factor with the most levels (at least three). Products
-        of the coordinates of two levels are then known to be zero, and are not released.
+        Residuals are those of the argument `start`, and predictors the m whitened predictors of the attribute `start`.
+        `A` has the released second moments of these predictors, and `both` those of the columns and the response. If
+        possible, the sum is first released for other predictors, one of them for each level of the factor with the most
+        levels (at least three): products of the predictors of two levels are zero, and are not released.
         """
         coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
         if not coded:
@@ -385,11 +385,11 @@ class Moments(UnclippedSquares):
         Parameters
         ----------
         meat : ndarray, shape (m, m)
-            Score variance, in the coordinates of the m predictors of `start`.
+            Score variance (sum of s s' over scores s), for the m whitened predictors of the attribute `start`.
         both : NoisyMatrix
             Moments of columns and response.
         back : ndarray, shape (m, c)
-            Matrix that maps changes of theta to the coordinates of `meat`.
+            Matrix that maps the coefficients of the columns to the coefficients of these predictors.
         squares : float
             Sum of squared residuals, or the noise sd of this sum if it is larger.
         """
@@ -423,11 +423,11 @@ class Moments(UnclippedSquares):
         return self.box.public_range * (1.0 + self.box.offset_reach)
 
     def constant_fit(self, both: NoisyMatrix) -> FloatArray | None:
-        """Return the coefficients of a constant fit (all zero except the intercept), in m whitened coordinates.
+        """Return the coefficients of a constant fit (all zero but the intercept), for m whitened predictors, or None.
 
-        Along unidentified directions, the constant fit replaces the estimate. The result is None for fits with
-        intervals and for models without an intercept. The argument `both` has the released second moments of the
-        columns and the response.
+        Along directions in which noise hides the information, the constant fit replaces the estimate if the fit has no
+        intervals; the result is None for other fits, and for models without an intercept. The argument `both` has the
+        released second moments of the columns and the response.
         """
         one = self.box.intercept
         if self.public.intervals or one is None:
@@ -520,7 +520,7 @@ def whitened_by_level(one: FloatArray, columns: NoisyMatrix, rows: float) -> Lev
     Let e be the level indicators, n_g the number of rows at level g, x the other columns, and M the means of x by
     level. The coordinates are ``e_g / sqrt(n_g / n)`` and ``(x - M'e) R`` with a whitening matrix R. They are
     uncorrelated, because the product of two level indicators is zero and x - M'e is orthogonal to e. Counts, and
-    eigenvalues of the moments of x - M'e, that are below the level of their noise are raised to this level.
+    eigenvalues of the moments of x - M'e, are raised to a multiple of the sd of their noise if they are smaller.
 
     Parameters
     ----------

@@ -72,8 +72,8 @@ class SyntheticRows:
     def rows(self) -> FloatArray:
         """Synthetic rows of whitened predictors w, shape (rows, m), with the released moments of w.
 
-        Rows are first drawn with the released frequencies of factor levels, normal numeric columns, and independent
-        columns. They are then transformed to the moments of w by the optimal transport map between normal
+        Rows are first drawn with normal numeric columns, and with factors that have the released frequencies of levels;
+        all are independent. They are then transformed to the moments of w by the optimal transport map between normal
         distributions. In models with an intercept, the product of each row with `constant` is 1.
         """
         w = drawn_rows(self.box, self.scales, self.levels) @ self.start.P
@@ -133,7 +133,7 @@ def standard_rows(m: int, k: int) -> FloatArray:
 
 
 def whitening(rows: FloatArray, weight: FloatArray, ridge: FloatArray | float = 0.0) -> FloatArray:
-    """Return the symmetric matrix T such that the weighted second moments of ``rows @ T`` are the identity.
+    """Return the symmetric matrix T such that second moments of ``rows @ T``, weighted by `weight`, are the identity.
 
     More precisely: first, `ridge` times the mean weight is added to the moments of `rows`; then eigenvalues of the sum
     that are tiny relative to its largest eigenvalue are raised; T turns the resulting moments into the identity.

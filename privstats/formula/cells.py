@@ -250,8 +250,9 @@ def _is_arrow(dtype: Any) -> bool:
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
     """Return the code that the mapping `place` has for each string of a column, compared as bytes; -1 if none.
 
-    The cells of a column of Python objects are joined, each with a zero byte at its end, so that no method of a class
-    from the data is run. An error is raised if a cell is not a string, is not valid in UTF-8, or contains a zero byte.
+    The cells of a column of Python objects are first joined to one text, with a zero byte after each cell, and looked
+    up in this text, so that no method of a class from the data is run. An error is raised if a cell is not a string, is
+    not valid in UTF-8, or contains a zero byte.
     """
     from pyarrow import LargeStringArray, array, compute, py_buffer
 
@@ -305,11 +306,11 @@ def _day(cell: Any, origin: datetime.date) -> float:
 
 
 def unit_name(cell: Any) -> str | bytes | float | Instant | None:
-    """Return the canonical form of the name of a privacy unit (for example a person); None if the cell names no unit.
+    """Return the canonical form of a cell that names a privacy unit (for example a person); None if it names no unit.
 
     Equal names, such as 7, 7.0 and numpy's 7, or "ann" and an enumeration member whose value is "ann", denote one unit.
-    Whole numbers from 2^53 on count as missing: one missing name would turn a column of integers into floats, and
-    floats cannot distinguish such large integers. Identifiers of this size must be given as strings.
+    Whole numbers from 2^53 on count as missing, because a name must not depend on other cells: one missing name turns a
+    column of integers into floats, which cannot distinguish integers of this size. They must be given as strings.
     """
     value = read(cell)
     return value if not isinstance(value, float) or abs(value) < LARGEST_NAME else None

@@ -307,8 +307,8 @@ class Columns:
     def as_regression(self) -> Design:
         """Return the design of a regression of the only column on the groups or, without groups, on an intercept.
 
-        The reported coefficients are those of a dummy for each group. The fit uses an intercept and contrasts of the
-        groups, so that the response is centred.
+        The reported coefficients are those of a dummy for each group. The fit itself uses an intercept and contrasts of
+        the groups, because only with an intercept is the response centred, which lowers the noise.
 
         Raises
         ------

@@ -322,7 +322,8 @@ def declared(what: Any, name: str) -> Known:
     ----------
     what : tuple, list, range, bool, CategoricalDtype, Enum class or Known
         A tuple ``(low, high)`` of numbers or dates, a range of whole numbers, or a list of levels. The type ``bool``
-        declares the levels False and True, a CategoricalDtype its categories, and an Enum class its values.
+        declares the levels False and True, a CategoricalDtype its categories, and an Enum class its values. A `Known`
+        (declared bounds or levels) is returned unchanged.
     name : str
         Name of the column, for error messages.
 

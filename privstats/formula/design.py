@@ -68,7 +68,7 @@ class Recoded:
     columns : tuple of str
         Names of the columns that the fit uses.
     matrix : ndarray, shape (coefficients, coefficients)
-        Matrix that maps the coefficients of these columns to the coefficients of `design`, in the order `order`.
+        Matrix that maps the coefficients of `columns` to the coefficients of `design`, in the order `order`.
     order : tuple of int
         For each column that the fit uses, the index of the coefficient of `design` that is reported in the column's
         place. This coefficient is a linear combination of the fitted coefficients, in which the fitted coefficient of
@@ -123,8 +123,9 @@ class Design:
     factors : tuple of DesignFactor
         The factors, in the order in which the level codes of a row are stored.
     centers, halves : ndarray, shape (coefficients,)
-        Centre and half-range of each column of X C, with the model matrix X and the matrix C = `coding`. The scaled
-        column, which is (column - center) / half, lies in [-1, 1].
+        Centre and half-range of each column of X C. X is the model matrix, and the matrix C, the property `coding`,
+        centres predictors in products with factors if `centred` is True. The scaled column, which is (column - center)
+        / half, lies in [-1, 1].
     response_center, response_half : float
         Centre and half-range of the response.
     recoded : Recoded, optional
@@ -378,7 +379,7 @@ class Design:
         return matrix[place], shift[place], self.as_written.names
 
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
-        """Return the model matrix of new rows in the user's units, without clamping.
+        """Return the model matrix of new rows in the user's units; values beyond the declared bounds are not clamped.
 
         Parameters
         ----------
@@ -453,7 +454,7 @@ class Design:
         return written_number(self._outcome, self.domain), fitted
 
     def null_space(self, kept: Sequence[NDArray[np.bool_] | None] | None = None) -> FloatArray:
-        """Return a basis of the null space of the scaled model matrix of all possible rows with kept factor levels.
+        """Return a basis of the null space of the scaled model matrix of all possible rows with levels in `kept`.
 
         The basis is computed from the contrasts of the factors; no row is read. Different products of numeric
         predictors are treated as linearly independent.
@@ -480,8 +481,9 @@ class Design:
     def prior(self) -> tuple[FloatArray, FloatArray]:
         """Assumed mean and standard deviation of each scaled column except the intercept, and of the scaled response.
 
-        They are the moments of the uniform distribution between the bounds, or the declared centre and scale. Each of
-        the two arrays has shape (columns without intercept + 1,); the last entry belongs to the response.
+        They are the moments of the uniform distribution between the declared bounds or, if the user declared a centre
+        and a scale (`Scale`) in place of bounds, this centre and scale. Each of the two arrays has shape (columns
+        without intercept + 1,); the last entry belongs to the response.
         """
         domain = self.domain.typical
         usual = _rebound(self.formula, domain, self.written, self.family, self.centred)

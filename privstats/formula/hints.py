@@ -22,6 +22,8 @@ ROUNDING = 1e-9  # tolerance by which a sum of shares may exceed 1
 class Hint:
     """Public mean and standard deviation of a numeric column, or shares of rows at each level; made by `hint_of`.
 
+    Hints are used only to forecast the widths of intervals.
+
     Parameters
     ----------
     mean, sd : float, optional

@@ -48,7 +48,9 @@ class Formula:
 
 @dataclass(frozen=True, eq=False)
 class Subterm:
-    """A product of factors with its consecutive columns in the model matrix; the first factor's column varies fastest.
+    """A term of a formula, or a part of a term: a product of factors with consecutive columns in the model matrix.
+
+    Each column is a product of one column of each factor; the index of the first factor's column varies fastest.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def synthetic(
     repeats: int,
     columns: int,
 ) -> tuple[Mapping[str, Any], int]:
-    """Return public points within the declared bounds, by column, and their number; no points if too many are needed.
+    """Return public points, possible rows for tests of collinearity, by column, and their number; none if too many.
 
     Parameters
     ----------
@@ -156,11 +156,11 @@ def _spread(prime: int, n: int) -> FloatArray:
 
 
 def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str]) -> bool:
-    """Return whether public points suffice to detect that a factor of a term is collinear with other columns.
+    """Return whether values at public points suffice to detect that a factor of a term is collinear with other columns.
 
-    The points suffice for a factor that is a function of columns with levels (`coded`), or a numeric expression that
-    consists of smooth functions and of comparisons of a column with a number. The points do not suffice for a spline
-    with a piece that is narrow relative to the range.
+    The points (`synthetic`) are possible rows of the data. They suffice for a factor that is a function of columns with
+    levels (`coded`), or a numeric expression that consists of smooth functions and of comparisons of a column with a
+    number. They do not suffice for a spline with a piece that is narrow relative to the range.
     """
     if {*part.reads} <= {*coded}:
         return True

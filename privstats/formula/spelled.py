@@ -1,8 +1,8 @@
 """A fitted linear predictor, written as an expression in the data's columns, for use in another formula.
 
 Each term is a coefficient times expressions of the formula, clamped to their declared bounds, times indicators of
-levels. The columns of one basis are replaced by one piecewise polynomial: the sum of the columns, weighted by the
-coefficients. All parts of the expression are public.
+levels. The columns of one basis, such as a spline, are replaced by one piecewise polynomial: the sum of the columns,
+weighted by the coefficients. All parts of the expression are public.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST = MOST_NODES * 4 // 5  # largest number of syntax nodes of an expression
 
 
 def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
-    """Return the linear predictor ``X @ params``, with model matrix X, as the text of an expression in columns.
+    """Return the linear predictor ``X @ params``, with model matrix X, as text: an expression in the data's columns.
 
     Parameters
     ----------

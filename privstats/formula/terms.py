@@ -1,8 +1,8 @@
 """The terms of a formula, which define the model matrix as a function of numeric variables and level codes.
 
 A column is the product of numeric factors (1 if there are none) and of contrasts of factors with levels (1 if there are
-none). A block stores for each row one number per product of numeric factors, and one code per factor with levels or
-combination of such factors. Columns are in the user's units, or scaled to [-1, 1].
+none). A block of rows stores for each row one number per product of numeric factors, and one code per factor with
+levels or combination of such factors. Columns are in the user's units, or scaled to [-1, 1].
 """
 
 from __future__ import annotations
@@ -117,12 +117,12 @@ class Terms:
         Factors with levels, and conditions (comparisons), which are stored as integer codes. The key is the name of the
         raw column, or the text of the condition.
     numbers : tuple of Number
-        Products of numeric factors, in the order in which a block of rows stores their values.
+        Products of numeric factors, in the order of the columns of `Block.numbers`, which has their values at rows.
     scales : tuple of (center, half)
         Centre and half-range of each product of numeric factors.
     keys : tuple of Key
-        One tuple for each array of integer codes in a block of rows. The codes denote combinations of the levels of
-        some factors, and the tuple has the keys of these factors in `coded`.
+        One tuple for each array in `Block.codes`. The array has for each row the integer code of a combination of the
+        levels of some factors, and the tuple has the keys of these factors in `coded`.
     products : tuple of Product
         Definitions of the columns of the model matrix.
     intervals : tuple of Interval
@@ -236,8 +236,8 @@ class Terms:
 
         A scaled column is ``((x + shift) * contrast - center) / half``. Here x is a product of numeric factors in the
         user's units, and contrast is the value of the contrast at the row's levels. The shift is minus the middle of
-        the range of x if x is centred by `coding`, else 0; center and half are the centre and half-range of the column.
-        `offset` states whether the model has an offset.
+        the range of x if x is centred (`Terms.coding`), else 0; center and half are the centre and half-range of the
+        column. `offset` states whether the model has an offset.
         """
         terms, offsets = [], (self.coding - np.eye(len(self.coding))).sum(axis=0)
         for product in self.products:
@@ -277,10 +277,10 @@ class Terms:
     def null_space(
         self, kept: Sequence[NDArray[np.bool_] | None] | None, centers: FloatArray, halves: FloatArray, intercept: bool
     ) -> FloatArray:
-        """Return a basis of the null space of the scaled model matrix of all rows possible at kept factor levels.
+        """Return a basis of the null space of the scaled model matrix of all possible rows with kept factor levels.
 
-        `kept` has a mask of the kept levels of each factor in `keys`; None keeps all levels. The linear equations that
-        define the null space are computed separately for each product of numeric predictors.
+        `kept` has, for each factor in `keys`, a mask of the levels whose rows the fit keeps; None keeps all levels.
+        Different products of numeric predictors are treated as linearly independent; each gives its own equations.
         """
         allowed = self._allowed([None] * len(self.keys) if kept is None else kept)
         d = len(self.intervals)
@@ -314,7 +314,7 @@ class Terms:
         return allowed
 
     def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
-        """Return the model matrix at n combinations of levels, shape (n, d); columns outside `products` are zero.
+        """Return the contrasts of the columns of `products` at n combinations of levels, shape (n, d); zero elsewhere.
 
         A level is allowed if a row that the fit keeps can have it. Factors that occur together in a column of the model
         matrix, or whose levels are not allowed in every combination, count as one factor here. In each of the n
@@ -454,7 +454,7 @@ class _Builder:
     ) -> dict[Number, dict[int, FloatArray]]:
         """Return the contrasts of a subterm's columns in nested dicts: by product of numeric factors, then by column.
 
-        A subterm is a product of factors. Its columns are numbered from 0; the numbers are keys of the inner dicts.
+        Each column of a subterm (product of factors), numbered from 0, is such a product times a contrast of levels.
 
         Parameters
         ----------

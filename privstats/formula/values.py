@@ -68,13 +68,13 @@ class Coded:
 
 
 def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, NDArray[np.bool_]]:
-    """Clamp a column to its declared bounds or levels; also return the mask of rows with a number or declared level.
+    """Return a column clamped to its declared bounds or levels, and a mask: True for numbers and declared levels.
 
     Parameters
     ----------
     known : Known
-        Declared bounds or levels. A number outside the interval is moved to the nearer bound, a missing number is
-        replaced by the middle of the interval, and an undeclared level by the reference level.
+        Declared bounds or levels. A number outside the bounds is moved to the nearer bound, a missing number is
+        replaced by the middle of the bounds (0 if infinite), and an undeclared level by the reference level.
     column : Series
         Raw cells.
     clamp : bool

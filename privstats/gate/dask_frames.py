@@ -88,12 +88,12 @@ class DaskFrame:
         return self._on_workers(client, work)
 
     def _on_workers(self, client: Any, work: Work) -> Iterator[Answer]:
-        """Yield the answers of all parts (partitions); a worker gets its tasks in one message or from Dask's scheduler.
+        """Yield the result (answer) of `work` for each part (partition); workers get tasks by messages or a scheduler.
 
-        A worker with at most one task for each of its threads gets these tasks in one message, which takes less
-        processor time than the scheduler. The scheduler runs all other tasks. It also runs the tasks of parts for which
+        A task reads some parts. A worker with at most one task per thread gets its tasks in one message, which takes
+        less processor time than Dask's scheduler. The scheduler runs all other tasks. It also reads the parts for which
         no answer to a message came, because it can run the tasks of a lost worker on another worker. Answers by way of
-        the scheduler arrive one by one, so that a pass over large parts shows progress.
+        the scheduler arrive one by one, so that reading large parts shows progress.
         """
         from distributed import wait
 

@@ -64,7 +64,7 @@ class PassWork(Shipped):
     key : bytes
         Secret key with which the names of privacy units are hashed and the used rows of each unit are chosen.
     turn : int
-        Number of designs that the fit used before `design`.
+        Number of designs that the fit used before `design`; passes with the same number share the rows kept in memory.
     """
 
     first: RowMap

@@ -100,8 +100,8 @@ class Conversation(ABC):
     Attributes
     ----------
     turns : list of int
-        For each design (see `through`), in the order of use: number of calls that asked queries. A call (of this
-        object, or of `together`) asks one query, or several queries in one pass over the rows.
+        For each design (map from rows to numbers, see `through`), in the order of use: number of calls that asked
+        queries. A call of this object asks one query, and a call of `together` asks several in one pass over the rows.
     chosen : str or None
         The chosen branch (alternative algorithm); None if none was chosen.
     """
@@ -171,7 +171,7 @@ class Conversation(ABC):
 
     @abstractmethod
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose the algorithm (branch) with the shortest expected intervals, once per fit.
+        """Choose the algorithm (branch) with the shortest expected intervals, once per fit, and return its name.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class Conversation(ABC):
         """Return whether the optional query with this label is to be asked.
 
         In a fit the result is `wanted`. In the trial runs of the estimator on synthetic rows, which precede the fit,
-        the result does not depend on `wanted`: it is True in some runs and False in others.
+        the result does not depend on `wanted`: to cover both cases, it is True in some runs and False in others.
 
         Parameters
         ----------
@@ -282,8 +282,8 @@ class Gate(Conversation):
     Attributes
     ----------
     watch : callable
-        Function that is called before each pass over the rows with two public arguments: the numbers of calls with each
-        design (see `turns`), and the chosen branch. It returns whether the present design may need another pass.
+        Function that is called before each pass over the rows with two public arguments: `turns` (the numbers of calls
+        by design), and the chosen branch. It returns whether the present design may need another pass over the rows.
     lengths : mapping
         Expected length of the intervals of each branch, used for the choice of the branch.
     """

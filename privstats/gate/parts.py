@@ -74,16 +74,16 @@ class PartRows:
 
 
 class RowPart:
-    """One part of the rows on its machine, with blocks of numbers computed from the rows; a copy has no blocks.
+    """One part of the rows on the machine that holds it, with blocks of numbers computed from the rows.
 
-    The blocks refer to the rows but not to the part. Without such a cycle of references, the memory of a part is freed
-    as soon as the worker releases the part; with a cycle, it would be freed when Python next searches for cycles.
+    A copy has no blocks. The blocks refer to the rows but not to the part, because with a cycle of references the
+    memory of a released part would be freed only when Python next searches for cycles.
 
     Parameters
     ----------
     frames : DataFrame or iterable of DataFrame
     again : bool, optional
-        Whether another pass may read this object; if not, no blocks are kept.
+        Whether later passes over the rows may use this object; if not, no blocks are kept.
 
     Attributes
     ----------
@@ -149,15 +149,15 @@ class Elsewhere(Protocol):
 
 
 def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[int, tuple[Any, ...]]:
-    """Return the results for each part of the rows; check that each part has one answer and that no rows have changed.
+    """Return the results by part of the rows; check that each part has answered once and that no rows have changed.
 
     Parameters
     ----------
     answers : iterable of Answer
     parts : int
     met : dict
-        Record of earlier passes: the total number of rows (key "rows"), and the number of rows and the digest of each
-        part.
+        Record of earlier passes: the total number of rows (key "rows"), and for each part its number of rows and the
+        digest of its privacy units.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def have_ended(running: Callable[[], bool]) -> bool:
     Returns
     -------
     bool
-        False if some tasks are still running after `PATIENCE` seconds; logs then stay suppressed.
+        False if some tasks are still running after `PATIENCE` seconds; the caller then keeps logs suppressed.
     """
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:

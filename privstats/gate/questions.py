@@ -1,10 +1,10 @@
 """Queries of the data, with bounded contributions of rows, and the interface with which an estimator asks queries.
 
 There are two kinds of queries: the total of the rows' contributions, and the vectors of the rows, which only a
-mechanism may read. Queries of one kind differ in the set that bounds the contributions, and in the row functions (`of`,
-`keep`). A row function is a frozen record whose fields are constants and earlier releases. An error in a row function
-cannot violate privacy, because every vector that it returns is projected into the set of possible contributions
-(`within`).
+mechanism may read. Queries of one kind differ in the set that bounds the contributions, and in two row functions: `of`,
+which computes a row's vector, and `keep`, which selects the rows that are used. A row function is a frozen record whose
+fields are constants and earlier releases. An error in a row function cannot violate privacy, because every vector is
+projected into the set of possible contributions (`within`).
 """
 
 from __future__ import annotations

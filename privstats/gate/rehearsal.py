@@ -73,7 +73,7 @@ class Asked:
 
 
 class Rehearsal(Conversation):
-    """A trial run of an estimator on synthetic rows, which records and audits each query of the data.
+    """A trial run of an estimator on synthetic rows from the domain, which records and audits each query of the data.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Rehearsal(Conversation):
     stream : callable
         Function of a purpose (in this class always "rehearsal") and of a query's label that returns a random generator.
     planned : iterable of Planned
-        Queries that were found in earlier rounds of trial runs.
+        Queries found in earlier rounds of trial runs; the rounds end when the queries no longer change.
     branch : str, optional
         Branch (alternative algorithm) that is taken, by default the first; in a real run, the branch with the shortest
         expected intervals is taken.
@@ -221,13 +221,13 @@ Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of used rows; ve
 class Audit:
     """A check that contributions of a row (or privacy unit) to queries do not depend on other rows (or units) at all.
 
-    The synthetic rows are read three times: in one block, in reversed order in smaller blocks, and in groups of units.
-    The contributions must agree to the last bit.
+    In a trial run, synthetic rows are read three times: in one block, in reversed order in smaller blocks, and in
+    groups of units. The contributions must agree to the last bit.
 
     Parameters
     ----------
     frame : DataFrame
-        The synthetic rows.
+        The synthetic rows, drawn from the declared domain.
     design : RowMap
     neighbors : Neighbors
     """

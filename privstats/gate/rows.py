@@ -68,7 +68,7 @@ class BlockRows:
     neighbors : Neighbors
         Column that names the privacy unit (person) of a row, and the number of rows of a unit that are used.
     key : bytes
-        Secret key with which the digests of each pass are computed and the used rows of each unit are chosen.
+        Secret key of the hashes that choose the used rows of a unit and check that each pass reads the same units.
     offered : int, optional
         Number of rows, if it is public; each pass must read exactly this many rows.
 

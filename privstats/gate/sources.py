@@ -89,7 +89,7 @@ def source_of(data: Any) -> Source:
         A callable without arguments must return a new iterable of DataFrames at each call. Parquet files, tables of
         Arrow and DuckDB and frames of polars are read by the classes in `gate/tables.py`, text files by the class in
         `gate/lines.py`. A user's own source is an object that has (or whose class has) the attributes `n`, `in_memory`
-        and `batches()`, and optionally `head()`.
+        and `batches()`, described in `Passes`, and optionally `head()` (see `Source`).
 
     Raises
     ------

@@ -31,10 +31,10 @@ class Units:
     Privacy: for every key, the choice of a unit's rows depends on the rows of this unit alone, and at most
     `rows_per_unit` rows of a unit are used: those with the smallest hashes of unit, cells and copy number. The order of
     the rows of a unit does not change a result. Rows of a unit with identical cells are counted as copies 0, 1, 2, ...;
-    every design of the fit maps identical cells to identical vectors, so it does not matter which of the rows counts as
-    copy 0. (Two rows of a unit with different cells have the same hash with probability 2^-64; their order would then
-    matter.) Each row of a unit is equally likely to be used, because copies have different hashes. For instance, from
-    nine ones and a zero, with one row per unit, a one is chosen with probability 9/10.
+    the fit maps identical cells to identical vectors, so it does not matter which of the rows counts as copy 0. (Two
+    rows of a unit with different cells have the same hash with probability 2^-64; their order would then matter.) Each
+    row of a unit is equally likely to be used, because copies have different hashes. For instance, from nine ones and a
+    zero, with one row per unit, a one is chosen with probability 9/10.
 
     Later passes over the data find the chosen rows by their positions. If a source then gives the rows of a unit in
     another order, which violates the contract of sources, the number of used rows of the unit stays the same.
@@ -77,7 +77,7 @@ class Units:
         ----------
         rows : iterable of (ndarray, ndarray)
             For all rows, in parts: the index of the row's unit (-1 for a row that is incomplete or excluded), and the
-            hash of the row's cells.
+            hash of the row's cells, which decides whether the row is used.
         """
         several = [(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint64))]
         several += [(some.astype(np.int32), one) for some, one in rows]

@@ -18,8 +18,9 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
     """Return the covariance of the last iterate of a noisy descent, and a matrix for the remaining starting error.
 
     The matrix maps the error of the starting value to the error that the last iterate would have without noise. Errors
-    are differences from the minimiser theta_hat of the loss. A step is ``theta <- theta - S (M (theta - theta_hat) + s
-    Z)`` with standard normal Z. This form of a step is exact if the score is linear in theta, with derivative M.
+    are differences from the minimiser theta_hat of the loss. A step is
+    ``theta <- theta - S (M (theta - theta_hat) + s Z)``, where ``s Z`` with standard normal Z is the noise of the
+    score. This form of a step is exact if the score is linear in theta, with derivative M.
 
     Parameters
     ----------
@@ -34,7 +35,8 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
         Result C of the recursion ``C <- R C R' + s^2 S S'`` over the steps, from C = 0, with ``R = I - S M``.
     left : ndarray, shape (c, c)
         Product of the matrices R of all steps, which maps the starting error to the error of the last iterate. If the
-        steps diverge, `left` is the identity and `covariance` is zero.
+        steps diverge so far that numbers overflow, `left` is the identity (as if no error had been removed) and
+        `covariance` is zero.
     """
     c = len(M)
     covariance, left = np.zeros((c, c)), np.eye(c)
@@ -63,7 +65,8 @@ def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArr
     Returns
     -------
     lag : ndarray, shape (c,)
-        Error of the last iterate in known directions: ``left (I - left)^-1 theta`` for a positive semidefinite `left`.
+        Minimiser minus last iterate, along known directions: ``left (I - left)^-1 theta`` for a positive semidefinite
+        `left`.
     unknown : ndarray, shape (c, l)
         Directions in which the error is unknown, each of norm 1.
     """

@@ -90,7 +90,7 @@ class ErrorLaw:
 
         At the largest possible bias, the absolute error of an estimate exceeds the half-length with probability alpha.
         If alpha is too small for the simulated draws, upper bounds are returned: the bias bound, plus the 1 - alpha / 2
-        quantile of the absolute Student part of the error, plus that of the absolute noise part.
+        quantiles of the absolute values of the two parts of the error, a Student part and non-normal noise (`far`).
         """
         if alpha not in self._found:
             if self.far is None or alpha >= self._least:

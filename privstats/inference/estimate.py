@@ -125,8 +125,9 @@ class NumericColumns:
     def of(cls, design: Any) -> NumericColumns:
         """Return the numeric columns of a model matrix: columns that do not belong to a factor and are not products.
 
-        In a model with an intercept, columns with bounds from 0 to at most 1, such as truth values and splines, are
-        left out, because they vary little only if few values differ from 0. Products of columns, also with levels of a
+        Noise may hide the variation of a numeric column whose bounds are much too wide. In a model with an intercept,
+        columns with bounds from 0 to at most 1, such as truth values and splines, are left out: if one of them varies
+        little, the reason is as a rule that few values differ from 0. Products of columns, also with levels of a
         factor, are listed separately, because noise that hides the variation of a column hides that of its products.
         """
         at = {name: j for j, name in enumerate(design.columns)}
@@ -240,10 +241,11 @@ class Estimate(ABC):
         """
 
     def dependent(self, R: FloatArray) -> NDArray[np.bool_]:
-        """Return a mask of the linear functions ``R theta`` of estimates theta whose dependence is unknown.
+        """Return a mask of the linear functions ``R theta`` that combine estimates theta with unknown covariances.
 
         There is one entry per row of R. The std errors of these functions are upper bounds, and `wald` tests hypotheses
-        that involve such estimates by the Bonferroni bound: its statistic is the largest squared z statistic.
+        that combine such estimates by the Bonferroni bound: its statistic is the largest squared z statistic. By
+        default all covariances are known, so that no function is marked.
         """
         return np.zeros(len(R), dtype=bool)
 
@@ -284,7 +286,8 @@ class Estimate(ABC):
 class EstimatingEquation:
     """The noisy, linearised estimating equation ``score - hessian t + noise = 0``, in coordinates t of theta.
 
-    A direction of t is called unidentified if the noise of the Hessian may hide all information along the direction.
+    theta are the coefficients. The information along a direction v (a unit vector) is v'H v, with H the Hessian. A
+    direction is called unidentified if the noise of the Hessian may hide all information along it.
 
     Parameters
     ----------
@@ -297,7 +300,7 @@ class EstimatingEquation:
     noises : tuple of Loading
         Independent privacy noises in the score.
     coordinates : Coordinates
-        Linear map from t to theta.
+        Linear map from t to the c coefficients theta.
     signal : float
         Bound that limits the component v't of t along an unidentified direction v: ``(v't)^2 I <= signal^2``. I is the
         smaller of two numbers: the largest information along v that the noise of the Hessian may hide, and `usual`.
@@ -313,7 +316,7 @@ class EstimatingEquation:
     clipped : tuple of Allowance
         Bounds on the bias that clipping causes in the score.
     moved : tuple of Allowance
-        Bounds on other biases of theta, with loadings of shape (c, k).
+        Bounds on other biases of theta.
     freedom : float
         Residual degrees of freedom of the score's variance.
     meat_noise : NoisyMatrix, optional
@@ -325,7 +328,7 @@ class EstimatingEquation:
         Public bounds: theta is ``within @ phi`` with every entry of phi in [-1, 1]. If given, these bounds, and not
         `signal`, limit theta along unidentified directions.
     numeric : NumericColumns
-        Columns whose values may vary far less than their bounds allow.
+        Numeric columns, whose variation noise may hide, because it may be far less than their bounds allow.
     """
 
     score: FloatArray
@@ -395,11 +398,12 @@ class EstimatingEquation:
         """Eliminate a direction along which theta has an unknown error r; return the equation for all other directions.
 
         The argument `direction` has the shape (c,), and |r| is at most `most`. Let b be this direction in coordinates t
-        of theta, and let H = A + N be the released Hessian: the true Hessian A plus noise N. The columns of T are an
-        orthonormal basis of the vectors orthogonal to ``H b + s b``, for a number s >= 0. In new coordinates w, with
-        ``t = T w + r b``, the equation is ``T'(score - A T w) - T'H b r + T'N b r = 0``. Its second term is treated as
-        a bias with a known bound, and its third term as noise. The number s makes ``b'(H b + s b)`` at least as large
-        as the information at which b would be identified. So b is not in the span of T, even if ``H b`` is only noise.
+        of theta, and let H = A + N be the released Hessian: the true Hessian A plus noise N. The columns of a matrix T
+        are an orthonormal basis of the vectors orthogonal to ``H b + s b``, for a number s >= 0. In new coordinates w,
+        with ``t = T w + r b``, the equation is ``T'(score - A T w) - T'H b r + T'N b r = 0``. Its second term is
+        treated as a bias, which is bounded because |r| is bounded, and its third term as noise. The number s makes
+        ``b'(H b + s b)`` at least `HIDDEN` standard deviations of the noise ``b'N b``. So b is not in the span of T,
+        even if ``H b`` is only noise.
         """
         b = self.coordinates.back @ direction
         through, squared = self.hessian.value @ b, max(float(b @ b), 1e-300)
@@ -421,7 +425,7 @@ class EstimatingEquation:
         )
 
     def unidentified(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the unidentified directions in coordinates t of theta; bounds and approximate values of t along these.
+        """Return the directions of t along which noise may hide all information; bounds and approximations of t there.
 
         Returns
         -------
@@ -440,10 +444,11 @@ class EstimatingEquation:
     def unseen(self) -> tuple[list[int], FloatArray]:
         """Numeric columns whose variation is hidden by noise, and their products: positions and hidden directions.
 
-        The second result, shape (c, l), has a direction of theta for each of these l columns of the model matrix. In
-        the direction of a numeric column, its coefficient changes, and the intercept changes such that the linear
-        predictor at the column's mean stays the same. In the direction of a product, only its coefficient changes. If
-        the Hessian has no unidentified direction, l is 0.
+        The first result has the positions of these l columns in the model matrix; the second result, shape (c, l), has
+        a direction of the coefficients theta for each of them. In the direction of a numeric column, its coefficient
+        changes, and the intercept changes such that the linear predictor at the column's mean stays the same. In the
+        direction of a product, only its coefficient changes. If there is no direction along which the Hessian's noise
+        may hide all information (`unidentified`), l is 0.
         """
         back, numeric = np.asarray(self.coordinates.back), self.numeric
         every, own = np.eye(back.shape[1]), list(numeric.positions)
@@ -463,14 +468,15 @@ class EstimatingEquation:
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
         """Return a matrix D and a tuple that together bound the bias of theta due to unidentified directions.
 
-        The bias has two terms. The first is ``D z``, for an unknown vector z with entries in [-1, 1]; the tuple bounds
-        the second. D has a row for each of the c coefficients theta, and a column for each unidentified direction or,
-        if `within` is given, for each column of `within`. The argument F maps an error of the score to the error of
-        theta.
+        Noise may hide all information along an unidentified direction. The bias has two terms. The first is ``D z``,
+        for an unknown vector z with entries in [-1, 1]; the tuple of `Allowance` bounds the second. D has a row for
+        each of the c coefficients theta, and a column for each unidentified direction or, if the public bounds `within`
+        on theta are given, for each column of `within`. The argument F is the matrix that maps an error of the score to
+        the error of theta.
 
         Let H = A + N be the sum of the true Hessian A and its noise N, v an unidentified direction, and t the true
-        parameter in the coordinates of this equation. If the noise term N t is computed with the estimate in place of
-        t, the remaining error of the estimate of theta is ``(v + H^-1 N v) v't``, with H^-1 the inverse on the
+        value of the coordinates of theta. If the noise term N t of the equation is computed with the estimate in place
+        of t, the remaining error of the estimate of theta is ``(v + H^-1 N v) v't``, with H^-1 the inverse on the
         identified directions. An entry of v may be small although the same entry of ``v + H^-1 N v`` is large.
         Therefore both terms are bounded: D bounds the first term, and the tuple bounds the second term by its standard
         deviation at the largest possible v't.
@@ -480,10 +486,10 @@ class EstimatingEquation:
 
         If `within` is not given, the bounds of `unidentified()` are used for the first term. The second term is bounded
         only if noise hides a numeric column, because the information v'A v may then be close to zero. As A is positive
-        semidefinite, and ``(v't)^2 v'A v`` is at most the square of `signal`, the Cauchy-Schwarz inequality implies for
-        every vector u that ``|u'A v v't|`` is at most `signal` times the root of ``u'A u``. For a contrast R let ``u =
-        H^-1 R'``. Then ``u'N v = -u'A v``, because v is an eigenvector of H. So the bias is at most `signal` times the
-        root of ``R H^-1 R'``.
+        semidefinite, and ``(v't)^2 v'A v`` is at most the square of the attribute `signal`, the Cauchy-Schwarz
+        inequality implies for every vector u that ``|u'A v v't|`` is at most `signal` times the root of ``u'A u``. For
+        a contrast (row vector) R let ``u = H^-1 R'``. Then ``u'N v = -u'A v``, because v is an eigenvector of H. So the
+        bias is at most `signal` times the root of ``R H^-1 R'``.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -514,9 +520,10 @@ class EstimatingEquation:
 class NormalEstimate(Estimate):
     """Asymptotically normal estimates, with the distribution of their errors, bias bounds and unidentified directions.
 
-    For a contrast R of the coefficients theta, let s be the standard error of ``R theta`` and a its bias bound, from
-    clipping and unidentified directions. The half-length of an interval is the 1 - alpha quantile of ``|X + a|``, with
-    X the error without bias; if X is normal, this is ``cv(a / s) s``, with cv(t) the 1 - alpha quantile of |N(t, 1)|. A
+    A direction of the coefficients theta is unidentified if noise may hide all information along it. For a linear
+    function ``R theta``, let s be its standard error and a its bias bound: the sum of the bounds in `allowances`,
+    `unidentified` and `leaning`. The half-length of an interval is the 1 - alpha quantile of ``|X + a|``, with X the
+    error without bias; if X is normal, this is ``cv(a / s) s``, with cv(t) the 1 - alpha quantile of |N(t, 1)|. A
     p-value is a tail probability of ``|X + a|``. ``R theta`` is reported as NaN in four cases:
 
     - R has a component along a direction in `hidden` that is larger than rounding errors;
@@ -731,9 +738,9 @@ class NormalEstimate(Estimate):
     def _together(self, R: FloatArray, total: FloatArray, freedom: float, apart: bool = True) -> FloatArray:
         """Return draws from the joint distribution of the errors of linear functions ``R theta`` of the coefficients.
 
-        There is one column per row of R, and the errors have the covariance `total`. If `apart` is True, noise that is
-        not normal is drawn from its own distribution; otherwise it is drawn like the rest of the errors, which is
-        multivariate t (normal for large `freedom`).
+        There is one column per row of R, and the argument `total` is the covariance of the errors. If `apart` is True,
+        noise whose distribution is not normal is drawn from this distribution; otherwise it is drawn like the rest of
+        the errors, which is multivariate t (normal for large `freedom`).
         """
         draws = self._errors(R, apart=False) if apart else np.zeros((DRAWS, len(R)))
         noises = self.simulated if apart else ()
@@ -748,10 +755,11 @@ class NormalEstimate(Estimate):
     def identified(self, R: FloatArray, law: ErrorLaw | None = None) -> NDArray[np.bool_]:
         """Return a mask of the identified linear functions ``R theta`` of the coefficients, one entry per row of R.
 
-        Functions that are not identified are reported as NaN. An identified function has no component in `hidden`, a
-        positive std error, and an interval that is not too wide (`WIDEST_ETA`). Its bias bound due to unidentified
-        directions is at most `UNIDENTIFIED_SHARE` of the interval's half-length, or else it is below both
-        `MOST_UNIDENTIFIED` std errors and the share `NEW` of the public bound on ``|R theta|``.
+        Functions that are not identified are reported as NaN. An identified function has no component along the
+        directions without information (`hidden`), a positive std error, and an interval that is not too wide
+        (`WIDEST_ETA`). Its bias bound due to directions whose information noise may hide (`unidentified_bias`) is at
+        most `UNIDENTIFIED_SHARE` of the interval's half-length, or else it is below both `MOST_UNIDENTIFIED` std errors
+        and the share `NEW` of the public bound on ``|R theta|``.
         """
         law = law or self.error_law(R)
         rounding, half = np.abs(R) @ self.hidden_size, law.lengths(0.05)
@@ -762,7 +770,7 @@ class NormalEstimate(Estimate):
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
         """Return, for each row of R, whether an interval is informative despite bias due to unidentified directions.
 
-        The bias bound of ``R theta``, with theta the coefficients, must be at most `UNIDENTIFIED_SHARE` times the
+        This bias bound of ``R theta``, with theta the coefficients, must be at most `UNIDENTIFIED_SHARE` times the
         interval's half-length `half`, or else below two limits: `MOST_UNIDENTIFIED` times the std error `sd`, and `NEW`
         times the public bound on ``|R theta|``.
         """
@@ -779,7 +787,7 @@ class NormalEstimate(Estimate):
         """Return the change of the linear predictor if ``R theta`` changes by `half`, the half-length of its interval.
 
         There is one change for each row of R, a root mean square over the rows of the data; theta are the coefficients.
-        For models without a link function the result is 0, so that no interval is too wide.
+        For models without a link function the result is 0, so that no interval counts as too wide (`WIDEST_ETA`).
         """
         if self.per_eta is None:
             return np.zeros(len(R))
@@ -969,10 +977,11 @@ class Stacked:
 def _root(equation: EstimatingEquation) -> FloatArray:
     """Return a matrix L, shape (k, k), such that ``L L'`` is the sampling variance of the k coefficients theta.
 
-    The equation is solved in coordinates t of theta. Let G be the matrix that maps t to theta, and z the score with
-    respect to theta, so that G'z is the score with respect to t. The result is ``L = G hessian^-1 G' (var z)^1/2``. In
-    regressions on the same predictors at several quantiles, the matrices ``(var z)^1/2`` are proportional. Therefore
-    the covariance of the estimates for two quantiles i, j is ``L_i L_j'`` times the correlation of the scores.
+    The equation is solved in coordinates t of theta. Let G be the matrix that maps t to theta, H the Hessian with
+    respect to t, and z the score with respect to theta, so that G'z is the score with respect to t. The result is ``L =
+    G H^-1 G' S``, with S the symmetric root of the variance matrix of z. In regressions on the same predictors at
+    several quantiles, the matrices S are proportional. Therefore the covariance of the estimates for two quantiles i, j
+    is ``L_i L_j'`` times the correlation of the scores.
     """
     G = equation.coordinates.matrix
     back = equation.coordinates.back

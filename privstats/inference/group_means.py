@@ -88,7 +88,7 @@ class GroupMeans(Estimate):
             Centres and half-ranges of the columns: a value is ``centre + half u``.
         noises : sequence of (Law, ndarray of int)
             Distributions of independent noise vectors, each with an array of shape (g, 1 + 2 k): for each entry of
-            `sums`, the index of the noise coordinate added to it, or -1 for an entry without this noise.
+            `sums`, the index of the noise coordinate added to it, or -1 if this vector adds no noise to the entry.
         remarks : sequence of Note
             Notes on the estimates.
         known : bool
@@ -102,9 +102,9 @@ class GroupMeans(Estimate):
         error is sampling error plus ``(noise of S - mean x noise of N) / N``. The variance of u is estimated by ``Q / N
         - mean^2`` plus the noise variance of the mean, which corrects a bias. `positive_mean` raises an estimated
         variance that noise made too small; no estimated variance exceeds ``1 - mean^2``. Given the noisy sums, the
-        variance of u is treated as an inverse gamma variable with the estimate m as mean, and relative variance r.
-        Therefore the sampling error of the mean, times sqrt(N - 1), has a Student distribution with variance m, ``4 + 2
-        / r`` degrees of freedom and squared scale ``m (1 + r) / (1 + 2 r)``.
+        variance of u is treated as an inverse gamma variable; its mean is the estimate m, and its variance, due to the
+        noise, is r m^2. Therefore the sampling error of the mean, times sqrt(N - 1), has a Student distribution with
+        variance m, ``4 + 2 / r`` degrees of freedom and squared scale ``m (1 + r) / (1 + 2 r)``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]

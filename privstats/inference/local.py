@@ -23,9 +23,9 @@ SIGNAL = math.sqrt(3.0)  # largest absolute value of a bounded response, divided
 def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float]:
     """Return the estimated share of true answers "yes", its std error, and the share of variance due to randomisation.
 
-    Each true answer is sent with probability pi, and otherwise the opposite answer. With `mean` the share of "yes"
-    among the n answers sent, the estimate ``p = (mean - (1 - pi)) / (2 pi - 1)`` has variance ``p (1 - p) / n + pi (1 -
-    pi) / (n (2 pi - 1)^2)`` (Warner 1965). If p is outside [0, 1], the variance is that at the nearest end of [0, 1].
+    Each true answer is sent with probability ``pi = e^eps / (1 + e^eps)``, and otherwise the opposite answer. With
+    `mean` the share of "yes" among the n answers sent, the estimate ``p = (mean - (1 - pi)) / (2 pi - 1)`` has variance
+    ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)`` (Warner 1965), with p clamped to [0, 1] in the variance.
 
     Parameters
     ----------
@@ -46,13 +46,14 @@ def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float
 class DescentCollector:
     r"""Computations of the data collector in gradient descent under local privacy: K steps of size eta from theta = 0.
 
-    Let M be the mean curvature of the loss, Q the mean square of the scores of n persons, ``R = I - eta M``, and s the
-    sd of the noise in each score. The covariance of the last iterate is the sum of the sampling covariance
-    ``M^-1 Q M^-1 / n`` and of the noise covariance ``eta^2 (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1
-    (2 I - eta M)^-1``, which is exact for a quadratic loss. Intervals also allow for the part ``R^K theta`` of the
-    starting error that remains after K steps, with theta the minimiser of the loss. M and Q are estimated from noisy
-    answers. A coefficient has no interval if the information about it in M may be only noise of M (`NoisyMatrix`). The
-    noise of Q reduces the degrees of freedom, which lengthens the intervals.
+    The loss is the mean of the losses of n persons. Let M be its Hessian (curvature matrix), Q the mean of the outer
+    products u u' of the persons' scores u, ``R = I - eta M``, and s the sd of the noise in each score. The covariance
+    of the last iterate is the sum of the sampling covariance ``M^-1 Q M^-1 / n`` and of the noise covariance ``eta^2
+    (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``, which is exact for a quadratic loss.
+    Intervals also allow for the part ``R^K theta`` of the starting error that remains after K steps, with theta the
+    minimiser of the loss. M and Q are estimated from noisy answers. A coefficient has no interval if the information
+    about it in M may be only noise of M (`NoisyMatrix`). The noise of Q reduces the degrees of freedom, which lengthens
+    the intervals.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ class DescentCollector:
     score_sd : float
         Standard deviation s of the noise in one person's score.
     curvature_sd, square_sd : ndarray, shape (p (p + 1) / 2,)
-        Standard deviations of the noise in the curvature matrix and the squared score that one person sends.
+        Noise sd of each entry of the curvature matrix and of u u' that one person sends, for p coefficients.
     most : float
         Upper bound on the curvature of one person's loss; the product ``eta most`` is below 2.
     """
@@ -95,8 +96,8 @@ class DescentCollector:
         theta : ndarray, shape (p,)
             Last iterate.
         curvatures, squares : ndarray, shape (n, p (p + 1) / 2)
-            Noisy answers of the n persons at theta: curvatures and squared scores, each the upper triangle, row by row,
-            of a symmetric p x p matrix.
+            Noisy answers of the n persons at theta: curvature matrices and outer products u u' of scores u, each the
+            upper triangle, row by row, of a symmetric p x p matrix.
         names : sequence of str
             Names of the coefficients.
         numeric : NumericColumns

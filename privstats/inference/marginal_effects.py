@@ -43,13 +43,13 @@ class MarginalEffects:
     ) -> MarginalEffects:
         """Return average marginal effects, from released values, with the distribution of their errors.
 
-        Each error is the sum of the error due to the estimation of theta (delta method) and the noise of the released
-        sums. The predictors of the sample are treated as fixed.
+        An effect's error is the sum of the error due to the estimated coefficients theta (delta method) and the noise
+        of the sums over rows that were released to compute it. The predictors of the sample are treated as fixed.
 
         Parameters
         ----------
         estimate : NormalEstimate
-            Estimate of theta.
+            Estimate of the coefficients theta.
         columns, per_unit
             `columns` has the index of each effect's coefficient. `per_unit` is True for the effect of one scaled unit
             of a predictor, and False for the effect of a change from 0 to 1.

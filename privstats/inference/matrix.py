@@ -153,7 +153,7 @@ class NoisyMatrix:
     map : ndarray, shape (P, p)
         Matrix of the change of coordinates since the release of a P x P matrix.
     floor : float
-        Least eigenvalue of an identified direction, even without noise; below it, too few rows give information.
+        Eigenvectors with smaller eigenvalues are unidentified even without noise: too few rows inform about them.
     """
 
     value: FloatArray
@@ -279,12 +279,12 @@ class NoisyMatrix:
 
     @cached_property
     def eigen(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Ascending eigenvalues, eigenvectors, and the smallest eigenvalue at which each direction is identified.
+        """Ascending eigenvalues of the matrix, their eigenvectors, and the eigenvalue at which each is identified.
 
         If the true matrix is 0 along l directions, noise gives them eigenvalues of up to sqrt(2 l) standard deviations
-        of a diagonal entry (Wigner). So the threshold of the l-th smallest eigenvalue increases with l like sqrt(2 l):
-        it is ``HIDDEN + sqrt(2 l) - sqrt(2)`` standard deviations of the noise along its eigenvector. For the smallest
-        eigenvalue, with l = 1, it is `HIDDEN` standard deviations, where `HIDDEN` is a constant.
+        of a diagonal entry (Wigner). So the threshold that identifies the l-th smallest eigenvalue increases like
+        sqrt(2 l): it is ``HIDDEN + sqrt(2 l) - sqrt(2)`` standard deviations of the noise along its eigenvector. For
+        the smallest eigenvalue, with l = 1, it is `HIDDEN` standard deviations, where `HIDDEN` is a constant.
         """
         values, vectors = np.linalg.eigh(self.value)
         # Computed eigenvectors of equal eigenvalues depend on the processor. They are replaced by reproducible vectors:
@@ -326,10 +326,10 @@ class NoisyMatrix:
         return np.asarray(seen < HIDDEN * np.sqrt(self.variance_along(directions)))
 
     def noise_to_signal(self) -> tuple[float, float]:
-        """Return the largest ratio of noise to information among identified, and among unidentified directions.
+        """Return the largest ratio of noise to information among identified, and among unidentified eigenvectors.
 
-        The ratio of a direction is the smallest eigenvalue at which it would be identified, divided by its eigenvalue,
-        and at most 100. The first number is 0 if no direction is identified, and the second is 0 if all are identified.
+        The ratio of an eigenvector is the eigenvalue at which it is identified (`eigen`), divided by its actual
+        eigenvalue, and at most 100. The first number is 0 if no eigenvector is identified, the second is 0 if all are.
         """
         values, _, least = self.eigen
         ratio = least / np.maximum(values, least / 100)
@@ -338,9 +338,9 @@ class NoisyMatrix:
     def shrunk(self, target: FloatArray, expected: FloatArray | None = None) -> FloatArray:
         """Return the released matrix, shrunk toward the matrix `target` in proportion to the noise (`shrink_toward`).
 
-        The shrinkage is that of Ledoit and Wolf (2004), with known noise variance. Eigenvalues have lower limits, which
-        depend on `expected`: this matrix's expected value, divided by the mean eigenvalue of `target`. By default,
-        `expected` is the identity matrix.
+        The shrinkage is that of Ledoit and Wolf (2004), with known noise variance. The result's eigenvalues have lower
+        limits, computed from `expected`: the released matrix's expected value, divided by the mean eigenvalue of
+        `target`; by default the identity matrix.
         """
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())), expected)
 

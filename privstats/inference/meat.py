@@ -88,8 +88,8 @@ def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coe
     Returns
     -------
     Meat
-        Variance with ``sigma^2 = squares / (n - p)``; `positive_mean` raises sigma^2 if it is small relative to noise.
-        The noise reduces the degrees of freedom.
+        Variance with ``sigma^2 = squares / (n - p)``, replaced by its posterior mean (`positive_mean`), which is larger
+        if sigma^2 is small relative to noise. The noise reduces the degrees of freedom.
     """
     freedom = max(1.0, rows - coefficients)
     mean, spread = (float(x) for x in positive_mean(squares / freedom, sd / freedom))
@@ -132,8 +132,8 @@ def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
     """Return the half-width of the kernel that estimates a density at the tau-quantile, in residual std devs.
 
     The residuals are assumed to be normal. The result is the larger of two half-widths, but at most `WIDEST`. The first
-    is the half-width of Hall and Sheather (1988) for this number of rows. The second is the half-width with which the
-    mean kernel weight of all rows is `least`; it keeps the sum of the weights above the noise of its release.
+    is the half-width of Hall and Sheather (1988) for this number of rows. With the second, the mean kernel weight of
+    all rows equals its lower limit `least`, which keeps the sum of the weights above the noise of its release.
 
     >>> [round(kernel_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
     [0.23, 0.58, 2.0]

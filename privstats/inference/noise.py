@@ -15,9 +15,9 @@ from privstats.numerics.law import FloatArray, Law
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Linear combinations ``onto @ draw`` of a random noise vector, which several `Loading` objects share.
+    """Linear combinations ``onto @ draw`` of a random noise vector `draw`, which several `Loading` objects share.
 
-    They are the entries of the product of a random symmetric matrix and a fixed vector, so there is one combination for
+    The combinations are the entries of the product of a random symmetric matrix and a fixed vector, so there is one for
     each row of the matrix. The noise vector `draw` has the distinct entries of the matrix, and each entry contributes
     to at most two combinations. So `onto`, a sparse array, takes about as much memory as the symmetric matrix, whereas
     a dense array would take about r times as much.
@@ -47,9 +47,10 @@ def covariance_of(law: Law, onto: Any) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Loading:
-    """Noise ``matrix @ v`` with m coordinates, where v is a random vector or, if `sums` is given, ``sums.onto @ draw``.
+    """Noise ``matrix @ v`` with m coordinates, where v is a random vector or, with `sums`, linear combinations of one.
 
-    For a matrix F, ``F @ loading`` is the `Loading` of the noise ``F @ matrix @ v``.
+    With `sums`, v is ``sums.onto @ draw`` for the random vector `draw`. For a matrix F, ``F @ loading`` is the
+    `Loading` of the noise ``F @ matrix @ v``.
 
     Parameters
     ----------

@@ -335,9 +335,10 @@ SYMPTOMS = (
 def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]:
     """Return the notes of a fit in the order in which they are printed, without notes that another note explains.
 
-    `cause` contains the notes on the call and the data, and `others` the notes on the estimates. The notes of `cause`
-    with a key in `CAUSES` come first, then the notes of `others`, then the remaining notes of `cause`. If there is a
-    note with a key in `CAUSES`, it explains the notes of `others` with a key in `SYMPTOMS`, and these are left out.
+    `cause` contains the notes on the call and the data, and `others` the notes on the estimates. A note is a root cause
+    if it is in `cause` and its key is in `CAUSES`. Root causes come first, then the notes of `others`, then the
+    remaining notes of `cause`. If there is a root cause, it explains the notes of `others` with a key in `SYMPTOMS`,
+    and these are left out.
     """
     known = [one for one in cause if one.key in CAUSES]
     rest = [one for one in others if not (known and one.key in SYMPTOMS)]
@@ -423,10 +424,11 @@ def about_rows(rows: float) -> str:
 
 
 def unidentified_note(names: Sequence[str], ratio: float, unseen: Sequence[str] = ()) -> tuple[Note, ...]:
-    """Return the note that the coefficients `names` are not reported, as noise is `ratio` times the information.
+    """Return the note on unreported coefficients `names`, about which the noise is `ratio` times the information.
 
-    `unseen` has the names of columns whose variation is hidden by noise. If `names` has further coefficients, the note
-    states that they depend on these columns. If `names` is empty, there is no note.
+    `unseen` has the names of columns whose variation is hidden by noise. If `names` has coefficients of other columns,
+    too, the note states that these coefficients depend on the columns in `unseen`. If `names` is empty, there is no
+    note.
     """
     if not names:
         return ()
@@ -455,14 +457,14 @@ def reliability_note(ratio: float) -> tuple[Note, ...]:
 
 
 def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
-    """Return the note on the size of the privacy noise, for estimates on which the whole budget was spent.
+    """Return the note on the size of the privacy noise in estimates without intervals, which use the whole budget.
 
     Parameters
     ----------
     sizes : mapping of str to float
         Standard deviation of the noise in each estimate, in the estimate's units; NaN if unknown.
     given : str
-        Assumptions under which the sizes were computed, in words.
+        Assumptions under which the sizes were computed, in words; empty if there are none.
 
     Examples
     --------

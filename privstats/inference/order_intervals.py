@@ -56,11 +56,11 @@ class OrderStatisticEstimate(Estimate):
     confidence : float
         Confidence level of the intervals.
     sampling : ndarray, shape (k,)
-        Share of each interval's squared length, in ranks, due to sampling error (not noise), if no value is missing.
+        Share of sampling error, not noise, in each interval's squared length in ranks; exact if no value is missing.
     certain : bool
         Whether it is certain that no value is missing.
     together : bool
-        Whether estimates were drawn together with the ends of their intervals; otherwise they have no std error.
+        Whether estimates were drawn together with their intervals, whose lengths then give std errors; otherwise NaN.
     laws : tuple of RankErrorLaw or None
         For each estimate, the distribution of the rank errors of its interval's ends; None without an interval.
     cell : ndarray of int, shape (k,)

@@ -16,9 +16,10 @@ from privstats.inference.weights import inverse_shares
 def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
     """Return, for each mean by group, the weighted mean of its estimates from several fits.
 
-    A fit that does not estimate a mean has weight 0 for this mean. If the fits use the same rows (`same`), they all
-    estimate the same sampling variance, so the weighted average of the estimated variances is used. Since their errors
-    may depend on each other in unknown ways, the error of this average is computed for the worst case, correlation 1.
+    The weights are inversely proportional to variances; a fit that does not estimate a mean has weight 0 for it. If the
+    fits use the same rows (`same`), they all estimate the same sampling variance, so the weighted average of these
+    variance estimates is the sampling variance of the result. Since the errors of the variance estimates may depend on
+    each other in unknown ways, the error of their average is computed for the worst case, correlation 1.
     """
     theta, sampling, uncertain, counts = np.array(
         [(one.theta, one.sampling, one.uncertain, one.counts) for one in estimates]

@@ -11,9 +11,9 @@ equal.
 Given the weights, the pooled estimate is a linear function of the estimates: their noises are independent and keep
 their distributions, and bias bounds add up in absolute value. But the weights have errors, too. In one direction, let
 the number A be the Hessian and ``A + N`` the released Hessian. The relative error ``N / A`` lowers the estimate by this
-fraction, and raises the estimate's weight by twice this fraction. The errors of estimate and weight are therefore
-dependent, and the pooled estimate changes by up to ``(sd of N) / A`` times the noise of the estimate. A bias bound
-(`_with_turned`) allows for this change in the weakest identified direction, where it is largest.
+fraction, and raises its weight, proportional to the squared Hessian, by twice this fraction. The errors of estimate and
+weight are therefore dependent, and the pooled estimate changes by up to ``(sd of N) / A`` times the noise of the
+estimate. A bias bound (`_with_turned`) allows for this change in the weakest identified direction, where it is largest.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ NO_ANGLE = 1e-9  # a direction lies in a subspace if the sine of its angle with 
 class Pooled(NormalEstimate):
     """A weighted mean of several normal estimates.
 
-    Unidentified directions of several estimates hardly ever coincide, so the mean rarely has an unidentified direction.
-    But along an unidentified direction of one of the estimates, the error of the mean may be large. So an interval with
-    a large bias bound is reported only if its half-length is less than a fixed fraction (`MOST_OF_RANGE`) of the public
-    bound on the coefficient's absolute value.
+    A direction of the coefficients is unidentified if noise may hide all information about it in an estimate. Such
+    directions of several estimates hardly ever coincide, so the mean rarely has one. But along an unidentified
+    direction of one of the estimates, the error of the mean may be large. So if the bias bound for such directions
+    exceeds a fixed fraction of an interval's half-length, the interval is reported only if the bound is below
+    `MOST_UNIDENTIFIED` std errors, and the half-length below the fraction `MOST_OF_RANGE` of the public bound on the
+    coefficient's absolute value.
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
@@ -113,9 +115,10 @@ def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> F
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
     """Return the privacy noises of the pooled sampling variance, from the estimates whose own variance was released.
 
-    Let W be the weight of an estimate, w the norm of W, and V the estimate's released variance. Since the sampling
-    errors of all estimates are functions of one random vector, the noise of V changes the pooled variance in proportion
-    to w, and not to w^2 as with independent errors. Therefore the noise of ``W V W' / w`` is returned.
+    The function is for estimates from the same rows. Let W be the weight of an estimate, w the norm of W, and V the
+    estimate's released variance. Since the sampling errors of all estimates are functions of one random vector, the
+    noise of V changes the pooled variance in proportion to w, and not to w^2 as with independent errors. Therefore the
+    noise of ``W V W' / w`` is returned for each estimate.
     """
     parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
     return tuple(noise.mapped(W.T) for W, one in zip(parts, estimates, strict=True) for noise in one.meat_noise)

@@ -4,15 +4,15 @@ Let W be a random symmetric matrix with a density proportional to ``det(I + W^2)
 change of the orthonormal basis (if W_00 = 0, under changes that keep the first basis vector), and a leading submatrix
 of W has a density of the same kind. A linear function of W is ``<C, W>``, the sum of products of entries, with a
 symmetric matrix C. If the orthonormal columns of V span the range of C, the function is ``<V'CV, V'WV>``, and V'WV is
-distributed as a leading submatrix of W with rank(C) rows. For the noise ``f'W v`` in a coefficient, with vectors f and
-v, C has rank 2, whatever the number of coefficients is. Entries that are not released, and so have no noise (products
-of two dummies of one factor, which are always 0), raise the rank by a few.
+distributed as a leading submatrix of W with rank(C) rows. For example, the noise in a coefficient is ``f'W v`` with two
+known vectors f and v, so that C has rank 2, whatever the number of coefficients is. Moments that are not released
+(products of two dummies of one factor, which are always 0) have no noise; they raise the rank by a few.
 
 C is never computed. The released noise matrix U has the entries of W times public scales, and each scale is a product
 of two numbers, one for the row and one for the column. A noise ``f'(U a)``, with vectors f and a, is linear in W: entry
 i of U a is a linear function of row i of W, with coefficients in row i of a matrix B. So ``f'(U a) = <C, W>`` with ``2
-C = diag(f) B + B' diag(f)``. The rank of B is 1, or larger by a few if entries have no noise: with ``B = L R'`` and ``F
-= diag(f)``, ``2 C = (F L) R' + R (F L)'``.
+C = diag(f) B + B' diag(f)``. The rank of B is 1, or larger by a few if entries have no noise: with a factorisation ``B
+= L R'`` of this rank, and ``F = diag(f)``, ``2 C = (F L) R' + R (F L)'``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEFT_OUT = 1e-7
 def reduced(noise: Loading, apart: bool) -> Loading:
     """Return noise with the same distribution as `noise`, computed from a random matrix with at most half as many rows.
 
-    `noise` itself is returned if it is not computed from a random matrix, or if more than half of the rows are needed.
+    `noise` itself is returned if it is not computed from a random matrix, or if it needs more than half of its rows.
 
     Parameters
     ----------
@@ -99,8 +99,9 @@ def _by_places(onto: Any, law: Any) -> FloatArray:
 def _spans(matrices: FloatArray, most: int) -> FloatArray:
     """Return orthonormal bases of the column spaces of r matrices, shape (r, p, u); each matrix has the shape (p, k).
 
-    In each step, the longest column is added to the basis and projected out of the other columns, until all columns are
-    zero or the basis has u = `most` vectors. The basis of a matrix of smaller rank has zeros in its last columns.
+    In each step, the longest column of each matrix is added to its basis and projected out of its other columns, until
+    all columns are zero or u = `most` vectors are found. If a matrix has smaller rank, the last columns of its basis
+    are 0.
     """
     r, p, _ = matrices.shape
     left, found = matrices.copy(), [np.zeros((r, p, 0))]

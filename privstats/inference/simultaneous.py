@@ -48,11 +48,11 @@ def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: Float
     estimate : NormalEstimate
         Estimate with the distribution of its error.
     R : ndarray, shape (q, k)
-        Matrix with q >= 1 rows, each of which defines an identified linear function.
+        Matrix with q >= 1 rows, each of which defines a linear function of theta that the releases identify.
     alpha : float
         One minus the confidence level.
     distance : ndarray, shape (q,)
-        Differences of the estimates from the hypotheses.
+        Estimate of each function minus its value under the hypothesis that the p-value tests.
     """
     law = estimate.error_law(R)
     largest = np.sort((np.abs(estimate.joint_errors(R)) / law.sd).max(axis=1))

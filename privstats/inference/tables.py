@@ -101,9 +101,10 @@ class PointEstimate(Estimate):
         Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row
         with a norm below `EXACT` times the scale is taken as zero.
     bound : ndarray, shape (k, b), optional
-        Matrix D that bounds the error due to unidentified directions: the error is ``D z`` for an unknown vector z with
-        entries in [-1, 1]. The matrix `noise` includes ``D D'``. If the diagonal entry of ``D D'`` for an estimate is
-        more than half of the diagonal entry of `noise`, the size of the noise in this estimate is unknown.
+        Matrix D that bounds the error along directions whose information noise may hide: the error is ``D z`` for an
+        unknown vector z with entries in [-1, 1]. The matrix `noise` includes ``D D'``. If the diagonal entry of ``D
+        D'`` for an estimate is more than half of the diagonal entry of `noise`, the bound may be far too large, and
+        the size of the noise in this estimate is taken as unknown.
     """
 
     names: tuple[str, ...]
@@ -135,15 +136,15 @@ class PointEstimate(Estimate):
     def alone(cls, estimate: NormalEstimate, hidden: FloatArray, remarks: Sequence[Note] = ()) -> PointEstimate:
         """Return the estimates of a fit that spent its whole budget on the estimates, with the size of their noise.
 
-        Along unidentified directions the error may be as large as theta itself, so the largest possible size of theta
-        is counted as noise there. Notes on intervals are left out.
+        Noise may hide all information along some directions of the coefficients theta. The error may be as large as
+        theta itself there, so the largest possible size of theta is counted as noise. Notes on intervals are left out.
 
         Parameters
         ----------
         estimate : NormalEstimate
             Estimate with the distribution of its error.
         hidden : ndarray, shape (k, l)
-            Further directions of theta, along which the size of the noise is unknown.
+            Directions of theta along which not even a bound on the noise is known.
         remarks : sequence of Note
             Notes on the estimates.
         """

@@ -77,10 +77,10 @@ def _log_concave(noises: tuple[Loading, ...]) -> Quantile:
 
 
 def _matrix_parts(noise: Loading) -> Iterable[Quantile]:
-    """Yield functions of alpha that bound quantiles of matrix-t noise: of its matrix and, if separate, of a row count.
+    """Yield one or two functions of alpha that bound the quantiles of parts of the given matrix-t noise.
 
-    A released number of rows has its own function if its noise is separate from the noise of the matrix. The tails are
-    polynomial, with exponents that are computed from the variances of the noise.
+    One function is for the noise matrix. A released number of rows has its own function if its noise is separate from
+    this matrix. The tails are polynomial, with exponents that are computed from the variances of the noise.
     """
     law: Any = noise.law
     i, j = law.pairs
@@ -111,8 +111,8 @@ def _single_entries(values: FloatArray, variance: float) -> Quantile:
     """Return a function of alpha that bounds the 1 - alpha quantile of ``|sum_i v_i t_i|`` for each row v of `values`.
 
     Each t_i has a density proportional to ``(1 + t^2)^-s``, with s such that t_i has the variance `variance`. The t_i
-    may be dependent. Such a sum is a linear function of matrix-t noise, where the t_i have the law of a diagonal entry
-    (see the module's docstring).
+    may be dependent. Such a sum is a linear function ``<C, W>`` of matrix-t noise W: the v_i are the eigenvalues of C,
+    and t_i has the law of a diagonal entry of W (see the module's docstring).
     """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # t sqrt(nu) has Student's law, so the variance of t is 1 / (nu - 2)
@@ -122,11 +122,11 @@ def _single_entries(values: FloatArray, variance: float) -> Quantile:
 def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile:
     """Return a function of alpha that bounds 1 - alpha quantiles of ``|border a + sum_i values_i (1 + a_i^2) t_i|``.
 
-    This sum is a linear function of matrix-t noise W with W_00 = 0 (see the module's docstring): ``border a`` comes
-    from the first row of W, and `values` are the eigenvalues of the coefficient matrix of the other rows. The variables
-    a and a_i have a density proportional to ``(1 + a^2)^-(2 s_2 - 1)``, with s_2 such that their variance is
-    `variance`. Each t_i is independent of a_i, with a density proportional to ``(1 + t^2)^-s_2``. The terms of the sum
-    may be dependent.
+    Each entry of `border` and row of `values` give one sum, a linear function ``<C, W>`` of matrix-t noise W with W_00
+    = 0 (see the module's docstring). The term ``border a`` comes from the first row of W, and `values` are the
+    eigenvalues of C without its first row and column. The variables a and a_i have a density proportional to ``(1 +
+    a^2)^-(2 s_2 - 1)``, with s_2 such that their variance is `variance`. Each t_i is independent of a_i, with a density
+    proportional to ``(1 + t^2)^-s_2``. The terms of the sum may be dependent.
     """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # degrees of freedom of the Student variable a sqrt(nu): 4 s_2 - 3

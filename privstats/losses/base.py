@@ -44,9 +44,9 @@ class LeastSquaresStart:
 class Loss(ABC):
     """Interface of a loss: a function of a row's linear predictor eta and response y.
 
-    Let psi be minus the derivative of the loss with respect to eta, and slope its second derivative or, if this may be
-    negative, the expectation of the second derivative. A row with predictors w has the score ``w psi(eta, y)`` and the
-    Hessian ``w w' slope(eta, y)``.
+    Let psi be minus the derivative of the loss with respect to eta, and slope the second derivative of the loss or, if
+    this may be negative, its expectation. A row with predictors x has the score ``x psi(eta, y)`` and the Hessian ``x
+    x' slope(eta, y)``.
 
     Attributes
     ----------

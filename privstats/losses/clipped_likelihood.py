@@ -19,15 +19,15 @@ def bounded(
 ) -> tuple[FloatArray, FloatArray]:
     """Return each row's weight and clipping threshold of psi, such that the curvature of the row's loss is bounded.
 
-    psi is minus the derivative of the loss with respect to the linear predictor eta. The weight is at most the row's
-    weight in the data. With these two numbers, the curvature with respect to the coefficients is at most `curvature`.
+    psi is minus the derivative of the loss with respect to the linear predictor eta. The returned weight is at most the
+    row's weight in the data; with it and the threshold, the curvature in the coefficients is at most `curvature`.
 
     Parameters
     ----------
     squared : ndarray
         Squared norm |x|^2 of each row's predictors.
     u : ndarray
-        For each row, the part of the bound on its curvature in eta that does not depend on the threshold (`ScoreClip`).
+        Part u of the bound ``u + threshold`` on the curvature of each row's loss with respect to eta (see `ScoreClip`).
     curvature : float
         Largest curvature of a row's loss with respect to the coefficients.
     weight : ndarray or float
@@ -42,12 +42,12 @@ class ScoreClip:
     """Rule for the weight w of a row and the clipping threshold c of psi, which bound the row's score and curvature.
 
     A row has predictors x and the response y; psi is minus the derivative of the loss with respect to the linear
-    predictor eta. Let u be the part of the curvature that does not depend on the threshold: y for counts and 1 for
-    gamma responses. Then ``w = min(weight, curvature / (2 |x|^2 u))``, with the row's own weight, and ``c = min(radius
-    / (w |x|), curvature / (w |x|^2) - u, farthest)``, where the second term is at least u. The score ``w clip(psi, c)
-    x`` has a norm of at most `radius`. If ``|psi| < c``, then ``exp(eta) < y + c`` for counts and ``y exp(-eta) < 1 +
-    c`` for gamma responses, so that the curvature is at most ``w |x|^2 (u + c) <= curvature``, for all coefficients.
-    Otherwise the curvature is zero.
+    predictor eta. Where ``|psi| < c``, the curvature in eta is below u + c, with u = y for counts and u = 1 for gamma
+    responses, because ``exp(eta) < y + c`` for counts and ``y exp(-eta) < 1 + c`` for gamma responses; elsewhere it is
+    zero. Let `weight` be the row's weight in the data. Then ``w = min(weight, curvature / (2 |x|^2 u))`` and ``c =
+    min(radius / (w |x|), curvature / (w |x|^2) - u, farthest)``, where the second term is at least u. So the score ``w
+    clip(psi, c) x`` has a norm of at most `radius`, and the curvature in the coefficients is at most ``w |x|^2 (u + c)
+    <= curvature``, for all coefficients.
 
     Parameters
     ----------
@@ -92,10 +92,10 @@ class ScoreClip:
 class ClippedLikelihoodRows(ScoreClip):
     """Function that maps a row to (weight, predictors x, response y, offset), for the loss `ClippedExponential`.
 
-    The entries of a row are rescaled, so that this loss, with the threshold 1 for all rows, gives the clipped scores of
-    `ScoreClip`. Let eta be a row's linear predictor and c the row's threshold. For counts, ``exp(eta) - y`` clipped at
-    c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses, ``1 - y exp(-eta)`` clipped at c
-    equals minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1. Because of the minus, x is replaced by -x.
+    Up to a factor, the slope of this loss is ``exp(eta) - y``, clipped at 1. The entries of a row are rescaled, so that
+    it is the clipped score of `ScoreClip`. Let eta be a row's linear predictor and c its threshold. For counts,
+    ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses, ``1 - y
+    exp(-eta)`` clipped at c is minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, so x is replaced by -x.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -115,7 +115,7 @@ class ClippedLikelihoodScores(ScoreClip):
     Parameters
     ----------
     onto : ndarray, shape (width, k), optional
-        Matrix B; if it is given, the scores of a row z are ``w clip(psi, c) z'B``.
+        Matrix B; if given, the scores are ``w clip(psi, c) z'B`` for rows z of the model matrix, with the same w and c.
     """
 
     onto: FloatArray | None = None

@@ -71,8 +71,8 @@ class RowLoss(ABC):
     def frontier(self) -> tuple[FloatArray, FloatArray]:
         """Return k pairs of joint bounds on slope and curvature, as an array of k slopes and an array of k curvatures.
 
-        At any eta and y, at least one pair bounds both the absolute slope and the curvature. If the largest curvature
-        `steepest(y)` depends on y, the pair bounds the curvature times ``max_curvature / steepest(y)`` instead.
+        At any linear predictor eta and response y, at least one pair bounds the absolute slope, and the curvature or,
+        if its maximum over eta (`steepest`) depends on y, ``max_curvature / steepest(y)`` times the curvature.
         """
         return np.array([self.max_slope]), np.array([self.max_curvature])
 
@@ -133,8 +133,8 @@ class Clamped(RowLoss):
     Slope and curvature are linear in y, the slope does not decrease in eta, and the curvature at y = 0 and at y = 1 is
     monotone in eta on each side of 0. So on an interval of eta without 0 in its interior, both are largest in absolute
     value at an end of the interval and at y = 0 or y = 1. Although the slope has kinks at `low` and `high`, the map
-    between the minimiser and the objective's random linear term is one-to-one and Lipschitz in both directions, which
-    suffices for the change of variables in the privacy proof.
+    between the perturbed loss's minimiser and its random linear term is one-to-one and Lipschitz in both directions,
+    which suffices for the change of variables in the privacy proof of objective perturbation.
     """
 
     low: float
@@ -223,10 +223,10 @@ class ClampedGamma(Clamped):
 class ClampedProbit(Clamped):
     """Minus the log-likelihood of a proportion y with a probit link: ``-y log Phi(eta) - (1 - y) log Phi(-eta)``.
 
-    The loss is continued linearly outside [low, high]. Let phi be the standard normal density, Phi the distribution
-    function, and ``m(u) = phi(u) / Phi(u)``. The slope is ``(1 - y) m(-eta) - y m(eta)``, and ``-m'(u) = m (m + u)``
-    lies between 0 and 1 and decreases in u. ``1 / m`` is computed as a scaled complementary error function, whose
-    relative error is large only if m is negligible.
+    For eta outside [low, high], the loss is continued linearly. Let phi and Phi be the standard normal density and
+    distribution function, and ``m(u) = phi(u) / Phi(u)``. The slope is ``(1 - y) m(-eta) - y m(eta)``, and the
+    curvature ``-(1 - y) m'(-eta) - y m'(eta)``, where ``-m'(u) = m (m + u)`` lies between 0 and 1 and decreases in u.
+    ``1 / m`` is computed by a scaled complementary error function, with a large relative error only if m is negligible.
     """
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -319,9 +319,9 @@ class ClippedExponential(RowLoss):
 
     The loss is convex, since this slope does not decrease in eta. If ``|exp(eta) - y| < 1``, the curvature ``limit
     exp(eta)`` is below ``limit (1 + y)``; otherwise the loss is linear. As this bound grows with y, `WeightedLosses`
-    lowers the weights of rows with large y to limit their curvature; `max_curvature` is the bound at y = 0. Up to sign
-    and a factor, the slope at the linear predictor ``eta - log c`` and the response y / c is a Poisson score ``exp(eta)
-    - y``, clipped at c; the slope at ``log y - eta - log c`` and 1 / c is a gamma score ``1 - y exp(-eta)``, clipped.
+    lowers the weights of rows with large y; `max_curvature` is the bound at y = 0. Scores clipped at c > 0 are slopes
+    of this loss, up to sign and a factor: the Poisson score ``exp(eta) - y`` at the linear predictor ``eta - log c``
+    and the response y / c, and the gamma score ``1 - y exp(-eta)`` at ``log y - eta - log c`` and 1 / c.
 
     Parameters
     ----------
@@ -346,8 +346,8 @@ class ClippedExponential(RowLoss):
     def slope_error(self, y: FloatArray) -> FloatArray:
         """Return a bound on the rounding error of the slope at the response y, as a multiple of 2^-53.
 
-        The slope is the derivative of the loss with respect to the linear predictor eta. If the slope is not
-        clipped, ``exp(eta)`` is below 1 + y, so the rounding error of ``exp(eta) - y`` is bounded in terms of 1 + y.
+        The slope, the derivative of the loss in the linear predictor eta, is `limit` times ``exp(eta) - y``, clipped to
+        [-1, 1]. If it is not clipped, ``exp(eta)`` is below 1 + y, which bounds the rounding error of ``exp(eta) - y``.
         """
         return self.limit * (8 * (1 + y))
 

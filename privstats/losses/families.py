@@ -109,9 +109,9 @@ class Family(ABC):
         return expected
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return initial slopes and an initial constant (linear predictor at the means of the predictors).
+        """Return the slopes and the constant (linear predictor at the means of the predictors) at which a fit starts.
 
-        Slopes and constant are computed from a least-squares fit of the transformed response.
+        They are computed from a least-squares fit of the transformed response (`transform`).
 
         Parameters
         ----------
@@ -120,9 +120,9 @@ class Family(ABC):
         mean : float
             Mean of the transformed response.
         synthetic : ndarray, shape (k, m)
-            Centred synthetic rows of whitened predictors.
+            Whitened predictors, centred, of synthetic rows, which are simulated from released moments.
         least : float
-            Standard deviation of the noise in `mean`; the mean of a binary response is clipped to [least, 1 - least].
+            The mean of a binary response is clipped to [least, 1 - least]; `least` is at least the noise sd of `mean`.
         """
         return slopes, mean
 
@@ -151,8 +151,8 @@ class Binary(Family):
         odds are ``a + b'x``. Let s be the least-squares slopes in coordinates with unit second moments, p the mean of y
         and ``v = p (1 - p)``. Then ``b = s / (v - |s|^2)`` and, at the mean of all rows, ``a = log(p / (1 - p)) - (1/2
         - p) D^2``, where ``D^2 = b's / v`` is the squared Mahalanobis distance between the means of the two groups of
-        rows (Efron 1975). Because dummies are not normal, a logit is then fitted to the least-squares
-        probabilities ``p + x's`` of synthetic rows x, with the penalty ``v |slopes - b|^2 / 2`` per row.
+        rows (Efron 1975). Because dummies are not normal, a logit is then fitted to the least-squares probabilities ``p
+        + x's`` of the simulated rows x of `synthetic`, with the penalty ``v |slopes - b|^2 / 2`` per row.
         """
         p = float(np.clip(mean, min(least, 0.5), max(1 - least, 0.5)))
         variance = p * (1 - p)
@@ -331,8 +331,8 @@ class Poisson(LogLink):
         """Return the given slopes, and the initial constant for which ``log(y + 1/2)`` has the released mean `mean`.
 
         ``E log(y + 1/2)`` is close to the logarithm of the mean count only if counts are large. Let ``g(t)`` be the
-        expectation of ``log(Y + 1/2)`` for a Poisson count Y of mean e^t. The constant a is the solution of an
-        equation: the average of ``g(a + x'slopes)`` over the synthetic rows x equals `mean`.
+        expectation of ``log(Y + 1/2)`` for a Poisson count Y of mean e^t. The constant a solves the equation that the
+        average of ``g(a + x'slopes)`` over the simulated rows x of `synthetic` equals `mean`.
         """
         at, value = _log_count()
         wide = np.clip(synthetic @ slopes, -6.0, 6.0)

@@ -55,12 +55,12 @@ class ColumnValues:
 class Scaled:
     """Function that maps a row to (weight, u), where u has the scaled value (value - middle) / half of each column.
 
-    Values inside a column's range are scaled to [-1, 1]; projection into the public set `Squares` clamps other values.
+    Values inside a column's range are scaled to [-1, 1]; the projection into the set `Squares` clamps other values.
 
     Parameters
     ----------
     of : ColumnValues
-        The columns.
+        Function that reads the values of the row in the columns.
     middle, half : ndarray, shape (number of columns,)
         Centre and half-width of each column's range.
     """
@@ -99,10 +99,10 @@ class InGroup:
 
 @dataclass(frozen=True, eq=False)
 class InStretch:
-    """Function that maps a row to (index of its cell, value); the cells are the intervals between released cut points.
+    """Function that maps a row to (index of its cell, value); the cells are the intervals between cut points.
 
-    Each group has k cut points, and so k + 1 cells. Cells are numbered group by group: cell ``g (k + 1) + p`` has the
-    values of group g that exceed exactly p of the group's cut points.
+    The value is the value of a column. Each group of rows has k cut points, and so k + 1 cells. Cells are numbered
+    group by group: cell ``g (k + 1) + p`` has the values of group g that exceed exactly p of the group's cut points.
 
     Parameters
     ----------

@@ -56,10 +56,9 @@ class _Change:
 class EffectParts:
     """Parts of a row's contribution to average marginal effects, each divided by its largest absolute value.
 
-    A row's parts at released coefficients theta are, in this order: the number 1; the slope (the derivative of the mean
-    response with respect to the linear predictor eta); the derivative of the slope with respect to theta; and, for each
-    dummy, the change of the mean response from the reference level to the level of the dummy, and the derivative of
-    this change with respect to theta. All parts are multiplied by the row's weight.
+    At released coefficients theta, the parts are in this order the row's weight times: 1; the slope (derivative of the
+    mean response in the linear predictor eta); the derivative of the slope in theta; and, for each dummy, the change of
+    mean response from the reference level to the dummy's level, and the derivative of this change in theta.
 
     Parameters
     ----------
@@ -69,6 +68,7 @@ class EffectParts:
     coefficients : int
         Number of coefficients, the first entries of theta.
     family : Family
+        Distribution of the response, with its link function.
     groups : tuple of Dummies
         The dummies of each factor that is a main effect.
     reach : tuple of float

@@ -83,12 +83,12 @@ class LogCosh(HuberLoss):
 class Concomitant:
     r"""Joint M-estimation of coefficients and residual scale, for rows of bounded norm (Huber 1981, section 7.7).
 
-    The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]`` with the residual scale sigma, the loss
-    rho, residuals r_i and weights ``w = min(1, curvature / |x|^2)`` of rows with predictors x. Here psi is the
-    derivative of rho, and ``kappa = E psi(Z)^2`` for a standard normal Z, so that sigma is the standard deviation if
-    the residuals are normal. (If the term in kappa did not have the weight w_i, sigma would differ from the standard
-    deviation of normal residuals.) The score of the coefficients is ``w psi(r / sigma) x``, and the score of log sigma
-    is ``chi = w (psi^2 - kappa) / 2``.
+    The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]``, minimised in the coefficients and the
+    residual scale sigma, with the loss rho, residuals r_i and weights ``w = min(1, curvature / |x|^2)`` of rows with
+    predictors x. Let psi be the derivative of rho. The constant ``kappa = E psi(Z)^2``, for a standard normal Z, makes
+    sigma the standard deviation if the residuals are normal, but only because the term in kappa has the weight w_i,
+    too. The score of the coefficients is ``w psi(r / sigma) x``, and the score of log sigma is ``chi = w (psi^2 -
+    kappa) / 2``.
 
     Parameters
     ----------
@@ -134,12 +134,12 @@ class Concomitant:
 class ConcomitantScores:
     r"""Joint scores ``(w psi x, lambda (chi - largest chi))`` of coefficients and log scale, with bounded norm.
 
-    A row has predictors x, weight w and the score ``chi = w (psi^2 - kappa) / 2`` of the log residual scale. Let c be
-    the clipping threshold of psi, the loss's derivative; kappa the mean square of psi for normal residuals; C^2 the
-    largest ``w |x|^2``; and lambda = 2 C / c. Then the norm of a joint score is at most c C. Proof: with ``s = w psi^2
-    / c^2`` in [0, 1] the squared norm of the first part is at most ``c^2 C^2 s``, and the squared norm of the second
-    part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``. The squared norm of both parts is at
-    most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
+    Let a row have predictors x, weight w and the score ``chi = w (psi^2 - kappa) / 2`` of the log residual scale, where
+    psi is the loss's derivative at residual / sigma, |psi| at most c, and kappa the mean square of psi for normal
+    residuals. Let C^2 be the largest ``w |x|^2``, and lambda = 2 C / c. Then the norm of a joint score is at most c C.
+    Proof: with ``s = w psi^2 / c^2`` in [0, 1] the squared norm of the first part is at most ``c^2 C^2 s``, and the
+    squared norm of the second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``. The
+    squared norm of both parts is at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
 
     Parameters
     ----------

@@ -17,12 +17,12 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class Likelihood(Loss):
-    """The loss of a generalised linear model: minus the log-likelihood of a family, up to a dispersion factor.
+    """The loss of a generalised linear model: minus the log-likelihood of a family, up to a constant factor.
 
     Parameters
     ----------
     family : Family
-        The family, whose `unit` is the largest response.
+        The family of distributions of the response; its `unit` is the largest response.
     center, half : float
         Centre and half-range of the response ``center + half v``, where v is the response scaled to [-1, 1].
     """
@@ -75,9 +75,9 @@ class CheckLoss(Loss):
     """The check loss of the tau-quantile; if `half_width` is positive, it is smoothed by a uniform kernel.
 
     Let psi be minus the derivative of the loss with respect to the linear predictor eta. Without smoothing, psi is
-    ``tau - 1{y < eta}`` for a response y. With smoothing, psi is the mean of ``tau - 1{y < eta + u}`` over u in
-    [-half_width, half_width]. Then the loss's second derivative is at most ``1 / (2 half_width)``; without smoothing,
-    its expectation is the density of the response at eta, for which there is no bound.
+    ``tau - 1{y < eta}`` for a response y; the second derivative of the expected loss is the density of the response at
+    eta, for which there is no bound. With smoothing, psi is the mean of ``tau - 1{y < eta + u}`` over u in
+    [-half_width, half_width], and the second derivative of the loss is at most ``1 / (2 half_width)``.
     """
 
     tau: float
@@ -244,9 +244,9 @@ class LogSizes:
 class Shortened:
     """Vectors for a kernel estimate (Powell 1991) of the Hessian of a check loss, with predictors clipped at `radius`.
 
-    A row z has predictors w = z'P, for a matrix P. Its vector v is zero if the residual ``y - z'theta``, for response
-    y and coefficients theta, is at least `width` in absolute value. Otherwise it is w times the square root of the
-    row's weight times ``min(1, radius / |weight w|)``. The products vv' add up to ``2 width`` times the estimate.
+    A row z has predictors w = z'P, for a matrix P. Its vector v is zero if the residual ``y - z'theta``, for response y
+    and coefficients theta, is at least `width` in absolute value. Otherwise it is ``w sqrt(weight min(1, radius /
+    |weight w|))``, with the row's weight. The products vv' add up to ``2 width`` times the estimate.
     """
 
     P: FloatArray
@@ -265,8 +265,8 @@ class Shortened:
 class ClippedScores:
     """Scores ``weight w psi(eta, y)`` of rows z with predictors w = z'P, where the vector ``weight w`` is clipped.
 
-    P is a matrix, and ``weight w`` is clipped to the Euclidean norm `radius`. psi is the negative derivative of `loss`
-    with respect to the linear predictor eta = z'theta, for coefficients theta and response y.
+    P is a matrix; the row's weight times w is clipped to the Euclidean norm `radius`. psi is minus the derivative of
+    `loss` with respect to the linear predictor eta = z'theta, for coefficients theta and response y.
     """
 
     loss: Loss
@@ -284,14 +284,14 @@ class ClippedScores:
 class LossRows:
     """Vectors (weight, w, y, eta) of rows z: predictors w = z'P, response y, and linear predictor eta = z'theta.
 
-    A mechanism minimises the sum of the losses ``weight l(w't + eta; y)`` over t.
+    The sum of the losses ``weight l(w't + eta; y)``, with a loss function l, is to be minimised over the parameters t.
 
     Parameters
     ----------
     P : ndarray, shape (width, m)
         Matrix that gives the preconditioned predictors w = z'P of a row z.
     theta : ndarray, shape (width,)
-        Released coefficients of the linear predictor.
+        Public coefficients of eta: released starting values, or those of an offset alone.
     center, half : float
         Centre and half-range of the response ``y = center + half v``, where v is the response scaled to [-1, 1].
     """
@@ -317,9 +317,9 @@ class MallowsRows:
     """Scores ``weight psi w`` of rows with predictors w, where rows of high leverage have lower weights (Mallows).
 
     If `squared`, vectors ``v = sqrt(weight slope) w`` are returned in place of scores; the products vv' add up to the
-    Hessian. psi is minus the derivative of the loss with respect to the linear predictor, and slope the second
-    derivative, at released coefficients theta. The weight of a row z is lowered to ``min(weight, radius / |u|,
-    curvature / |u|^2)``, with ``u = z'Q``, as in the set `WeightedLosses`.
+    Hessian. psi is minus the first and slope the second derivative of the loss with respect to the linear predictor, at
+    released coefficients theta. The weight of a row z is lowered to ``min(weight, radius / |u|, curvature / |u|^2)``,
+    with ``u = z'Q``, which bounds ``weight |u|`` and ``weight |u|^2`` as in the set `WeightedLosses`.
 
     Parameters
     ----------

@@ -166,7 +166,7 @@ class CodedColumns:
 class Scores:
     """Scores ``weight w psi(eta, y)`` of rows z, with predictors w = z'P and linear predictor eta = z'theta.
 
-    psi is minus the derivative of the loss with respect to eta.
+    Here weight is the weight of the row, y its response, and psi minus the derivative of the loss with respect to eta.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class Scores:
     P : ndarray, shape (width, m)
         Preconditioner, the matrix that gives the predictors z'P; its rows for offset and response are 0.
     theta : ndarray, shape (width,)
-        Weights of the entries of a row z in the linear predictor z'theta: the coefficients of the design columns, the
+        Factors of the entries of a row z in the linear predictor z'theta: the coefficients of the design columns, the
         coefficient of the offset column (if there is an offset), and 0 for the response.
     """
 
@@ -207,8 +207,8 @@ class BesideLevel:
 class HessianRows:
     """Vectors ``v = sqrt(weight slope(eta, y)) w`` of rows z with predictors w = z'P; the Hessian is the sum of vv'.
 
-    The Hessian is the second derivative of the weighted sum of the losses `loss` at the linear predictors eta =
-    z'theta, for coefficients theta. slope is the second derivative of a row's loss in eta, or its expectation.
+    Here weight is the row's weight, eta = z'theta its linear predictor at coefficients theta, and slope(eta, y) the
+    second derivative of its loss in eta, or the expectation of it. The Hessian is that of the weighted sum of losses.
     """
 
     loss: Loss
@@ -252,9 +252,9 @@ class SquaredResiduals:
 class ProductClip:
     """Clipping of a row by the product of its residual and the norm of its predictors (Schweppe's M-estimator).
 
-    A row has weight ``w = min(weight, curvature / |x|^2)``, so that ``w |x|^2 <= curvature``, and its residual r is
-    clipped at ``c = radius / (w |x|)``, so that the Euclidean norm of its score ``w clip(r, c) x`` is at most `radius`.
-    If a row of high leverage has a small residual, the residual is not clipped.
+    The weight of a row with predictors x is lowered to ``w = min(weight, curvature / |x|^2)``, so that ``w |x|^2 <=
+    curvature``, and its residual r is clipped at ``c = radius / (w |x|)``, so that the Euclidean norm of its score ``w
+    clip(r, c) x`` is at most `radius`. A small residual is not clipped, even if the row has a high leverage.
 
     Parameters
     ----------
@@ -288,10 +288,10 @@ class ProductClip:
 class ClippedProductRows(ProductClip):
     """Function that maps a row to (weight, predictors, residual as response, offset 0), for the loss `ClippedSquares`.
 
-    With this loss, a row has the clipped score of `ProductClip`, although c, the threshold of a row in `ProductClip`,
-    is replaced by k = `farthest` for all rows: weight w, predictors x and residual r are rescaled. For Huber's loss
-    ``Huber_c`` with threshold c, and coefficients t, the loss ``w Huber_c(r - x't)`` equals ``w (c / k)^2 Huber_k((r -
-    x't) k / c)``.
+    `ProductClip` clips the residual r of each row at a threshold c of its own, but Huber's loss `ClippedSquares` has
+    the same threshold k = `farthest` for all rows. The weight w, the predictors x and r are therefore rescaled by c /
+    k: for coefficients t, and Huber's loss ``Huber_c`` with threshold c, the loss ``w Huber_c(r - x't)`` equals ``w (c
+    / k)^2 Huber_k((r - x't) k / c)``.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -312,13 +312,13 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """Norm of a row's score or, at high leverage, `cap` plus the amount by which the limit `curvature` reduces it.
+    """Norm of a row's score or, at high leverage, `cap` plus the reduction of this norm by the limit `curvature`.
 
     Let x be the predictors of a row, r its residual and ``s = weight |x| min(|r|, farthest)`` the Euclidean norm of its
-    score, with |r| limited to `farthest`. Under every clipping threshold, the limit `curvature` multiplies the weight
-    of the row, and so its score, by ``f = min(1, curvature / (weight |x|^2))``. A row with f = 1 has the value ``min(s,
-    cap)``, at most `cap`. A row with f < 1 has the value ``cap + min((1 - f) s, cap)``, where (1 - f) s is the
-    reduction of the norm. So one histogram of these values counts the two kinds of rows apart, below and above `cap`.
+    score. At every clipping threshold, the limit `curvature` on ``weight |x|^2`` multiplies the weight of the row, and
+    so its score, by ``f = min(1, curvature / (weight |x|^2))``. A row with f = 1 has the value ``min(s, cap)``, at most
+    `cap`. A row with f < 1 has the value ``cap + min((1 - f) s, cap)``, where (1 - f) s is the reduction of the norm.
+    So one histogram of these values counts the two kinds of rows apart, below and above `cap`.
     """
 
     P: FloatArray
@@ -392,11 +392,11 @@ class HeldBeside:
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Vectors (1, z'M) of rows z, times the root of weight times kernel, for a kernel estimate of the Hessian.
+    """Vectors ``sqrt(weight kernel(u)) (1, z'M)`` of rows z, whose products add up to a kernel estimate of the Hessian.
 
     M is the field `matrix`, with one column for each linear function of z. The kernel is Epanechnikov's (Powell 1991):
-    ``1 - u^2`` if ``|u| < 1``, and 0 otherwise. Here u is the residual ``y - z'theta`` divided by `width`, for response
-    y and coefficients theta of a quantile.
+    ``1 - u^2`` if ``|u| < 1``, and 0 otherwise. Here u is the residual ``y - z'theta`` at the coefficients theta of a
+    quantile, divided by the bandwidth `width`.
     """
 
     matrix: FloatArray
@@ -462,10 +462,10 @@ class OffEnds:
 
 @dataclass(frozen=True, eq=False)
 class AtLevels:
-    """Function that selects the rows with kept levels of all factors and, in given columns, with the value of a bound.
+    """Function that selects the rows whose factor levels are all in `kept` and whose columns in `ends` are at a bound.
 
-    `kept` has a mask of the kept levels of each factor, or None to keep all levels. If `ends` is a matrix M, a row z is
-    selected only if each entry of z'M is 1, its largest possible value, so that a column of z equals its bound.
+    `kept` has a mask of the kept levels of each factor, or None to keep all its levels. If `ends` is a matrix M, a row
+    z is selected only if each entry of z'M is 1, its largest value: a column of z is then at a bound.
     """
 
     kept: tuple[NDArray[np.bool_] | None, ...]

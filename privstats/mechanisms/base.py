@@ -81,8 +81,8 @@ class Mechanism(ABC):
     normal : bool
         Whether the noise is normal, so that the guarantee is stated in mu (Gaussian DP), and never in pure eps.
     gathers : int
-        Memory in bytes per row that the mechanism needs in addition to two copies of the values: the maximum measured
-        by `benchmarks.gathered`, and 0 for a mechanism that does not need the values of all rows in one process.
+        Memory in bytes per row that the mechanism needs besides two copies of all rows' values: the maximum measured by
+        `benchmarks.gathered`, and 0 for a mechanism that does not need the values of all rows in one process.
     """
 
     label: ClassVar[str]
@@ -188,10 +188,10 @@ class Additive(Mechanism):
 class KNorm(Additive):
     """K-norm mechanism: noise v with density proportional to ``exp(-eps |weights * v|_K / size)``.
 
-    K is the unit ball of the norm. The sensitivity has the bound `size` and the coordinate weights `weights`
-    (`ProvedBound`). Privacy: eps-DP. The weighted totals of two neighbours differ by at most `size` in this norm. So,
-    by the triangle inequality, the log densities of their releases differ by at most eps (Hardt and Talwar 2010,
-    Theorem 3.2; Awan and Slavkovic 2021, Proposition 2.3).
+    ``|.|_K`` is the norm with unit ball K; `size` and `weights` are the sensitivity bound and the weights of the
+    coordinates (`ProvedBound`). Privacy: eps-DP. The weighted totals of two neighbours differ by at most `size` in this
+    norm. So, by the triangle inequality, the log densities of their releases differ by at most eps (Hardt and Talwar
+    2010, Theorem 3.2; Awan and Slavkovic 2021, Proposition 2.3).
     """
 
     unit_law: ClassVar[type[ScaledLaw]]
@@ -210,12 +210,12 @@ def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
 
 
 def drawn_on_grid(values: FloatArray, size: float) -> FloatArray:
-    """Return draws from a density that depends on the rows, rounded to a grid of step 2^-30 to 2^-29 times `size`.
+    """Return draws from a density that depends on the rows, rounded to a grid whose step is public.
 
-    The public number `size` is, for example, the radius of the parameter set. The draws are 53-bit uniform numbers,
-    scaled to the sides of a box of parameter values. The box, and so the set of floats that can occur, depends on the
-    rows. If no side of the box is longer than four times `size`, at least 2^20 of these floats along a side are rounded
-    to each grid point. So the probability of a grid point does not reveal which floats could occur.
+    The step is 2^-30 to 2^-29 times the public number `size`, such as the radius of the parameter set. Before rounding,
+    draws are 53-bit uniform numbers, scaled to a box of parameter values that depends on the rows, as does the set of
+    floats that can occur. If no side of the box is longer than four times `size`, at least 2^20 of these floats along a
+    side are rounded to each grid point. So the probability of a grid point does not reveal which floats could occur.
     """
     return on_grid(values, size, DRAWN_BITS - 1)
 

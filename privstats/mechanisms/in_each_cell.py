@@ -22,10 +22,10 @@ class InEachCell(Mechanism):
 
     Privacy: a row is in one cell only. Adding or removing the row changes the values of this cell alone. So the
     releases of all cells together have the guarantee of one release by `each` (McSherry 2009, Theorem 4). Neighbours
-    differ by up to ``relation.rows`` added or removed rows, or, if rows are replaced, by twice this number, since a
-    replaced row may leave one cell and enter another. In a cell, `each` satisfies a stricter guarantee for one added or
-    removed row (`of_one_step`), such that the whole guarantee holds for all these changes together. The number of rows
-    in a cell is not public.
+    under `relation`, the neighbouring relation, differ by up to ``relation.rows`` added or removed rows, or, if rows
+    are replaced, by twice this number, since a replaced row may leave one cell and enter another. In a cell, `each`
+    satisfies a stricter guarantee for one added or removed row (`of_one_step`), such that the whole guarantee holds for
+    all these changes together. The number of rows in a cell is not public.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ class InEachCell(Mechanism):
 def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promise:
     """Return the guarantee that `each` must satisfy in a cell for neighbours that differ by one added or removed row.
 
-    Neighbouring data sets differ by one or several such rows. With the returned guarantee, the releases of all cells
-    together satisfy `promise` for these. If `each` can satisfy pure eps-DP, the guarantee is stated in eps.
+    Neighbours under `relation` differ by one or several such rows; for them, the releases of the mechanism `each` in
+    all cells then satisfy `promise` together. If `each` can satisfy pure eps-DP, the guarantee is stated in eps.
     """
     pure = not (each.needs_delta or each.normal)
     steps = relation.rows * (2 if relation.exchange else 1)

@@ -99,7 +99,7 @@ def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
         With None, the key of each stream comes from the operating system, so that no two calls share noise, even in
         forked processes. With a seed, every call gives the same streams.
     digest : str
-        Digest (hash) of the plan of queries.
+        Digest (hash) of the plan of queries: with a seed, different plans get independent streams.
 
     Returns
     -------

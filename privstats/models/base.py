@@ -31,7 +31,7 @@ class Choice:
     noises : mapping, optional
         Names of noise distributions by method, if the estimator chooses between methods.
     branches : mapping, optional
-        Names of the methods between which the estimator chooses, by the estimator's internal name of the method.
+        Names of these methods, as the user writes them; the keys are the names of the methods in the estimator.
     """
 
     estimator: Any
@@ -279,7 +279,7 @@ class Candidate:
     noises : mapping, optional
         Names of noise distributions by method, if the estimator chooses between methods.
     branches : mapping, optional
-        Names of the methods between which the estimator chooses, by the estimator's internal name of the method.
+        Names of these methods, as the user writes them; the keys are the names of the methods in the estimator.
     """
 
     estimator: type
@@ -302,7 +302,7 @@ def chosen(
     Parameters
     ----------
     mech : str
-        Name of a method in the table, or "auto".
+        Name of a method in `table`, or "auto".
     table : mapping of str to Candidate
         Estimators of the methods, by name of the method.
     auto : tuple of (str, Candidate)

@@ -35,7 +35,7 @@ def descents(loss: Loss, rows: int | None) -> dict[str, Candidate]:
 def refuse_descent(
     mech: str, promise: Promise, neighbors: Neighbors, rows: int | None, noise: Any, weights: str | None
 ) -> None:
-    """Raise an error if noisy optimisation is requested but its privacy guarantee does not cover the call.
+    """Raise an error if noisy optimisation is requested but its privacy guarantee does not cover the fit.
 
     Raises
     ------

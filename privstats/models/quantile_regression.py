@@ -131,13 +131,13 @@ class QuantileModel(Regression):
     ) -> tuple[str, str]:
         """Return the method that mech="auto" stands for, and the reason for the choice.
 
-        The choice depends on `each`, a public measure of the information per coefficient, which is
-        ``2 min(tau, 1 - tau) n eps / d`` for n rows and d coefficients. A sampler with a Markov chain is never chosen.
+        Newton steps are usually chosen if `each`, the information per coefficient ``2 min(tau, 1 - tau) n eps / d`` for
+        n rows and d coefficients, is large; otherwise the exact sampler or objective perturbation, where available.
+        `each` is public. A sampler with a Markov chain is never chosen.
 
-        Intervals of the exact sampler are about as short as intervals of Newton steps if the predictors fill their
-        bounds, but many times longer if the values of the predictors cover only a fifth of the range between the
-        bounds. Newton steps need enough rows to estimate the scales of the columns. Objective perturbation needs fewer
-        rows than Newton steps.
+        Intervals of the exact sampler are about as short as those of Newton steps if the predictors fill their bounds,
+        but many times longer if the predictors' values cover only a fifth of the range between the bounds. Newton steps
+        need enough rows to estimate the scales of the columns; objective perturbation needs fewer.
         """
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"

@@ -126,9 +126,9 @@ class Carrying:
     def outdoes_moments(self, by: Noises, design: Design, lighter: float = 1.0) -> bool:
         """Return whether the expected relative noise of the Hessian of Newton steps is below a limit.
 
-        The relative noise is the largest eigenvalue of the noise matrix of the mechanisms `by`, divided by a typical
-        eigenvalue of the Hessian. The result is True if the number of rows is private. If it is False, the whole budget
-        may be spent on the method of noisy moments instead of Newton steps.
+        The relative noise is the largest eigenvalue of the noise that the mechanisms `by` add to the Hessian, divided
+        by a typical eigenvalue of the Hessian. If the number of rows is private, the result is True. If the result is
+        False, the whole budget may be spent on the method of noisy moments instead of Newton steps.
 
         Parameters
         ----------
@@ -199,8 +199,8 @@ class Carrying:
     def forecast_noise(self, by: Noises, design: Design) -> float:
         """Return the relative noise of the coarse matrix, the first release of second moments, at the whole budget.
 
-        The relative noise is ``sqrt(c + 1) s / n`` for n rows of c standardised columns and the response, where s is
-        the sd of the noise that the mechanisms `by` add to an off-diagonal entry. It is 0 if n is private.
+        The relative noise is ``sqrt(c + 1) s / n`` for n rows of c + 1 standardised numbers (c columns, and the
+        response), where s is the noise sd of an off-diagonal entry under the mechanisms `by`. It is 0 if n is private.
         """
         if self.rows is None:
             return 0.0
@@ -242,7 +242,7 @@ class Regression(Model):
         Sampling weights, with declared bounds.
     cov_type : str
         Assumption about the errors, on which the intervals rest: "HC" and its variants (unequal variances), "nonrobust"
-        (equal variances) or "cluster" (correlated errors within privacy units).
+        (equal variances) or "cluster" (correlated errors within privacy units, such as persons).
     """
 
     weights: str | None = None
@@ -467,7 +467,7 @@ def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str
 
 @dataclass(frozen=True, eq=False)
 class GeneralizedLinearModel(Regression):
-    """Generalized linear model, such as ``y ~ x + C(g)`` with a family and a link function.
+    """Generalized linear model of a response, such as ``y ~ x + C(g)`` with a family and a link function.
 
     Parameters
     ----------

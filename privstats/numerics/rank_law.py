@@ -118,12 +118,12 @@ def _unit_quantile(tail: float, j: int, J: int) -> float:
 
 
 def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
-    """Return the rate at which the log density of a draw may decrease with the errors of cells, under a budget eps.
+    """Return the rate at which the log density of drawn numbers may decrease with the errors of cells, for budget eps.
 
-    A cell contains the values between two neighbouring boundaries (drawn quantiles or interval ends). Its error is its
-    number of values minus the target number. One row changes the sum of the absolute errors of all cells by at most
-    `sensitivity`, and a privacy unit has up to `rows` rows. The rate is ``eps / (2 sensitivity rows)``. So the exponent
-    of the density changes by at most eps / 2, and the log normaliser by at most eps / 2, too.
+    A cell contains the values between two neighbouring drawn numbers (quantiles or interval ends); its error is its
+    number of values minus the target number. One row changes the sum of the absolute errors of all cells, by which the
+    rate is multiplied, by at most `sensitivity`; a privacy unit has up to `rows` rows. With the rate
+    ``eps / (2 sensitivity rows)``, the exponent and the log normaliser of the density each change by at most eps / 2.
     """
     return eps / (2 * sensitivity * rows)
 
@@ -174,10 +174,11 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
 
     For n values, the target of the quantile of probability `level` is ``T = level n``, and the targets of the ends of
     its interval are ``T - min(h, room)`` and ``T + min(h, room)``. Here h is the distance in ranks that allows for
-    sampling error and noise (`Ends.reaches`), and room is the available number of ranks (`rooms`). The target number of
-    values between two neighbouring targets does not decrease as n grows. Proof: ``min(h, room)`` increases, since both
-    h and room increase. The remaining distance to the point half way to the next quantile is ``max(0, room - h)``. If
-    this distance is positive it increases, because room - h is convex in n (h is concave) and at most 0 at n = 0.
+    sampling error and noise (`Ends.reaches`), and room the number of ranks up to half way to the next quantile or, on
+    the outer side, to the extreme value (`rooms`). The distance of two neighbouring targets does not decrease as n
+    grows, which the sensitivity in `Rank` requires. Proof: ``min(h, room)`` increases, since h and room increase. The
+    remaining distance ``max(0, room - h)`` to the end of the room increases if it is positive, because room - h is
+    convex in n (h is concave) and at most 0 at n = 0.
     """
     z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
     h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
@@ -215,13 +216,13 @@ def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, 
 
     Let z be the normal quantile at ``(1 + confidence) / 2``, and ``a = z^2 level (1 - level)``. Let m be the margin for
     noise: the number of ranks by which noise may move an end. It is ``c / rate``, with c from `box_quantile`. The
-    target ranks are ``T = level n`` for the quantile, and ``T - h`` and ``T + h`` for the interval's ends, with ``h =
-    sqrt(a n + m^2)``. The derivatives of the targets with respect to n differ from `level` by at most ``a / (2 m)``. So
-    an added value changes a rank error by at most ``S = max(level, 1 - level) + a / (2 m)``. The rate is ``eps / (2
-    rows S)``, so m is proportional to S, and S is the positive root of ``S^2 = max(level, 1 - level) S + a eps / (4 c
-    rows)``. If a value is replaced, a rank error changes by at most 1. A replaced row may also become missing, so under
-    "replace" the rate is computed with the larger of S and 1. The rounding of the target ranks is allowed for by adding
-    2 `FINE` to ``max(level, 1 - level)``.
+    target ranks are ``T = level n`` for the quantile, and ``T - h`` and ``T + h`` for the interval's ends, with
+    ``h = sqrt(a n + m^2)``. The derivatives of the targets with respect to n differ from `level` by at most
+    ``a / (2 m)``. So an added value changes a rank error by at most ``S = max(level, 1 - level) + a / (2 m)``. The rate
+    is ``eps / (2 rows S)``, so m is proportional to S, and S is the positive root of
+    ``S^2 = max(level, 1 - level) S + a eps / (4 c rows)``. A replaced value changes a rank error by at most 1, and by
+    at most S if it becomes missing, that is, is removed; so under "replace" the larger of S and 1 takes the place of S
+    in the rate. The rounding of the target ranks is allowed for by adding 2 `FINE` to ``max(level, 1 - level)``.
     """
     c = box_quantile(2 if ends_only else 3, confidence)
     a = float(special.ndtri((1 + confidence) / 2)) ** 2 * level * (1 - level)
@@ -251,9 +252,9 @@ class Ends:
     little more than ``max(level, 1 - level)``; if a row is replaced, by at most the larger of this number and 1. For
     several quantiles, there is a target for the number of values between two neighbouring drawn numbers; the density
     depends on the sum of the absolute deviations from these targets, which one row changes by at most 2
-    (`bridge_quantile`). This sum is not used for a single quantile, although noise would then move the ends of its
-    interval less under "replace": equal rank errors of both ends would lower the density no more than an error of one
-    end alone, so both ends could fall into one long gap between values.
+    (`bridge_quantile`). For a single quantile, this sum would have a disadvantage: equal rank errors of both ends would
+    lower the density no more than an error of one end alone, so both ends could fall into one long gap between values.
+    The largest error is therefore used, although under "replace" it gives more noise than the sum.
 
     Parameters
     ----------
@@ -314,14 +315,14 @@ class Ends:
         return h
 
     def most_points(self, n: float) -> float:
-        """Return the largest grid size, in points, for which all drawn numbers usually equal the true quantile.
+        """Return the largest number of grid points with which a draw rarely misses a quantile that many rows share.
 
-        The drawn numbers are quantiles and interval ends, and lie on a public grid. The true quantile is assumed to
-        be a frequent value, which many rows share, beside a gap without values. A drawn number in the gap has at most
-        as many possible positions as the grid has points. All k numbers of a draw may lie in the gap together, in at
-        most ``points^k`` positions. The log density of these draws is lower than that of draws equal to the quantile,
-        because many values equal to the quantile lie between the target ranks and the gap, at least the share `EDGE` of
-        all n values by assumption. The difference of the log densities does not depend on k.
+        If the quantile of n values is a frequent value beside a gap without values, all k drawn numbers (quantiles and
+        interval ends) should equal this value. But they may all lie in the gap, in at most ``points^k`` positions,
+        where `points` is the size of the public grid. Their log density is then lower by d than if they equalled the
+        frequent value, because values that equal it lie between the target ranks and the gap: by assumption at least
+        the share `EDGE` of all n values. d does not depend on k. The result is the number of points at which
+        ``points^k`` is e^d; with more points, the draws in the gap may be more probable.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
@@ -332,14 +333,13 @@ class Ends:
         The result has the shape (levels,). The ratio is the larger of two. The first is the distance of the target rank
         of an end from that of the quantile, divided by the number of ranks available on this side (`rooms`): targets
         must not lie beyond all values, or beyond half the distance to the next quantile. The second is for the risk
-        that noise moves the m outermost numbers of a draw, on either side, to points beyond all values. There they have
-        ``u^m / m!`` possible positions, with u the length of the column's range, and only the rank error of the
-        innermost of the m numbers matters. The unit of u is the interval that the outermost ``2 / rate`` values are
-        assumed to fill: one step of the public grid, or a share 1 / `WIDEST` of the range if this share is longer. The
-        risk is at most `ESCAPES` if the negative log density at these points (`fall`) is at least the logarithm of
-        (number of positions) / `ESCAPES`; the second ratio is this logarithm, divided by the negative log density. If a
-        drawn number lies beyond all values, so do all numbers further out. Therefore all m up to the number of drawn
-        numbers are checked. For a single quantile, m = 1 suffices.
+        that noise moves the m outermost numbers of a draw, on either side, beyond all values. It is the logarithm of
+        (number of their possible positions there) / `ESCAPES`, divided by the negative log density there (`fall`); the
+        risk is at most `ESCAPES` if this ratio is at most 1. The number of positions is ``u^m / m!``, where u is the
+        length of the column's range. The unit of u is the interval that the outermost ``2 / rate`` values are assumed
+        to fill: one step of the public grid or, if this is longer, a share 1 / `WIDEST` of the range. If a drawn number
+        lies beyond all values, so do all numbers further out. Therefore all m up to the number of drawn numbers are
+        checked. For a single quantile, m = 1 with u = `WIDEST` suffices.
         """
         h, middle = self.reaches(n), n * np.array(self.levels)
         inner = [] if self.alone else [middle]
@@ -361,9 +361,9 @@ class Ends:
     def fall(self, m: int, far: float) -> float:
         """Return minus the log marginal density of the m outermost drawn numbers on a side, at points beyond all data.
 
-        The drawn numbers are quantiles and the ends of their intervals. The density is with respect to ranks, in units
-        of ``2 / rate`` ranks. `far` is the number of ranks between the target rank of the innermost of the m numbers
-        and the outermost data value.
+        The drawn numbers are quantiles and the ends of their intervals. Their density is with respect to ranks, counted
+        in units of ``2 / rate`` (`Ends.rate`). `far` is the number of ranks between the target rank of the innermost of
+        the m numbers and the outermost data value.
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m
@@ -378,8 +378,8 @@ class Ends:
 
         If no interval can have this coverage, the result is None. Quantiles are left out one after the other, until all
         intervals are valid: among the quantiles with an invalid interval, the quantile furthest from the median is left
-        out. The remaining quantiles then have larger distances from each other. The omitted quantiles are drawn
-        separately, with the share `PLAIN` of the budget, unless only interval ends are drawn (`alone`).
+        out, which leaves more ranks to the intervals of its neighbours. The omitted quantiles are drawn separately,
+        with the share `PLAIN` of the budget, unless the draw consists of interval ends only (`alone`).
         """
         draw, short = self, self.shortfall(n)
         if not self.alone and (short > 1).any():

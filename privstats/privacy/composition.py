@@ -174,7 +174,7 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     guarantee must be implied by each of the given guarantees. So the weakest of them is returned, expressed in the kind
     of the first guarantee whose kind can express all others. If the number of units of each data set is public, moving
     a unit from one data set to another does not give a neighbour, and exchanging two units between two data sets takes
-    two steps, each of which leads to a neighbour. All guarantees are translated to one neighbouring relation.
+    two steps, each of which leads to a neighbour. All guarantees are translated to the relation of one of them.
 
     Raises
     ------
@@ -255,7 +255,7 @@ def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArra
 
 @lru_cache(maxsize=32)
 def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArray]:
-    """Return the law of a privacy loss on a grid; at every eps, its delta is at least that of the randomised responses.
+    """Return a law on a grid of the joint privacy loss of several randomised responses, with no lower delta at any eps.
 
     The result has the grid points and their probabilities. `counts` has a pair (eps, number of responses with this eps)
     for each distinct eps. For each pair, the probability of a loss is divided between the two adjacent points of the
@@ -378,11 +378,11 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
 
 
 def _coarser(one: LossDistribution, step: float) -> LossDistribution:
-    """Return a loss distribution on every second point of a grid around 0, with a delta at least as large at every eps.
+    """Return the loss distribution `one`, moved to every second point of its grid, with no lower delta at any eps.
 
-    `step` is the distance between points of the given grid. The probability at an omitted point is divided between the
-    two adjacent points without a change of the mean of e^-loss: a share of ``1 / (1 + e^-step)`` goes to the point
-    above, and the remaining share to the point below.
+    `step` is the distance between points of the grid, which contains 0. The probability at an omitted point is divided
+    between the two adjacent points without a change of the mean of e^-loss: a share of ``1 / (1 + e^-step)`` goes to
+    the point above, and the remaining share to the point below.
     """
     odd = len(one.atoms) // 2 % 2
     # each side of 0 gets one more point of probability 0, or two more points if its number of points is odd

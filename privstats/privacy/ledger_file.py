@@ -2,10 +2,10 @@
 
 *No row is read without a charge.* A charge is one transaction, in which other writers are locked out, all entries are
 read, and the budget is checked. The new entry is on the disk (`synchronous=EXTRA`: the file, and the folder of its
-journal) before `add` returns, and rows are read only after that. If the process ends or fails at any time, either the
-charge is in the file or no row has been read. Each charge opens the file anew, and no process forks during a charge, so
-that threads and forked processes share neither a connection nor SQLite's record of its locks. The journal is a rollback
-journal and never a write-ahead log, whose shared memory is not visible to other machines.
+journal) before the charge is confirmed, and rows are read only then. If the process ends or fails at any time, either
+the charge is in the file or no row has been read. Each charge opens the file anew, and no process forks during a
+charge, so that threads and forked processes share neither a connection nor SQLite's record of its locks. The journal is
+a rollback journal and never a write-ahead log, whose shared memory is not visible to other machines.
 
 *Append-only.* Triggers refuse changes, and each entry has a digest (SHA-256 of the previous digest and of the entry);
 a file in which a digest does not match is refused. The file contains its own inode number, so a copy is refused, as

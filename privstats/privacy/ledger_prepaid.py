@@ -26,9 +26,9 @@ class Prepaid(Ledger):
     Parameters
     ----------
     account : Account
-        The account to which all fits are charged when this object is created.
+        The account to which all fits are charged when this object is created; `charge` then costs nothing more.
     charges : sequence of (parts, call, method)
-        The charge of each fit, in the order of the fits: its queries (name and guarantee), call and method as text.
+        The charges in the order of the fits: queries (name and guarantee), call ("dp_mean x") and method, as text.
 
     Raises
     ------

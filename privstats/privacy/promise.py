@@ -476,9 +476,9 @@ class GaussianDP(Promise):
 class ZeroCDP(Promise):
     """rho-zero-concentrated differential privacy: Renyi divergences of order a are at most rho a, for all a > 1.
 
-    Bun and Steinke (2016), Definition 1.1. The pair of laws N(0, 1) and N(mu, 1) has exactly rho = mu^2 / 2. A mu-GDP
-    mechanism has no larger rho, since its outputs on two neighbouring data sets can be obtained from these two laws by
-    post-processing. An eps-DP mechanism has a rho of at most ``eps tanh(eps / 2)`` (`tradeoff.pure_rho`).
+    The divergences are between the laws of outputs for neighbours (Bun and Steinke 2016, Definition 1.1). The pair N(0,
+    1) and N(mu, 1) has exactly rho = mu^2 / 2. A mu-GDP mechanism has no larger rho, as its outputs on neighbours can
+    be obtained from this pair by post-processing. An eps-DP mechanism has ``rho <= eps tanh(eps / 2)`` (`pure_rho`).
 
     Parameters
     ----------
@@ -522,10 +522,10 @@ class ZeroCDP(Promise):
     def kept_by(self, *mechanisms: Any) -> Promise:
         """Return the joint guarantee of mechanisms that share this guarantee as their budget.
 
-        It is a guarantee in mu if all noise is normal, because mu^2 adds up as rho = mu^2 / 2 does, even if later
-        queries depend on earlier releases (Smith and Thakurta 2022). It is a guarantee in eps for a single eps-DP
-        mechanism. Otherwise it is this guarantee in rho. For several eps-DP mechanisms, each with a part of rho, the
-        result is in rho, because the sum of their eps would exceed the eps of a single mechanism with the whole rho.
+        The result is a guarantee in mu if all noise is normal, because mu^2 adds up as rho = mu^2 / 2 does, even if
+        later queries depend on earlier releases (Smith and Thakurta 2022). It is in eps for a single eps-DP mechanism.
+        Otherwise it is this guarantee itself, in rho; this includes several eps-DP mechanisms, each with a part of rho,
+        because the sum of their eps would exceed the eps of a single mechanism with the whole rho.
         """
         if mechanisms and all(by.normal for by in mechanisms):
             return self.as_normal()
@@ -599,9 +599,9 @@ def _rho(promise: Promise) -> float:
 def sums(promises: tuple[Promise, ...], delta: float) -> float:
     """Return an eps for which the composition of the guarantees is (eps, delta)-DP.
 
-    There are two upper bounds of eps: one from the sums of eps and of delta, and one from the sum of mu^2. The smaller
-    bound is returned. Both bounds are infinite, for example, for a guarantee in mu together with a guarantee in (eps,
-    delta).
+    Two such values of eps are computed: the sum of all eps, if the sum of all delta is at most `delta`, and the eps
+    that follows from the sum of mu^2. The smaller value is returned. It is infinite if neither method can handle the
+    guarantees, such as a guarantee in mu together with one in (eps, delta).
     """
     eps, lost = 0.0, 0.0
     for promise in promises:

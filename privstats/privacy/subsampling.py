@@ -45,8 +45,8 @@ NEAR, CLOSE = 0.05, 1e-4  # first step, and tolerance, of the search for the log
 def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
     """Return the smallest delta for which `steps` noisy steps on random subsamples are known to be (eps, delta)-DP.
 
-    For one step it is exactly ``q delta_G(log(1 + (e^eps - 1) / q))``, with delta_G(eps) the delta of a step on all
-    rows.
+    A step releases a sum over a random subsample of the rows, with normal noise. For one step the delta is exactly ``q
+    delta_G(log(1 + (e^eps - 1) / q))``, with delta_G(eps) the delta of a step on all rows.
 
     Parameters
     ----------
@@ -226,12 +226,12 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
 def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, FloatArray]:
     """Return level and power of the test that rejects if the privacy loss of one step exceeds l, for each l in `loss`.
 
-    In the worst case the output of a step is N(0, 1) for one data set and ``(1 - q) N(0, 1) + q N(1 / sigma, 1)`` for
-    its neighbour. The trade-off function of a step is a straight line between two levels (see the module's docstring),
-    where the privacy loss is 0. At lower levels the loss is ``log(1 - q + q L)``, with L the likelihood ratio of
-    N(1 / sigma, 1) against N(0, 1). This loss exceeds l if the output exceeds ``u = sigma log(1 + (e^l - 1) / q) + 1 /
-    (2 sigma)``, which has probability Phi(-u) under N(0, 1) and ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the
-    mixture.
+    A step releases a sum over a random subsample of the rows, with normal noise. In the worst case its output is
+    N(0, 1) for one data set and the mixture ``(1 - q) N(0, 1) + q N(1 / sigma, 1)`` for its neighbour. The trade-off
+    function of a step is a straight line between two levels (see the module's docstring), where the privacy loss is 0.
+    At lower levels the loss is ``log(1 - q + q L)``, with L the likelihood ratio of N(1 / sigma, 1) against N(0, 1).
+    This loss exceeds l if the output exceeds ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``, which has
+    probability Phi(-u) under N(0, 1) and ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the mixture.
 
     Parameters
     ----------

@@ -396,8 +396,9 @@ def _root(rises: Callable[[float], float], low: float, high: float) -> float:
 def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
     """Smallest delta' for which (eps_pure, delta)-DP implies (eps, delta')-DP, where eps <= eps_pure.
 
-    delta' follows from the trade-off function ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))``, with a = eps_pure,
-    at its kink, the point where the two straight lines meet.
+    At level x, the trade-off function of (eps_pure, delta)-DP is ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))``,
+    with a = eps_pure. Its two sloping lines meet in a kink. delta' is the number for which the steep line of (eps,
+    delta')-DP, ``1 - delta' - e^eps x``, goes through this kink.
 
     Parameters
     ----------

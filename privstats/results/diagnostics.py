@@ -42,7 +42,8 @@ class Diagnostics:
     guarantee : PureDP, ApproxDP, GaussianDP or ZeroCDP
         Privacy guarantee of all tables together, without the cost of the fit itself.
     residuals, binned, scale_location : DataFrame
-        Tables with one row for each bin; None for a table that was not requested.
+        Tables with one row for each bin: histogram of residuals, mean residual by fitted value, and mean of
+        ``sqrt(|residual| / std dev)`` by fitted value; None for a table that was not requested.
     """
 
     formula: str

@@ -58,7 +58,7 @@ class LocalProportion:
         return in_words_local(self.promise)
 
     def conf_int(self, alpha: float = 0.05) -> tuple[float, float]:
-        """Return a confidence interval with normal quantiles for the population share of persons whose answer is yes.
+        """Return a confidence interval, from normal quantiles, for the population share of persons whose answer is yes.
 
         The interval may extend beyond [0, 1].
 

@@ -78,8 +78,9 @@ class MarginalTable(Tabular):
     frame : DataFrame
         One row for each quantity, with the columns term, level (the level of a mean, or the levels that are compared),
         the grid columns that distinguish the rows, tau (if the fit has several), estimate, std_error, statistic,
-        p_value, conf_low, conf_high, noise_share and bias_bound. Numbers are NaN where the quantity is not identified.
-        Means are not tested against zero: statistic and p_value are NaN for means.
+        p_value, conf_low, conf_high, noise_share (share of privacy noise in the squared std error) and bias_bound
+        (largest possible bias). Numbers are NaN where the quantity is not identified. Means are not tested against
+        zero: statistic and p_value are NaN for means.
     legend : tuple of str
         Sentences below the table, such as a sentence on how the quantities were averaged.
     alpha : float
@@ -116,16 +117,16 @@ class MarginalTable(Tabular):
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """A grid of synthetic rows at which fitted means are computed, to be averaged into the rows of the table.
+    """A grid of synthetic rows at which fitted means are computed, to be averaged into the rows of a results table.
 
     Parameters
     ----------
     rows : DataFrame
-        The synthetic rows.
+        The synthetic rows: combinations of values of the predictors.
     keys : DataFrame
-        Columns of the grid that distinguish the rows of the table.
+        For each row of the results table, the values in the grid columns that distinguish it from other rows.
     averaged : int
-        Number of consecutive rows of the grid that are averaged into one row of the table.
+        Number of consecutive rows of the grid that are averaged into one row of the results table.
     over : tuple of str
         Factors over whose levels the means are averaged.
     """
@@ -196,9 +197,10 @@ class _Call:
     def grid(self, needed: Sequence[str], own: Mapping[str, Sequence[Any]]) -> _Grid:
         """Return the grid of synthetic rows for means, comparisons or slopes that depend on the columns `needed`.
 
-        The grid has all combinations of the values in `own`, a mapping from columns to values, the levels of the
-        factors in `by`, the values in `at`, and the levels of all remaining factors in `needed`, over which the means,
-        comparisons or slopes are averaged. All other columns have a single value.
+        The grid has all combinations of the values in the argument `own`, a mapping from columns to values, the levels
+        of the factors in the attribute `by`, the values in the attribute `at`, and the levels of all remaining factors
+        in `needed`, over which the means, comparisons or slopes are averaged. Each column that is not among these has
+        the same value in all rows.
         """
         known = self.known
         kept = {
@@ -298,10 +300,11 @@ def _near(x: FloatArray, known: Any, widen: float = 1.0) -> list[tuple[FloatArra
 def _rough(call: _Call, grid: _Grid) -> NDArray[np.bool_]:
     """Return a mask of the rows of a grid at which the linear predictor is not differentiable in the predictor.
 
-    If the distance of three equally spaced values near x is halved, the difference of a smooth function at the outer
-    values is about halved, and its second difference is divided by 4. A kink at x halves the second difference, and a
-    step leaves one of the differences unchanged. The functions that are tested are the offset and the columns of X C
-    (see `Design.coding`), because the design knows their bounds, which give the size of rounding errors.
+    Let x be the value of the predictor in a row. If the spacing of three equally spaced values near x is halved, the
+    difference of a smooth function between the outer values is about halved, and its second difference is divided by 4.
+    A kink at x halves the second difference, and a step leaves one of the two differences unchanged. The linear
+    predictor is the offset plus a linear combination of the columns of X C, with the model matrix X and the matrix C =
+    `Design.coding`. So the offset and these columns are tested; their known bounds give the size of rounding errors.
     """
     design: Any = call.results.facts.design
     coding = scipy.linalg.block_diag(design.coding, 1.0)  # the last column is the offset
@@ -381,10 +384,10 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
     results : FitNumbers
         The fit.
     parts : sequence of _Part
-        Copies of the grid of synthetic rows, with weights; in a comparison of two levels, one copy for each level,
-        with the weights 1 and -1. The weighted fitted means of corresponding rows are added.
+        Copies of a grid of synthetic rows (values of the predictors), with weights; in a comparison of two levels, one
+        copy for each level, with the weights 1 and -1. The weighted fitted means of corresponding rows are added.
     averaged : int
-        Number of consecutive rows that are averaged.
+        Number of consecutive rows of the grid whose sums are averaged.
     mean : bool
         True for means; False for comparisons and slopes.
     """
@@ -419,7 +422,7 @@ def _quantity(
         For each copy of the grid (such as one copy per level in a comparison): the weights of the fitted means, shape
         (n,), the rows of the model matrix, shape (n, c), and the offsets, shape (n,). The copies' means are added.
     averaged : int
-        Number of consecutive rows that are averaged.
+        Number of consecutive rows of the grid whose sums are averaged.
     mean : bool
         True for means, whose intervals are transformed from the linear predictor; False for comparisons and slopes.
     """
@@ -541,8 +544,9 @@ def _numbers(
 ) -> tuple[dict[str, FloatArray], int]:
     """Return the numeric columns of a table by name, and the number of random draws for simultaneous intervals.
 
-    The number of draws is 0 if the intervals are not simultaneous. The columns are NaN where a quantity is not
-    identified. A quantity that depends on no coefficient is known without error and is not tested.
+    The table is one of means, comparisons or slopes (the quantities). The number of draws is 0 if the intervals are not
+    simultaneous. The columns are NaN where a quantity is not identified. A quantity that depends on no coefficient is
+    known without error and is not tested.
     """
     known, many = ~(np.isnan(value) | np.isnan(R).any(axis=1)), len(R)
     names = tuple(map(str, range(many)))

@@ -127,7 +127,7 @@ class FitNumbers:
         Raises
         ------
         OptionError
-            If `alpha` is not between 0 and 1, or `exp` is true for a histogram or a mode.
+            If `alpha` is not between 0 and 1, or if `exp` is true and the estimates are a histogram or a mode.
         """
         check_exponentials(self.facts, exp)
         ends = np.column_stack(self.estimate.coefficients(level(alpha))[2:])

@@ -41,9 +41,10 @@ def draw_intervals(
 ) -> Figure:
     """Return a figure of estimates with their intervals.
 
-    In the simplest figure, one panel lists the terms from top to bottom. If a fit has several quantile levels (tau or
-    q), each term (of each group) has a panel in which a line joins the estimates at these levels. If a fit has groups,
-    each term has a panel. Bins of a histogram are drawn as bars, with one panel for each group.
+    The arguments are those of `Results.plot`. In the simplest figure, one panel lists the terms from top to bottom. If
+    a fit has several quantile levels (tau or q, the name in `over`), each term (of each group) has a panel in which a
+    line joins the estimates at these levels. If a fit has groups, each term has a panel. Bins of a histogram are drawn
+    as bars, with one panel for each group.
 
     Raises
     ------

@@ -149,8 +149,8 @@ def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.S
 def new_rows(new_data: Any) -> pd.DataFrame:
     """Convert new rows, given as a dict of columns or as a table with a method `to_pandas`, to a DataFrame.
 
-    New rows are not confidential. A dict of single values is one row. Other objects are returned unchanged, and refused
-    where columns are looked up.
+    New rows are not confidential. A dict of single values is one row. Other objects are returned unchanged; if they are
+    no DataFrames, looking up columns raises an error later.
 
     Raises
     ------

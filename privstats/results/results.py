@@ -188,7 +188,7 @@ class Results(FitNumbers):
             in `comparisons`; the other adjustments are computed by ``statsmodels.stats.multitest.multipletests``.
         alpha : float
             One minus the confidence of each interval; intervals are not adjusted for the number of pairs. `alpha` is
-            also the error rate that the adjusted tests control jointly.
+            also the familywise error rate of the adjusted tests (with "fdr_by" and "fdr_bh", the false discovery rate).
 
         Returns
         -------
@@ -239,7 +239,7 @@ class Results(FitNumbers):
         simultaneous : bool
             Whether the intervals of all rows jointly have the confidence level 1 - alpha. They are then based on the
             distribution of the largest standardised error (max-t), which is simulated from the joint law of sampling
-            error and noise with a fixed seed; bias bounds are added in full.
+            error and noise with a fixed seed; bounds on the bias of estimates are added in full.
         alpha : float
             One minus the confidence of the intervals.
 

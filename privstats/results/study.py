@@ -24,7 +24,7 @@ class StudyResults(Sequence[Results]):
     calls : tuple of str
         Function and formula of each plan, such as "dp_lm y ~ x".
     digest : str
-        Digest of the study.
+        Hash of the plans of the study.
     failed : tuple of str
         For each plan, the reason why there is no fit although the budget was charged; an empty text if there is a fit.
     """

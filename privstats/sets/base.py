@@ -101,11 +101,11 @@ class Set(ABC):
 
     @abstractmethod
     def project(self, rows: FloatArray) -> FloatArray:
-        """Return the rows' vectors, each projected into the set and onto the set's grid.
+        """Return the rows' vectors, each moved into this set of possible vectors, and onto its public grid.
 
-        The sensitivity depends on this projection: every vector of float64 numbers is moved into the set, independently
-        of the other rows. NaN counts as zero, and an infinite coordinate as a very large number of the same sign.
-        Members of the set on the grid do not change.
+        The sensitivity depends on this projection: every vector of float64 numbers is moved to a member of the set,
+        independently of the other rows. NaN counts as zero, and an infinite coordinate as a very large number of the
+        same sign. Members of the set on the grid do not change.
         """
 
     def contribution(self, rows: FloatArray) -> FloatArray:
@@ -133,9 +133,9 @@ class Set(ABC):
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
         """Return the weights of the coordinates of a total, shape (size,); a larger weight means less noise.
 
-        The method `sensitivity` bounds, in the given norm, the change of the weighted total, in which each coordinate
-        is multiplied by its weight. Weights above 1 are used only if they do not raise the sensitivity. The weights for
-        "replace" (if `exchange` is True) and for "add_remove" (otherwise) may differ.
+        The method `sensitivity` bounds the change of the weighted total, in which each coordinate is multiplied by its
+        weight, in the norm with the name `norm`. Weights above 1 are used only if they do not raise the sensitivity.
+        The weights for the neighbouring relation "replace" (if `exchange` is True) and for "add_remove" may differ.
         """
         return np.ones(self.size)
 

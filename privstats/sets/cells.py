@@ -47,9 +47,9 @@ class OneHot(Set):
 class Cells(OneHot):
     """Set for counts of rows by category (cell): a row's vector has one entry, its cell number in 0, ..., `cells` - 1.
 
-    A number outside this range is moved to the nearest cell. With one cell, the total is the number of rows or, if a
-    privacy unit contributes one vector, the sum of the vectors of its rows, the number of units. With more cells, these
-    sums are refused, because they would add cell numbers.
+    A number outside this range is moved to the nearest cell. If the vectors of all rows of a privacy unit are first
+    added to one vector, there must be one cell, since cell numbers cannot be added up; the total is then the number of
+    units. In all other cases the totals are numbers of rows.
     """
 
     cells: int
@@ -194,9 +194,9 @@ class ByCell(Set):
 class Line(Set):
     """Set of values in [low, high], for mechanisms that use the order of the values and never their sum.
 
-    In the norm "rank", which counts changed values, the largest distance and the largest length are both 1, since a row
-    has one value. The privacy theorem of the mechanism bounds the effect of one changed value on a rank; this
-    bound depends on the fields of this class, and on whether a value may be added or removed, or only be replaced.
+    In the norm "rank", which counts changed values, the distance of two contributions and the length of one are at most
+    1, since a row has one value. The privacy theorem of the mechanism bounds the effect of one changed value on a rank;
+    that bound depends on the fields of this class, and on whether values may be added or removed, or only replaced.
 
     Parameters
     ----------

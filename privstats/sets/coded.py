@@ -24,8 +24,8 @@ class CodedProducts(BoxProducts):
     A row is given as a short vector: for each group the index of the row's level, then the square root r of the row's
     weight, and then r times the row's entries outside the groups. The index after a group's last level means that the
     row has none of its levels; `project` moves an index outside the range to the nearest valid index. So each such
-    vector represents a row of `BoxProducts` that has, in each group, r at its level and zeros elsewhere. Its
-    contribution is that of the represented row, so the bounds on distances and lengths in `BoxProducts` apply.
+    vector represents a row of `BoxProducts` that has, in each group, r at the dummy of its level and zeros elsewhere.
+    Its contribution is that of the represented row, so the bounds on distances and lengths in `BoxProducts` apply.
 
     *Total*: products with dummies are summed by level, as integers of at most 2^42.
     """

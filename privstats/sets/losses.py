@@ -140,28 +140,28 @@ class CheckLosses(Set):
     *Distance*: the distance of two rows' gradients is at most the diameter of W. The diameter of W is the larger of the
     suprema of ``M |x - x'|`` and ``|(1 - tau) x + tau x'|`` over x and x' in X.
 
-    Without an intercept, X is the cube, the diameter is ``2 M sup |x|``, and the convex hull of the differences
-    of two gradients is 2 M times the cube.
+    Without an intercept, X is the cube [-1, 1]^m, the diameter is ``2 M sup |x|``, and the convex hull of the
+    differences of two gradients is 2 M times the cube.
 
     With an intercept, the first entries of x and x' are equal. In l1 the diameter is the larger of ``2 M (m - 1)`` and
     m; in l2 it is the larger of ``2 M sqrt(m - 1)`` and sqrt(m). In linf it is 2 M if there are other predictors, and 1
     if the intercept is the only one. The hull of all differences of gradients is the unit ball of the norm ``max(|g_0|,
     (|g|_inf + (2 M - 1) |g_0|) / (2 M))``, where 2 M - 1 is the constant `tilt`. Proof: the extreme points of this ball
-    with ``|g_0| = 1`` are the sign vectors, which are the differences ``(1 - tau) x + tau x`` and their negatives. The
-    extreme points with ``g_0 = 0`` are 2 M times sign vectors of the other entries, which are the differences ``M (x -
-    x')``. For ``|g_0| = s`` in [0, 1], the other entries have absolute values of at most ``2 M - (2 M - 1) s``, both in
-    the ball and in the convex hull of these points; so the ball is this convex hull. Therefore the distance in the norm
-    "hull" is 1. The distance from a missing row is at most 1, too, since zero lies in the hull of W.
+    with ``|g_0| = 1`` are the sign vectors, that is, the differences ``(1 - tau) x - (-tau x)`` and their negatives.
+    The extreme points with ``g_0 = 0`` are 2 M times sign vectors of the other entries, which are the differences ``M
+    (x - x')``. For ``|g_0| = s`` in [0, 1], the other entries have absolute values of at most ``2 M - (2 M - 1) s``,
+    both in the ball and in the convex hull of these points; so the ball is this convex hull. Therefore the distance in
+    the norm "hull" is 1. The distance from a missing row is at most 1, too, since zero lies in the hull of W.
 
     The bounds are reached at theta = 0, with y = -1 in one row and y = 1 in the other. The sensitivity of Reimherr and
     Awan (2019, section 4.5) under replace is ``2 (1 - tau) sup |x|``. This number is too small for tau > 1/2: by a
     factor of 9 at tau = 0.9.
 
     *Loss*: a changed row changes the sum of losses by a function of theta. An additive constant in this function does
-    not change a density proportional to exp(-loss), so the sensitivity is half of the range of the function. One row's
-    loss lies between 0 and ``M (1 + theta_bound)``, and it varies with theta by at most ``2 M theta_bound``. Let R be
-    the smaller of these two ranges. The sensitivity is R / 2 under add/remove, and R under replace. (The sensitivity of
-    Reimherr and Awan under replace is ``2 M (1 + theta_bound)``.)
+    not change a density proportional to exp(-loss), so the sensitivity is half of the range (maximum minus minimum) of
+    the function. One row's loss lies between 0 and ``M (1 + theta_bound)``, and it varies with theta by at most ``2 M
+    theta_bound``. Let R be the smaller of these two ranges. The sensitivity is R / 2 under add/remove, and R under
+    replace. (The sensitivity of Reimherr and Awan under replace is ``2 M (1 + theta_bound)``.)
     """
 
     m: int

@@ -19,7 +19,7 @@ class Stretches(ByCell):
     Parameters
     ----------
     inner : Line
-        Set of the possible values, the same for each cell.
+        Set of the possible values before they are clamped to the range of a cell.
     cells : int
         Number of cells.
     ends : tuple of (float, float)

@@ -236,7 +236,7 @@ class SquaredEntries(Products):
 class SumAndProducts(Packed):
     """Scores s of norm at most B = `radius`; the sums of s and of ss' are released together.
 
-    The release is the upper triangle of the sum of ``(s, B)(s, B)'``, without the entry B^2.
+    The release is the upper triangle of the sum of ``(B, s)(B, s)'`` over the rows, without the entry B^2.
 
     *l2 norm*, in which squares are multiplied by the weight 1 / sqrt 2: the squared distance of the contributions of
     scores s and t is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. It is convex in |s| and in |t|. At |s| = |t| = B, with c
@@ -307,8 +307,8 @@ class BoxProducts(Packed):
     the larger of the distances of the segment's two ends from this point.
 
     The squares and cross products of z are released. With an `intercept`, the first-order products ``1 z_j`` are
-    released, too; if `counted`, also the count, the sum of ``1 1``. Each norm has its own *weights* of
-    coordinates: a larger weight means less noise. The weights raise the sensitivity little or not at all.
+    released, too; if `counted`, also the count, which is the sum of ``1 1``. For each norm, the coordinates have
+    *weights*: a larger weight means less noise. The weights raise the sensitivity little or not at all.
 
     Parameters
     ----------
@@ -339,25 +339,25 @@ class BoxProducts(Packed):
     - z'_i z'_j = 2(s_i t_j + s_j t_i)``. The absolute values of these differences are largest if s and t are
     non-negative and t = 1 - s. Their sum is then concave and symmetric in s, so it is largest if all s_i are equal. The
     largest sum is q (q+2)^2 / (2 (q+1)) with an intercept, at s = q / (2 (q+1)), and q (q+1) / 2 without an intercept,
-    at s = 1/2. The distance of a row from zero is at most the number of products, since each is at most 1. (Awan and
-    Slavkovic 2021 use dim * Delta_inf, which is about twice as large.) For a group, each of the following sets of
-    products adds up to at most 1 in each of the two rows, and so adds at most 2 to the distance: the products of its
-    entries among themselves (squares included), with one entry outside it, or with the entries of another group.
+    at s = 1/2. The distance of a row from zero is at most the number of products, each at most 1. (Awan and Slavkovic
+    2021 use dim * Delta_inf, about twice as large.) In a row, the products of a group's entries with one another
+    (squares included) add up to at most 1. So do their products with one entry outside the group, and those with
+    the entries of another group. Thus each of these three sums adds at most 2 to the distance.
 
     *l2*, replace: let r and s be the two rows, p and p' the vectors of their squares, and T = T0 + sum B_i. The squared
     distance of the contributions is ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i - p'_i)^2``, where ``|rr' -
-    ss'|_F^2 <= (T0 + sum p)^2 + (T0 + sum p')^2``. The resulting bound is convex in (p, p'), so it is largest at a
+    ss'|_F^2 <= (T0 + sum p)^2 + (T0 + sum p')^2``. This gives a bound that is convex in (p, p'), so it is largest at a
     vertex. With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)``, the bound is at most T^2 at every vertex. Proof: let b1 be the
     sum of B_i over the entries where p is at its maximum and p' is zero, and b2 the sum over the entries where p' is at
     its maximum and p is zero; then the bound minus T^2 is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. For
     the entries of groups, c_i^2 = 1/2. The squared distance of a row from zero is at most T^2 - T0 + (weight of the
     count)^2.
 
-    *nuclear*: let D = diag(1, sqrt B_1, ..., sqrt B_q). According to the triangle inequality for matrices of rank one,
-    ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and the distance of a row from zero is at most T. (These are the
-    moments of Awan and Slavkovic, written as a matrix.) Without an intercept the count is a separate entry. It changes
-    only if a row appears or disappears, and then by 1. So a weight of T for the count does not raise the sensitivity
-    under replace. If only a single square is released, it changes by at most T.
+    *nuclear*: let D = diag(1, sqrt B_1, ..., sqrt B_q). By the triangle inequality for matrices of rank one, ``|D(rr' -
+    ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and the distance of a row from zero is at most T. (Awan and Slavkovic use the
+    entries of rr' as moments.) Without an intercept the count is a separate entry. It changes only if a row appears or
+    disappears, and then by 1. So a weight of T for the count does not raise the sensitivity under replace. If z_1^2 is
+    the only moment (q = 1, no intercept), it changes by at most 1, which is multiplied by its weight B_1 = T.
 
     *hull*, replace: with the squares multiplied by 2, the body K of the module `mechanisms.additive.body` contains all
     differences of two contributions, so the sensitivity is 1 in the norm with unit ball K. The count is one more
@@ -444,12 +444,12 @@ class BoxProducts(Packed):
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
-        """Return sensitivity bounds, and weights of released entries, for "replace" (`exchange`) or "add_remove".
+        """Return bounds on contributions, and weights of their entries, for "replace" (`exchange`) or "add_remove".
 
-        Released entries are multiplied by their weights. The results are: the largest distance and the largest length
-        of contributions in the given norm; the weight of the square of each entry of a row ``r = (1, z)``, shape (q +
-        1,), where the first weight is unused; the weight of the count of rows; and a scale of each entry of r, shape (q
-        + 1,). The product of two different entries has the product of their scales as its weight.
+        The entries of a contribution are multiplied by weights. The results are: the largest distance and the largest
+        length of contributions in the given norm; the weight of the square of each entry of a row ``r = (1, z)``, shape
+        (q + 1,), where the first weight is unused; the weight of the count of rows; and a scale of each entry of r,
+        shape (q + 1,). A product of two different entries has the product of their scales as weight.
         """
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
         if norm not in sides:
@@ -515,14 +515,14 @@ class Squares(Set):
     If `counted`, a contribution begins with the 1, so that the number of rows is released, too. The contribution of a
     row of weight h in [0, 1] is (h, h u, h u^2), a point of the segment between zero and (1, u, u^2).
 
-    *Replace*: let w be the weight of each square in the norm. The weight of the count is c k in l1, c sqrt(k) in l2 and
-    c in linf, with a number c. In each column, two rows that are present differ in (u, w u^2) by at most 2, the
+    *Replace*: in the norm a square has the weight w, and the count the weight c k in l1, c sqrt(k) in l2 and c in linf,
+    with numbers w and c to be chosen. In each column, two rows that are present differ in (u, w u^2) by at most 2, the
     distance between u = 1 and u = -1. Proof: for values of opposite sign, the worst pairs are u = 1 and v = -t with t
     in [0, 1]. In l1, ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 + w^2 (1 - t)^2) <= 4`` for w
     <= 1.6. In linf the bound holds for w <= 2. Values of equal sign differ by at most 1, and their weighted squares by
     at most w. A row and a missing row also differ by at most 1 and w in each column, and they differ in the count. So
-    the weights must satisfy c + 1 + w <= 2 in l1, c^2 + 1 + w^2 <= 4 in l2, and c <= 2 in linf. With these weights,
-    neither the squares nor the count raise the sensitivity.
+    neither the squares nor the count raise the sensitivity if c + 1 + w <= 2 in l1, c^2 + 1 + w^2 <= 4 in l2, and c <=
+    2 in linf.
 
     *Add/remove*: the sensitivity is the largest norm of a contribution.
 

@@ -21,20 +21,20 @@ LARGEST = 1e150  # absolute values of entries are first clamped to this limit, s
 class WeightedLosses(Set):
     """Set of rows (weight w, predictors x, response y, offset o) with losses ``w l(x't + o; y)`` at the parameters t.
 
-    The function l is convex in the linear predictor. Projection onto the set shortens x to the norm `longest` and
-    lowers w until ``w |x| <= radius`` and ``w |x|_2^2 s(y) <= curvature``. Here ``s(y) = steepest(y) / max_curvature``
-    is the largest curvature of l at y, divided by its maximum over y; s(y) = 1 for most losses. Then, at every t, the
-    row's score ``w l' x`` has length at most ``radius max|l'|`` in the norm `geometry`. The row's curvature ``w l'' x
-    x'`` has rank one and an eigenvalue of at most ``curvature max_curvature``. Weights that depend on x alone do not
-    change the population minimiser of a correct model (Mallows 1975).
+    The function l is convex in the linear predictor. Projection onto the set shortens x to |x|_2 <= `longest` and then
+    lowers w until ``w |x| <= radius``, with |x| the norm `geometry`, and ``w |x|_2^2 s(y) <= curvature``. Here ``s(y) =
+    steepest(y) / max_curvature`` is the largest curvature of l at y, divided by `max_curvature`; s(y) = 1 for most
+    losses. Then, at every t, the row's score ``w l' x`` has length at most ``radius max|l'|`` in the norm `geometry`,
+    and the row's curvature ``w l'' x x'`` has rank one and an eigenvalue of at most ``curvature max_curvature``.
+    Weights that depend on x alone do not change the population minimiser of a correct model (Mallows 1975).
 
     Parameters
     ----------
     m : int
         Number of entries of x.
     loss : RowLoss
-        The loss l, with bounds on its slope (`max_slope`), on its curvature (`max_curvature`, `steepest`) and on both
-        together (`frontier`), for any y in the range.
+        The loss l, with bounds on its slope (`max_slope`) and its curvature (`max_curvature`, `steepest`), and pairs of
+        bounds on both, one of which holds at each linear predictor and y (`frontier`).
     radius : float
         Largest ``w |x|``, in the norm `geometry`.
     curvature : float

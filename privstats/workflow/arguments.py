@@ -101,8 +101,8 @@ def check_columns(head: Callable[[], pd.DataFrame | None], model: Model, neighbo
     Parameters
     ----------
     head : callable
-        Function that returns a frame with the columns of the data but without rows. The result is None for plans, and
-        for data sources whose columns may depend on rows.
+        Function that returns a frame with the columns of the data but without rows. It returns None for plans, and for
+        data sources whose columns may depend on rows.
     model : Model
         The user's formula and arguments.
     neighbors : Neighbors

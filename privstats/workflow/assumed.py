@@ -68,16 +68,16 @@ class Assumption:
 
 @dataclass(frozen=True, eq=False)
 class AssumedDesign:
-    """A design (map from rows to model columns) with a synthetic response in [-1, 1], read from an additional column.
+    """A design (map from rows to model columns) with a synthetic response, computed from an additional column of rows.
 
     Parameters
     ----------
     design : Design
         Map from rows to the columns of the model, without data.
     middle : float
-        Constant that is added to the values of the additional column; the sum, clipped to [-1, 1], is the response.
+        Constant added to the values of the additional column; the sum, clipped to [-1, 1], is the response.
     precise : bool
-        Whether the error variance of a row is inversely proportional to its weight.
+        Whether the values are first divided by the root of the row's weight, as for error variances inverse to weights.
     """
 
     design: Any

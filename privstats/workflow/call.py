@@ -72,14 +72,14 @@ def verb(model: type[Model]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def entrance(declaration: Callable[P, R], answer: Callable[[dict[str, Any]], Any]) -> Callable[P, R]:
-    """Return a function with the declared signature and docstring, whose exceptions hold no stack frames with rows.
+    """Return a public function with the declared signature; its exceptions hold no stack frames with rows of the data.
 
     Parameters
     ----------
     declaration : callable
         Function without a body; its signature and docstring are used.
     answer : callable
-        Function that returns the result for a dict of all arguments. It is wrapped by `door`, so that it raises only
+        Function that returns the result for a dict of all arguments. It was wrapped by `door`, so that it raises only
         errors of this package, without stack frames that hold rows.
     """
     signature, name = inspect.signature(declaration), declaration.__name__

@@ -170,10 +170,10 @@ def _range(fit: Results, eta: str) -> tuple[float, float]:
 
 
 def _location(fit: Results, intercept: bool) -> tuple[float, float]:
-    """Return the mean and sd of the linear predictors; NaN if the fit has no sampling covariance matrix or intercept.
+    """Return the mean and sd of the rows' linear predictors; NaN without a sampling covariance matrix or an intercept.
 
     Mean and sd are computed from the sampling covariance matrix of the coefficients, because the inverse of this matrix
-    is roughly proportional to the second moments of the columns of the model matrix. The first column is the intercept.
+    is roughly proportional to the second moments of the model matrix's columns, the first of which is the intercept.
     """
     sampling = getattr(fit.estimate, "sampling", None)
     if sampling is None or not intercept:

@@ -40,8 +40,8 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
     verb : str
         Name of the function without "dp_".
     model : type
-        Class of the model. Each argument of the call belongs to the model, to `Settings` or to the privacy guarantee,
-        or is an option of the estimator.
+        Class of the model. Each argument of the call belongs to the model, to the settings (`Settings`) or to the
+        privacy guarantee, or is an option of the estimator.
     call : dict
         All arguments by name.
     defaults : mapping

@@ -75,10 +75,10 @@ class Expected:
 
 
 class Forecast(Conversation):
-    """Simulated answers to queries of the data, computed from synthetic rows, with noise from a public random stream.
+    """Simulated answers to the queries of a plan, computed from synthetic rows with noise from a public random stream.
 
-    Sums over the synthetic rows are multiplied by `times`. An answer that is not a sum plus noise is the mean of
-    several releases.
+    Sums over the synthetic rows are multiplied by `times`, to represent the planned number of rows. An answer that is
+    not a sum plus noise is the mean of several simulated releases, or their exact expectation.
 
     Parameters
     ----------
@@ -192,8 +192,9 @@ def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
     """Return the expected value, shape (1,), of a quantile drawn by the exponential mechanism on ranks (`draw_rank`).
 
     Grid points far from the quantile, with a total probability below 1e-13, are left out. The other points form runs of
-    neighbouring points. In a run of m points along which the log probability decreases by f per point, the mean
-    distance from the first point is ``1 / (exp(f) - 1) - m / (exp(m f) - 1)``. Runs are weighted by probability.
+    neighbouring points, along which the log probability is linear. In a run of m points along which the log probability
+    decreases by f per point, the mean distance from the first point, in grid steps, is ``1 / (exp(f) - 1) - m / (exp(m
+    f) - 1)``. The means of the runs are weighted by the probabilities of the runs.
 
     Parameters
     ----------
@@ -246,7 +247,8 @@ def expected(
     Parameters
     ----------
     converse : callable
-        Function that returns the estimate in the user's units, given the simulated answers and public information.
+        Function that returns the estimate in the user's units, given public information and a `Forecast`, which answers
+        the queries.
     public : PublicFacts
         Public information about the fit, such as numbers of rows.
     neighbors : Neighbors
@@ -294,8 +296,8 @@ def expected(
 def error_of_median(widths: FloatArray) -> float:
     """Return the standard error of the median, over simulated fits, of the log width of an interval.
 
-    The standard error is computed for each term from the standard deviation of the log widths, which are assumed to be
-    normal; the median over the terms is returned.
+    It decides whether more fits are simulated. The standard error is computed for each term from the standard deviation
+    of the finite log widths, which are assumed to be normal; the median over the terms is returned.
 
     Parameters
     ----------

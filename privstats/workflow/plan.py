@@ -57,7 +57,7 @@ LEAST, MOST_BUDGET = 1e-9, 1e4  # limits of a search for a budget: LEAST times t
 
 @dataclass(frozen=True, eq=False)
 class Specification:
-    """The public part of a call: model, method and guarantee, without data and random numbers.
+    """The public part of a call, for example of `dp_lm`: model, method and guarantee, without data and random numbers.
 
     Parameters
     ----------
@@ -120,11 +120,11 @@ class Plan:
     Attributes
     ----------
     guarantee : PureDP, ApproxDP, GaussianDP or ZeroCDP
-        The privacy guarantee of the call.
+        The privacy guarantee of the fit.
     questions : DataFrame
         One row for each query of the data (question): share of the budget, mechanism, and budget.
     digest : str
-        Hash of the plan.
+        Hash of the call, the planned queries and the accepted widths, which identifies the plan.
     accepted : dict
         Largest acceptable widths of 95% intervals, by term (see `accept`).
     """
@@ -160,11 +160,11 @@ class Plan:
 
     @property
     def kept(self) -> Promise:
-        """The privacy guarantee of the mechanisms, which may be stronger than the guarantee of the call.
+        """The privacy guarantee that the mechanisms of the fit satisfy, which may be stronger than the requested one.
 
-        For a call with a budget rho, the mechanisms guarantee Gaussian differential privacy (mu) if all noise is
-        normal, and pure differential privacy (eps) if the only mechanism satisfies it. In all other cases, the
-        guarantee is the guarantee of the call.
+        If a budget rho is requested, the mechanisms together satisfy Gaussian differential privacy (mu) if all noise is
+        normal, and pure differential privacy (eps) if there is only one mechanism and it satisfies pure differential
+        privacy. In all other cases, this guarantee is the requested guarantee.
         """
         return self.guarantee.kept_by(*(p.mechanism for p in self.planned))
 
@@ -231,12 +231,13 @@ class Plan:
         Parameters
         ----------
         like : DataFrame, optional
-            Synthetic or public rows that resemble the data. By default columns follow their hints (`Domain.hint`), and
-            columns without hints are uniform on the middle part of their range.
+            Synthetic or public rows that resemble the data. By default columns follow their hints (`Domain.hint`);
+            without hints, numeric columns are uniform on the middle part of their range, and levels are equally
+            frequent.
         residual : float, optional
             Residual standard deviation in units of the response; with cov_type="nonrobust" and weights, the residual
             standard deviation of a row with the largest weight. By default it follows from `like` or from the hint
-            about the response, or is a twelfth of the range of the response.
+            about the response, or else is a twelfth of the range of the response.
 
         Returns
         -------
@@ -244,10 +245,11 @@ class Plan:
             One row for each estimate, with the columns std_error, width (of the 95% interval), width_low, width_high,
             noise_share (share of the noise in the squared standard error), ratio (of widths with and without privacy)
             and given (share of the simulated fits with an interval). width_low and width_high equal width, with two
-            exceptions. First, if no hint is given about columns whose outcomes or levels may be rare, or about weights
-            that may be unequal, width_high is at least the width under such pessimistic assumptions. Second, with
-            `like`, width_low and width_high are quartiles of the widths in simulated fits if the quartiles differ by
-            more than a factor of 1.5. A width is NaN if most simulated fits have no interval.
+            exceptions. First, if neither `like` nor hints describe the outcome, levels or weights, a second forecast
+            assumes rare outcomes, rare levels and unequal weights; width_low and width_high are then the smaller and
+            the larger of the two forecast widths. Second, with `like`, width_low and width_high are quartiles of the
+            widths in simulated fits if these quartiles differ by more than a factor of 1.5. A width is NaN if most
+            simulated fits have no interval.
 
         Raises
         ------
@@ -288,8 +290,9 @@ class Plan:
         """Return the forecast of interval widths for the rows `like`, by default for synthetic rows.
 
         `residual` is the residual standard deviation in units of the response. Each simulated fit has an identifier,
-        which determines its noise. The fits in `fits` are simulated and, if the median width is then imprecise, further
-        fits, up to `most` fits in all. The function `settled` may end the simulation early.
+        which determines its noise. The fits with the identifiers `fits` are simulated and, if the median width is then
+        imprecise, further fits, up to `most` fits in all. The function `settled` of the widths so far may end the
+        simulation early.
         """
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
@@ -516,10 +519,11 @@ class Plan:
     def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any], bounds: Bounds) -> Widths:
         """Return the ratio of expected to requested interval width, for one term or for each term except the intercept.
 
-        The expected width is a median over simulated fits. Their simulation stops when further fits cannot change
-        whether every expected width is at most the requested width. `bounds` has bounds on the ratio in each simulated
-        fit, from earlier steps of the search: the ratio at a larger number of rows (or budget) is a lower bound, the
-        ratio at a smaller number an upper bound.
+        This is one step of a search for the number of rows or the budget with the requested width. The expected width
+        is a median over simulated fits. Their simulation stops when further fits cannot change whether every expected
+        width is at most the requested width. `bounds` has bounds on the ratio in each simulated fit, from earlier steps
+        of the search: the ratio at a larger number of rows (or budget) is a lower bound, the ratio at a smaller number
+        an upper bound.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -562,8 +566,8 @@ class Plan:
     def accept(self, widths: Mapping[str, float]) -> Plan:
         """Return a copy of the plan that records, before the fit, the largest acceptable widths of its intervals.
 
-        The widths are saved with the plan and are part of its digest. The summary of the fit states for each width
-        whether the interval is narrow enough.
+        The widths are saved with the plan and are part of its digest (hash). The summary of the fit states for each
+        width whether the interval is narrow enough.
 
         Parameters
         ----------
@@ -625,7 +629,10 @@ class Plan:
 
     @entry
     def run(self, data: Any, *, ledger: Account | None = None, rng: Any = None) -> Any:
-        """Carry out the plan on data. If the data lead to another plan, an error is raised and nothing is charged.
+        """Carry out the plan on data; an error is raised if the same call has another plan for these data.
+
+        The plan for these data is computed from the names and types of columns and, if it is public, the number of
+        rows. If it differs from this plan, nothing is charged.
 
         Parameters
         ----------
@@ -634,7 +641,7 @@ class Plan:
         ledger : Ledger, optional
             Ledger that is charged before any row is read.
         rng : None, int or numpy.random.Generator
-            Source of the noise; None is the operating system.
+            Source of the noise; None is the random source of the operating system.
 
         Returns
         -------
@@ -644,7 +651,7 @@ class Plan:
         Raises
         ------
         OptionError
-            If the plan of these data has another digest.
+            If the plan for these data has another digest (hash).
         BudgetError, DomainError, FormulaError, PrivacyError
             If the planned function, such as dp_mean, rejects these data.
 
@@ -683,8 +690,9 @@ PUBLIC = (
 def make_plan(spec: Specification, rows: int | None, assumed: int | None = None, near: Plan | None = None) -> Plan:
     """Return the plan of a call, without reading a row; an equal call that was planned before is looked up in a cache.
 
-    Under (eps, delta), the queries can share a budget in pure eps, or a budget in mu, with normal noise. A plan is
-    computed for each of these budgets, and the plan with the shorter expected intervals is returned.
+    A budget (eps, delta) can be divided among the queries in two ways: as a budget in pure eps, or as a budget in mu
+    (Gaussian differential privacy), with normal noise. A plan is computed for each way, and the plan with the shorter
+    expected intervals is returned.
 
     Parameters
     ----------
@@ -695,8 +703,9 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None,
     assumed : int, optional
         Assumed number of rows if it is private; only forecasts and the largest allowed delta depend on it.
     near : Plan, optional
-        Plan of the same call with another budget or number of rows, for a search over budgets or numbers of rows. A
-        trial run checks whether the queries are the same as in `near`. If `near` is given, the cache is not used.
+        Plan of the same call with another budget or number of rows, from an earlier step of a search over budgets or
+        numbers of rows. A trial run checks whether the call has the same queries as `near`. If `near` is given, the
+        cache is not used.
 
     Raises
     ------
@@ -758,8 +767,9 @@ def accountings(spec: Specification) -> tuple[Promise, ...]:
 def _shorter(normal: Plan, pure: Plan, rough: bool) -> Plan:
     """Return the plan with the shorter expected intervals: the plan with normal noise, or the plan with pure eps.
 
-    The comparison of the expected widths is added to the reason for the method in the returned plan. If `rough` is
-    true, only as many fits are simulated as are necessary to decide which intervals are shorter.
+    The comparison of the expected widths is added to the text that explains the choice of the method in the returned
+    plan. If the widths cannot be compared, the plan with normal noise is returned. If `rough` is true, only as many
+    fits are simulated as are necessary to decide which intervals are shorter.
     """
     if not any(p.mechanism.normal for p in normal.planned):
         return pure
@@ -777,9 +787,10 @@ def _shorter(normal: Plan, pure: Plan, rough: bool) -> Plan:
 def _ratio(normal: Plan, pure: Plan, rough: bool) -> float:
     """Return the median ratio of the expected interval widths of two plans, the first divided by the second.
 
-    The width of an interval that is not expected to be given is infinite. The ratio is NaN if the widths cannot be
-    compared: if the number of rows or privacy units is private or not given, if bounds must be estimated, or if neither
-    plan is expected to give an interval. If `rough` is true, the ratio is approximate, but on the same side of 1.
+    The median is taken over all coefficients except the intercept. The width of an interval that is not expected to be
+    given is infinite. The ratio is NaN if the widths cannot be compared: if the number of rows or privacy units is
+    private or not given, if bounds must be estimated, or if neither plan is expected to give an interval. If `rough` is
+    true, the ratio is approximate, but it exceeds 1 if and only if the exact ratio does.
     """
     if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
         return math.nan
@@ -806,10 +817,11 @@ def _planned(
 ) -> Plan:
     """Return the plan of a call in which the budget of the guarantee `promise` is divided among the queries.
 
-    Trial runs, alternately on few and many synthetic rows, and the division of the budget are repeated until the
-    queries no longer change. If the plan `near` has the same method and divides a guarantee of the same kind, the first
-    trial run begins with the queries of `near`, which were audited for that plan (see `rehearsed`). No further run is
-    necessary if the first run finds the same queries as `near`, with possibly different mechanisms.
+    Trial runs on synthetic rows and the division of the budget are repeated until the queries no longer change. Few and
+    many rows alternate, because some queries are asked only if the noise is large, others only if it is small. If the
+    plan `near` has the same method and divides a guarantee of the same kind, the first trial run begins with the
+    queries of `near`, which were audited for that plan (see `rehearsed`). No further run is necessary if the first run
+    finds the same queries as `near`, even if their mechanisms differ.
     """
     public = _public(spec, rows, assumed)
     design = public.design
@@ -868,9 +880,10 @@ def _question(a: Asked, division: Division) -> Planned:
 class Quick(Rehearsal):
     """A trial run of an estimator on synthetic rows, in which mechanisms are replaced by faster substitutes.
 
-    Additive noise is replaced by normal noise with the same variances, and a rank mechanism by values with simulated
-    rank errors. A plan takes several rounds of trial runs (see `rehearsed`). All trial runs of one round begin with the
-    same queries and share the answers to these queries.
+    Additive noise is replaced by normal noise with the same variances, and a rank mechanism without confidence
+    intervals by values with simulated rank errors. A plan takes several rounds of trial runs, with one run for each
+    method (see `rehearsed`). All trial runs of one round begin with the same queries and share the answers to these
+    queries.
 
     Parameters
     ----------
@@ -879,9 +892,9 @@ class Quick(Rehearsal):
     before : dict
         Queries of the previous round, by label.
     unaudited : set
-        Labels of the queries for which it remains to be audited whether a row's contribution depends on other rows. If
-        a query differs from the query with the same label in the previous round, the set is emptied, because all
-        queries will be audited in a later round.
+        Labels of the queries that are still to be audited, that is, checked for contributions of a row that depend on
+        other rows. If a query differs from the query with the same label in the previous round, the set is emptied,
+        because all queries will be audited in a later round.
     whole : bool
         Whether the inference after the last query is also run, so that an error of the inference is found before any
         budget is spent.
@@ -974,14 +987,15 @@ def rehearsed(
     before: tuple[Asked, ...],
     audited: bool = False,
 ) -> tuple[tuple[Asked, ...], Turns]:
-    """Run the estimator on synthetic rows; return all its queries, and the numbers of passes over the rows.
+    """Run the estimator on synthetic rows; return its queries, and the numbers of passes over the rows by method.
 
     An estimator that chooses among several methods has one branch per method, and each branch is run. Because the query
     budgets depend on the set of queries, a plan takes several rounds of trial runs. This function runs one round, whose
     number is `turn`. If the queries equal the queries of the previous round (`before`), every query was asked with its
-    final budget. Then two checks follow: each query is audited (a row's contribution must not depend on other rows),
-    and each branch is run without its optional queries, on which no other query may depend. Queries that were `audited`
-    for another plan are exempt from both checks. Only the first round includes inference.
+    final budget, and the round includes two checks: each query is audited (a row's contribution must not depend on
+    other rows), and each branch is run again without its optional queries, on which no other query may depend. If
+    `audited` is true, the queries `before` passed these checks for another plan, and the checks are left out. The
+    inference after the last query is run only in the first round of a new plan.
 
     Raises
     ------

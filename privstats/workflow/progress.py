@@ -42,12 +42,12 @@ class Course:
         self.line = None if out is None else ProgressLine(name, rows, out)
 
     def turn(self, begun: Sequence[int], branch: str | None) -> bool:
-        """Record that a pass over the rows begins; return whether another pass with this model matrix may follow.
+        """Record that a pass over the rows begins; return whether another pass with the same model matrix may follow.
 
         Parameters
         ----------
         begun : sequence of int
-            Number of passes begun with each model matrix, in the order of use; the new pass is included.
+            Number of passes begun with each model matrix, in the order of use; the last number counts the new pass.
         branch : str or None
             Branch (method) that the estimator has chosen; None before the choice.
         """

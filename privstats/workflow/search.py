@@ -66,9 +66,9 @@ class Widths:
 class Bounds:
     """Bounds of the ratio of expected to requested interval width, from fits at other numbers of rows or budgets.
 
-    A simulated fit has the same random numbers at all numbers of rows and budgets, and its interval widths decrease as
-    the number of rows (or budget) grows. Therefore its widths at a larger number of rows are lower bounds, and its
-    widths at a smaller number are upper bounds.
+    With these bounds, a search for the smallest sufficient number (or budget) simulates fewer fits. A simulated fit has
+    the same random numbers at all numbers of rows and budgets, and its widths decrease as the number (or budget) grows.
+    Therefore its widths at a larger number are lower bounds, and its widths at a smaller number are upper bounds.
 
     Parameters
     ----------
@@ -186,8 +186,8 @@ class Fall:
     def from_two(self, a: tuple[float, float], b: tuple[float, float]) -> float:
         """Return the number of rows (or budget) at which the largest ratio of expected to requested width is 1.
 
-        The result is extrapolated from two tried numbers. If the widths decrease faster between the two numbers than
-        the model of this class allows, a power law through the two ratios is used in its place, unless the ratios
+        The result is extrapolated from two tried numbers. If the widths decrease faster between them than the model of
+        this class allows, a power law through the two ratios is used in its place, or the result is NaN if the ratios
         differ by more than a factor of ``exp(JUMP)``.
 
         Parameters
@@ -258,9 +258,9 @@ class _Line(ProgressLine):
 def narrow_enough(
     expected: Callable[[float, Bounds], Widths], law: Fall, start: float, least: float, most: float, name: str
 ) -> float | None:
-    """Return, to within 1%, the smallest number of rows (or budget) at which all intervals are narrow enough.
+    """Return, to within 1%, the smallest number of rows (or budget) at which no expected interval is too wide.
 
-    The result is None if intervals are too wide even at `most`.
+    An interval is too wide if it is wider than requested. The result is None if intervals are too wide even at `most`.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def narrow_enough(
 
 
 class Way:
-    """State of a search for the smallest number of rows (or budget) at which intervals are narrow enough.
+    """State of a search for the smallest number of rows (or budget) at which no interval is wider than requested.
 
     The state has a lower limit, the largest number known to be insufficient; an upper limit, the smallest number known
     to be sufficient; and the root, an extrapolation of the result from the expected widths at tried numbers.
@@ -315,10 +315,10 @@ class Way:
         return (1 - WITHIN) * self.high <= low < self.high
 
     def is_root(self, number: float) -> bool:
-        """Return whether the tried number is the upper limit and exceeds both extrapolated roots by at most 1%.
+        """Return whether the search may end at `number`: it is the upper limit and exceeds both roots by at most 1%.
 
-        A root is an extrapolated result. One root is computed from the expected widths, and the shares of noise in the
-        variances, at the tried number alone; the other root is computed from the expected widths at two numbers.
+        The upper limit is the smallest number known to suffice; a root is an extrapolated result. One root follows from
+        the expected widths and their shares of noise at this number alone, the other from the widths at two numbers.
         """
         return number == self.high and all((1 - WITHIN) * number <= root <= number for root in self.roots)
 
@@ -360,16 +360,16 @@ class Way:
         self.goes_on(number, widths)
 
     def next(self) -> float:
-        """Return the next number of rows (or budget) to try.
+        """Return the next number of rows (or budget) to try in the search for the smallest that is sufficient.
 
-        The lower limit is the largest number known to be insufficient, the upper limit the smallest number known to
-        be sufficient. The root is an extrapolation of the result. The first rule that applies is used:
+        The lower limit is the largest number known to be insufficient, the upper limit the smallest number known to be
+        sufficient. The root is the extrapolated result of the search. The first rule that applies is used:
 
         1. If the root is near a limit, try a number between the limits, 1% away from this limit.
         2. Otherwise try a number slightly larger than the root.
 
-        Rule 3 or 4 is used in place of these rules if the resulting number is not between the limits, or if two tries
-        have not halved the range between the limits:
+        Rule 3 or 4 is used in place of rules 1 and 2 if the number that they give is not between the limits, or if two
+        tries have not halved the range between the limits:
 
         3. If both limits are known, try the geometric mean of the limits. If a limit is near the root, a number 1%
            away from this limit is tried once in place of the mean.

@@ -2,7 +2,7 @@
 
 This file is trusted code: privacy depends on it. Each column has two queries: the median of the column, then a quantile
 of the distances from the median. One query would not suffice: on a scale that covers all floating-point numbers, the
-grid is too coarse to show the width of a distribution such as N(1e6, 1).
+grid of possible results is too coarse to show the width of a distribution such as N(1e6, 1).
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class Study:
         Raises
         ------
         OptionError
-            If these data lead to a plan with another digest; nothing is charged.
+            If a plan made for these data has another digest (hash) than the study's plan; nothing is charged.
         BudgetError
             If the plans together cost more than the remaining budget of the ledger; nothing is charged.
         """

@@ -3,7 +3,7 @@
 A row z in [-1, 1]^q contributes the moments ``t(z) = (z_j; 2 z_j^2; z_j z_k, j < k)``. Squares are multiplied by 2, so
 that every coordinate of a difference ``u = t(z) - t(z')`` lies in [-2, 2]. The coordinates of u are the linear
 coordinates u_j, the square coordinates u_jj and the cross-product coordinates u_jk. Let a_j = |u_j|, d_j = a_j - 1 and
-(x)_+ = max(x, 0).
+(x)_+ = max(x, 0). A symmetric convex body containing all u can be the unit ball of a K-norm mechanism for sums of t(z).
 
 The *body* K is the set of all u with (u_j, u_jj) in K_2 for all j, and (u_j, u_k, u_jk) in K_3 for all j < k:
 
@@ -64,15 +64,15 @@ _HULL_MOMENTS = {2: (0.8655, 1.0116, 0.6856), 3: (0.7221, 0.9094, 0.5915)}
 def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
     """Return the norms of n points, shape (n,), in the norm whose unit ball is the convex body K (module docstring).
 
-    The points are given by their linear coordinates u_j and square coordinates u_jj, both of shape (n, q), and their
-    cross-product coordinates u_jk, shape (n, q (q - 1) / 2), with the pairs j < k in the order of ``np.triu_indices(q,
-    1)``.
+    K contains the difference u of any two rows' moments. The points are given by their linear coordinates u_j and
+    square coordinates u_jj, both of shape (n, q), and their cross-product coordinates u_jk, shape (n, q (q - 1) / 2),
+    with the pairs j < k in the order of ``np.triu_indices(q, 1)``.
 
-    The sets K_2, for the linear and square coordinates, and K_3, for the linear and cross-product coordinates, define K
-    (module docstring). With ``a = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if ``b >= 2
-    a``; otherwise it is the solution r of ``b = 2 r - 2 (a - r)^2 / r``, which is ``r = 2 a^2 / (4 a - b)``, at least a
-    / 2. The norm with unit ball K_3 is ``max(|u_jk| / 2, (a_j + a_k + |u_jk|) / 4)``. The norm with unit ball K is the
-    largest of all these numbers.
+    K is the set of all u with (u_j, u_jj) in a set K_2 for all j, and (u_j, u_k, u_jk) in a set K_3 for all j < k. With
+    ``a = a_j = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if ``b >= 2 a``; otherwise it is the
+    solution r of ``b = 2 r - 2 (a - r)^2 / r``, which is ``r = 2 a^2 / (4 a - b)``, at least a / 2. The norm with unit
+    ball K_3 is ``max(|u_jk| / 2, (a_j + a_k + |u_jk|) / 4)``. The norm with unit ball K is the largest of all these
+    numbers.
     """
     a, b, c = np.abs(linear), np.abs(squares), np.abs(cross)
     flat = b >= 2 * a
@@ -149,9 +149,9 @@ def sample_hull(rng: Rng, size: int, q: int) -> Parts:
 def second_moments_body(q: int) -> tuple[float, float, float]:
     """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body K.
 
-    The module's docstring defines K, for rows of q entries. If q = 1, there are no cross products, and the mean square
-    is 0. Let k be the number of linear coordinates u_j with |u_j| > 1, and ``d_j = |u_j| - 1``. The squares are exactly
-    integrated over all coordinates but these d_j, and then averaged over a Kronecker sequence of values of the d_j
+    K contains the difference of any two rows' moments (module docstring), for rows of q entries. For q = 1, the mean
+    square of a cross product is 0. Let k be the number of linear coordinates u_j with |u_j| > 1, and ``d_j = |u_j| -
+    1``. Given these d_j, the mean squares are computed exactly. They are averaged over d_j from a Kronecker sequence
     (coordinate i of point m is ``m 2^(i / (k + 1)) mod 1``, i = 1, ..., k), transformed by the quantile function of the
     envelope, a bound on the density of the d_j (`sample_body`). The relative error is below 3e-4 for q <= 31.
     """
@@ -170,9 +170,9 @@ def second_moments_body(q: int) -> tuple[float, float, float]:
 def second_moments_hull(q: int) -> tuple[float, float, float]:
     """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body H.
 
-    H is the smaller convex body of the module's docstring, for rows of q entries. For q = 2 and 3 the mean squares were
-    simulated by `benchmarks/hull_moments.py`, to 4 decimals. For any other q, H equals the larger body K of that
-    docstring, and `second_moments_body` computes the mean squares.
+    H is a convex body that contains the difference of any two rows' moments (module docstring), for rows of q entries.
+    For q = 2 and 3 the mean squares were simulated by `benchmarks/hull_moments.py`, to 4 decimals. For any other q, H
+    equals the body K of `second_moments_body`, which computes the mean squares.
     """
     return _HULL_MOMENTS[q] if q in _HULL_MOMENTS else second_moments_body(q)
 
@@ -190,11 +190,11 @@ def _pair_sums(x: FloatArray) -> FloatArray:
 def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return three tables for the proposals of the rejection sampler `sample_body`.
 
-    A proposal consists of a random number k and of k independent numbers in [0, 1]. These numbers are drawn from the
-    envelope, a step function on the cells of [0, 1] that is an upper bound of a function g_k. The first table has the
-    unnormalised probabilities of k = 0, ..., q, shape (q + 1,). The second table has the heights of the envelope on the
-    cells, shape (q, CELLS), one row for each k = 1, ..., q. The third table has the distribution function of each
-    envelope at the edges of the cells, shape (q, CELLS + 1).
+    A proposal consists of a random number k and of k independent numbers in [0, 1]. For each k, they are drawn from an
+    envelope: a step function on the cells of [0, 1] that is an upper bound of the function g_k of `sample_body`. The
+    first table has the unnormalised probabilities of k = 0, ..., q, shape (q + 1,). The second table has the heights of
+    the envelope on the cells, shape (q, CELLS), one row for each k = 1, ..., q. The third table has the distribution
+    function of each envelope at the edges of the cells, shape (q, CELLS + 1).
     """
     d = np.arange(CELLS) / CELLS
     k = np.arange(1, q + 1)[:, None]
@@ -206,10 +206,10 @@ def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
-    """Make proposals for a uniform point of the body K, and return q numbers d_j for each accepted proposal.
+    """Make proposals for a uniform point u of the body K, and return q numbers d_j for each accepted proposal.
 
-    K is the convex body of `sample_body`, and ``d_j = |u_j| - 1``, where u_j is a linear coordinate of a point of K.
-    The result has one row per accepted proposal, with the positive d_j first, from which `sample_body` makes a point.
+    K is the convex body of `sample_body`, and ``d_j = |u_j| - 1`` for the q linear coordinates u_j of u. The result has
+    one row per accepted proposal, with the positive d_j first; from a row, `sample_body` makes a point u.
     """
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
@@ -231,8 +231,8 @@ def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
     """Return the probability with which `sample_body` accepts each proposal, shape (n,).
 
     Each row of `above`, shape (n, k), has the k positive numbers ``d_i = |u_i| - 1`` of one proposal, where u_i is a
-    linear coordinate of a point of the body K. J, shape (n,), has the integral over [0, 1] of the function ``h(t) =
-    prod_i (1 - (d_i - t)_+ / 2)`` for each proposal.
+    linear coordinate of a point of the convex body K. The target density of the d_i depends on J, shape (n,), which has
+    for each proposal the integral over [0, 1] of ``h(t) = prod_i (1 - (d_i - t)_+ / 2)``.
     """
     k = above.shape[1]
     steps = _steps(q)[1][max(k, 1) - 1, np.minimum((above * CELLS).astype(int), CELLS - 1)]
@@ -274,10 +274,10 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 def _moments(above: FloatArray, q: int) -> FloatArray:
     """Return an array, shape (4, n): n importance weights, and three conditional second moments times these weights.
 
-    Let u be a uniform point of the convex body K of the module's docstring. Each of the n rows of `above` has the
-    numbers ``d_i = |u_i| - 1`` of the k linear coordinates u_i with ``|u_i| > 1``. The weight is proportional to the
-    density of the d_i divided by the density from which they were drawn. The second moments of a linear, a square and a
-    cross-product coordinate of u are conditional on the d_i. `second_moments_body` averages over the rows.
+    Let u be a uniform point of the convex body K (`sample_body`). Each of the n rows of `above` has the numbers ``d_i =
+    |u_i| - 1`` of the k linear coordinates u_i with ``|u_i| > 1``. The weight is proportional to the density of the d_i
+    divided by the density from which they were drawn. The second moments of a linear, a square and a cross-product
+    coordinate of u are conditional on the d_i; `second_moments_body` averages them over the rows, with these weights.
     """
     n, k = above.shape
     t, mass = _overlaps(above, 2)
@@ -294,11 +294,11 @@ def _moments(above: FloatArray, q: int) -> FloatArray:
 
 @cache
 def _cuts(q: int) -> FloatArray:
-    """Return the vectors w / h(w) as columns, for all directions w that define the body H.
+    """Return the vectors w / h(w) as columns, for all directions w that define the body H, a subset of the body K.
 
-    The directions w are the vectors in `_CUTS`, under all permutations and changes of sign of the q coordinates. h(w)
-    is the range, over the cube of rows z in [-1, 1]^q, of the polynomial ``w't(z)``, where t(z) is the vector of the
-    row's moments (see the module's docstring). A point u of K lies in H if ``|w'u / h(w)| <= 1`` for all directions w.
+    Both bodies contain the difference of any two rows' moments (module docstring). A point u of K lies in H if ``|w'u /
+    h(w)| <= 1`` for all w. These are the vectors in `_CUTS`, under all permutations and changes of sign of a row's q
+    entries. h(w) is the range, over all rows z in [-1, 1]^q, of the polynomial ``w't(z)``, with t(z) the row's moments.
     """
     j, k = np.triu_indices(q, 1)
     dim = 2 * q + len(j)

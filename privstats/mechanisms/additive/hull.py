@@ -29,11 +29,11 @@ LARGEST_HULL = 3  # largest number of columns for which the unit ball of the noi
 class HullLaw(ScaledLaw):
     """Noise v for second moments, with density proportional to ``exp(-|v|_K)``.
 
-    It is drawn as a Gamma(dim + 1) variable times a uniform point of K, the unit ball of the norm. K is a convex body
-    that contains all differences of two rows' moments, if squares are first multiplied by two. For up to three columns,
-    K is the body that the module `body` calls H; for more columns, it is the body called K there. If no linear
-    coordinates (products of a column and the constant) are released, K is the box ``[-2, 2]^dim``. If the number of
-    rows (the count) is released, too, K is the Cartesian product of this body or box and [-1, 1].
+    v, with dim entries, is drawn as a Gamma(dim + 1) variable times a uniform point of K, the unit ball of the norm. K
+    is a convex body that contains all differences of two rows' moments, if squares are first multiplied by two. For up
+    to three columns, K is the smaller body H of the module `body`; for more columns, it is the body K of that module.
+    If no linear moments (products of a column and the constant) are released, K is the box ``[-2, 2]^dim``. If the
+    number of rows (the count) is released, too, K is the Cartesian product of this body or box and [-1, 1].
     """
 
     pairs: Pairs
@@ -84,8 +84,8 @@ class Hull(Additive):
     Privacy: eps-DP (`KNorm`, with K the convex body). Neighbouring relation: the relation for which the sensitivity is
     computed. K contains the difference of the moments of any two rows, because it is an intersection of half-spaces and
     cylinders, each of which contains all these differences. Awan and Slavkovic (2021, section 6) use the intersection
-    of the cylinders alone. This class also uses half-spaces if z, the vector of the predictors and the response, has at
-    most three entries. Noise: a Gamma(dim + 1) variable times a uniform point of K, drawn exactly by rejection.
+    of the cylinders alone. This class also uses half-spaces if a row (predictors and response) has at most three
+    entries. Noise in dim moments: a Gamma(dim + 1) variable times a uniform point of K, drawn exactly by rejection.
     """
 
     label: ClassVar[str] = "hull"

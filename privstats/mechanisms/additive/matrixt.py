@@ -6,16 +6,16 @@ Let W be a symmetric matrix of order k. It consists of a matrix M of order k - 1
 vector v and the diagonal entry m. Let R be any matrix with ``R R' = I + M^2``. A vector w and a number t are defined by
 ``v = R w`` and ``m = v' M (I + M^2)^-1 v + (1 + |w|^2) t``. Then ``det(I + W^2) = det(I + M^2) (1 + |w|^2)^2 (1 +
 t^2)``, and the change of variables from (v, m) to (w, t) has Jacobian ``det(I + M^2)^(1/2) (1 + |w|^2)``. So, if W has
-the law with exponent s_k, then M has the same law with exponent ``s_(k-1) = s_k - 1 / 2``, w has density proportional
-to ``(1 + |w|^2)^-(2 s_k - 1)``, t has density proportional to ``(1 + t^2)^-s_k``, and M, w and t are independent. For a
-noise matrix of order K, the recursion uses ``s_k = s - (K - k) / 2``. (Hua 1963, section 2.3, uses the symmetric root
-R; then the first term of m is ``w' M w``.) A *hollow* matrix has W_00 = 0, and its recursion starts from the matrix 0
-of order 1. It follows that the principal submatrix without the last `beyond` rows and columns has the law of a noise
-matrix of its own order, with exponent ``s - beyond / 2``.
+the density with exponent s_k, then M has the same density with exponent ``s_(k-1) = s_k - 1 / 2``, w has density
+proportional to ``(1 + |w|^2)^-(2 s_k - 1)``, t has density proportional to ``(1 + t^2)^-s_k``, and M, w and t are
+independent. For a noise matrix of order K, the recursion uses ``s_k = s - (K - k) / 2``. (Hua 1963, section 2.3, uses
+the symmetric root R; then the first term of m is ``w' M w``.) A *hollow* matrix has W_00 = 0, and its recursion starts
+from the matrix 0 of order 1. The recursion also shows that the principal submatrix without the last `beyond` rows and
+columns has the law of a noise matrix of its own order, with exponent ``s - beyond / 2``.
 
-R is lower triangular, and is extended to the lower triangular root of I + W^2. In the new root, the block of the old
-indices is ``R C``, where C is the lower triangular matrix with ``C C' = I + w w'``, and the square of the new diagonal
-entry is ``(1 + |w|^2)(1 + t^2)``.
+In the code R is the lower triangular root of I + M^2. Each step extends it to the lower triangular root of I + W^2: the
+block of the old indices becomes ``R C``, where C is the lower triangular matrix with ``C C' = I + w w'``, and the
+square of the new diagonal entry is ``(1 + |w|^2)(1 + t^2)``.
 
 Large matrices are extended by b rows at once: W has the diagonal blocks M, of order k, and N, of order b, and the
 off-diagonal block V. Let ``V = R w``, ``L L' = I + w'w`` and ``N = V' M (I + M^2)^-1 V + L T L'``. The identity ``det(I
@@ -48,7 +48,7 @@ ROW_BY_ROW = 32  # largest order of noise matrices that are sampled row by row
 
 
 def exponent(order: int, beyond: int = 0) -> float:
-    """Return the exponent s of the density ``det(I + W^2)^-s`` of a noise matrix W, chosen for small variances.
+    """Return the exponent s of the density ``det(I + W^2)^-s`` of a noise matrix W, chosen for small noise variances.
 
     W has `order` rows and columns; a density exists only for s > order / 2. If `beyond` is positive, W is a principal
     submatrix of a noise matrix that has `beyond` more rows and columns, and s is the exponent of the submatrix's law.
@@ -88,10 +88,10 @@ class Part:
 class MatrixTLaw(ScaledLaw):
     """Law of the released entries of a symmetric noise matrix W with density proportional to ``det(I + W^2)^-s``.
 
-    `pairs` has the row and column indices of these entries. The exponent s depends on the order of W (`exponent`). If
-    no entry (0, j) with j > 0 is released, the noise of the count, entry (0, 0), is independent of the noise of all
-    other entries. If entries (0, j) are released and the count is not released, W has this density on the matrices with
-    W_00 = 0. A positive `beyond` is for simulations only: W is then a principal submatrix of a noise matrix with
+    `pairs` has the row and column indices of these entries; entry (0, 0) belongs to the count. The exponent s depends
+    on the order of W (`exponent`). If no entry (0, j) with j > 0 is released, the noise of the count is independent of
+    all other noise. If entries (0, j) are released and the count is not released, W has this density on the matrices
+    with W_00 = 0. A positive `beyond` is for simulations only: W is then a principal submatrix of a noise matrix with
     `beyond` more rows and columns. The noise added to a release always has beyond = 0.
     """
 
@@ -137,10 +137,10 @@ class MatrixTLaw(ScaledLaw):
 
 
 def parts(pairs: Pairs) -> Iterator[Part]:
-    """Yield the submatrices into which a symmetric matrix is divided, so that each submatrix has independent noise.
+    """Yield the principal submatrices that together hold the released entries and have independent noise.
 
-    The submatrices are principal submatrices: each is formed by some rows and by the columns with the same indices.
-    The argument `pairs` has the row indices and the column indices of the released entries.
+    A principal submatrix has the rows and the columns with the same indices. Entry (0, 0) is one by itself if no other
+    entry of row 0 is released. The argument `pairs` has the row and the column indices of the released entries.
     """
     i, j = pairs
     alone = (i == 0) & (j == 0)
@@ -160,10 +160,10 @@ class MatrixT(Additive):
     Privacy: eps-DP. The noise matrix W has density proportional to ``det(I + W^2 / t^2)^-s``, with scale t and exponent
     s, on a space of symmetric matrices that contains all differences of the totals (sums over rows) of neighbouring
     data sets. The gradient of the log density, ``-2 s (W / t^2)(I + W^2 / t^2)^-1``, has an operator norm of at most s
-    / t, because 2 w / (1 + w^2) <= 1. So if two totals differ by at most D in the nuclear norm, the log densities
-    differ by at most ``s D / t``; the scale is t = s D / eps. If submatrices have independent noise, the gradient is
-    block diagonal, and its operator norm has the same bound. Releasing only some entries is post-processing.
-    Neighbouring relation: the relation for which the sensitivity is computed. Noise: sampled exactly (`sample`).
+    / t, because 2 w / (1 + w^2) <= 1. So if totals differ by at most D in the nuclear norm, log densities differ by at
+    most ``s D / t``. For the sensitivity D, t = s D / eps. If submatrices have independent noise, the gradient is block
+    diagonal, and its operator norm has the same bound. Releasing only some entries is post-processing. Neighbouring
+    relation: the relation for which the sensitivity is computed. Noise: sampled exactly (`sample`).
     """
 
     label: ClassVar[str] = "matrixt"
@@ -273,12 +273,12 @@ def _student(rng: Rng, shape: tuple[int, int], shape_parameter: float) -> FloatA
 
 
 def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, float]:
-    """Return the mean squares of the entries W_0j, W_ij and W_jj of the noise matrix W, for different i, j > 0.
+    """Return the mean squares of W_0j, W_ij and W_jj for different i, j > 0, where W is a random symmetric matrix.
 
-    W has density proportional to ``det(I + W^2)^-s`` and, if `hollow`, W_00 = 0. The three mean squares follow from the
-    recursion in the module's docstring. The law is invariant under orthogonal transformations of the coordinates (if
-    hollow, of all coordinates except 0). So ``E W_ii W_jj = E W_jj^2 - 2 E W_ij^2``, and all other pairs of different
-    entries are uncorrelated.
+    W, of the given order, has density proportional to ``det(I + W^2)^-s`` and, if `hollow`, W_00 = 0. The mean squares
+    follow from the recursion in the module's docstring. The law is invariant under orthogonal transformations of the
+    coordinates (if hollow, of all but coordinate 0). So ``E W_ii W_jj = E W_jj^2 - 2 E W_ij^2``, and all other pairs of
+    different entries are uncorrelated.
     """
 
     def at(k: int) -> tuple[float, float, float]:

@@ -31,11 +31,11 @@ class SphericalLaw(ScaledLaw):
 
 @dataclass(frozen=True)
 class Spherical(KNorm):
-    """Mechanism that adds spherical noise, scaled to the l2 sensitivity of the total.
+    """Mechanism that adds spherical noise to a total (sum over rows), scaled to the l2 sensitivity of the total.
 
     Privacy: eps-DP (`KNorm`, with K the l2 ball). Neighbouring relation: the relation for which the sensitivity is
-    computed. Noise: the norm is Gamma(dim) and the direction uniform, both drawn exactly (Awan and Slavkovic 2021,
-    section 4).
+    computed. Noise: before it is scaled, its norm is Gamma(dim) and its direction uniform, both drawn exactly (Awan and
+    Slavkovic 2021, section 4).
     """
 
     label: ClassVar[str] = "spherical"

@@ -7,9 +7,9 @@ two laws satisfy the guarantee in both directions, or 0 if the guarantee does no
 normal and Laplace log-normal noise, the returned alpha is proved to be private, but need not be the largest.
 
 *beta may be chosen from the data*, if the law of Z is fixed. Let S_beta be the smooth sensitivity of a data set, and
-``N = min over beta of S_beta / alpha(beta)`` its scale. Let N' be the smaller of the two scales, and beta' the beta at
-which N' attains this minimum. Then T and T' differ by at most alpha(beta') N', and the data set with the larger scale N
-satisfies ``N <= S_beta' / alpha(beta') <= e^beta' N'``. So the two conditions hold for the pair (alpha(beta'), beta').
+``N = min over beta of S_beta / alpha(beta)`` its scale. Let N' be the smaller of two neighbours' scales, attained at
+beta'. Then T and T' differ by at most alpha(beta') N', and the larger scale N, with the S_beta' of its data set,
+satisfies ``N <= S_beta' / alpha(beta') <= e^beta' N'``. So both conditions above hold with alpha(beta') and beta'.
 
 In units of the smaller scale, let rho in [1, e^beta] be the larger scale, and let a <= alpha be the shift. For
 symmetric unimodal densities p and q, ``1 - delta = int min(p(x), e^eps q(x - a)) dx``. This is the integral over u of
@@ -44,11 +44,11 @@ def betas(eps: float, count: int = 64) -> FloatArray:
 def cauchy(eps: float, beta: FloatArray) -> FloatArray:
     """Return, for each log ratio beta of scales, the largest shift alpha at which Cauchy noise is eps-DP.
 
-    Let a be the distance of the centres (the shift), in units of the smaller scale, and rho the ratio of scales. The
-    largest log ratio d of two Cauchy densities is their hyperbolic distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) / (2
-    rho)``. So d <= eps if and only if ``a^2 <= 2 rho cosh eps - 1 - rho^2``. The right-hand side is concave in rho, so
-    the inequality holds for all rho in [1, e^beta] if it holds at both ends. At rho = 1 this means ``a <= 2 sinh(eps /
-    2)``. The other end, rho = e^beta, lowers alpha only if beta > log(2 cosh eps - 1); alpha is 0 for beta >= eps.
+    Let a be the distance of the centres (the shift), in units of the smaller scale, and rho in [1, e^beta] the ratio of
+    scales. The largest log ratio d of two Cauchy densities is their hyperbolic distance:
+    ``cosh d = 1 + (a^2 + (rho - 1)^2) / (2 rho)``. So d <= eps if and only if ``a^2 <= 2 rho cosh eps - 1 - rho^2``.
+    The right-hand side is concave in rho, so this holds for all rho if it holds at both ends. At rho = 1 it means
+    ``a <= 2 sinh(eps / 2)``. The end e^beta lowers alpha only if beta > log(2 cosh eps - 1); alpha is 0 if beta >= eps.
     """
     eps = min(eps, STEEPEST)
     beta = np.minimum(beta, eps)
@@ -60,12 +60,12 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     """Return, for each log ratio beta of scales, the largest shift alpha at which Laplace noise is (eps, delta)-DP.
 
     The result is exact. Let a be the distance of the centres (the shift) of two laws, in units of the smaller scale,
-    and rho >= 1 the ratio of their scales. The law with the larger scale is called the wide law, the other the narrow
-    law. For a <= eps, rho = e^beta is least favourable in both directions. For the wide law against the narrow law,
-    this holds because the set where the density ratio exceeds e^eps does not contain the wide law's centre, so a larger
-    scale of this law increases the probability of the set. For the narrow law against the wide law, this holds because
-    all points of the set where the density ratio exceeds e^eps have a distance below rho from the centre of the wide
-    law. At these points, a larger scale reduces the density of the wide law.
+    and rho in [1, e^beta] the ratio of their scales. The law with the larger scale is called the wide law, the other
+    the narrow law. For a <= eps, delta is largest at rho = e^beta. For the delta of the wide law against the narrow
+    law, this holds because the set where the density ratio exceeds e^eps does not contain the wide law's centre, so a
+    larger scale of this law increases the probability of the set. For the delta of the narrow law against the wide law,
+    this holds because all points of the set where the density ratio exceeds e^eps have a distance below rho from the
+    centre of the wide law. At these points, a larger scale reduces the density of the wide law.
     """
     rho1 = np.expm1(beta)
     with np.errstate(over="ignore"):
@@ -86,8 +86,8 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
     Let the narrow law, with density q, have its centre at 0, and the wide law, with density p and scale rho = e^beta,
     its centre at a. For the wide law, the densities satisfy ``p = e^eps q`` at two points x1 < 0 and x2 > a, and the
     tails beyond these points contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)`` to its delta against the narrow
-    law. For the narrow law, the set where ``q > e^eps p`` is an interval [-left, right] around its centre, where the
-    log ratio is largest. The interval ends before the centre of the wide law, because the log ratio there is beta - a.
+    law. For the narrow law, the set where ``q > e^eps p`` is an interval [-left, right] around its centre, where log(q
+    / p) is largest. It ends before the centre of the wide law, because log(q / p) is only beta - a <= eps there.
     """
     rho, rho1 = np.exp(beta), np.expm1(beta)
     wide = rho1 / (2 * rho) * (np.exp((a - eps - beta) / rho1) + np.exp(-(a + eps + beta) / rho1))
@@ -103,12 +103,12 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     """Return, for each log ratio beta of scales, a shift alpha at which normal noise is proved to be (eps, delta)-DP.
 
-    Let a be the distance of the means (the shift), in units of the smaller scale, and rho >= 1 the ratio of scales. The
-    law with the larger scale is called the wide law, the other the narrow law. For the wide law against the narrow law
-    and a^2 <= 2 eps, rho = e^beta is least favourable, because the set where the density ratio exceeds e^eps does not
-    contain the centre of the wide law. The delta at this rho is exact. For the narrow law N(0, 1) against the wide law
-    N(a, rho^2) at any rho, the log ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most ``beta + a^2 / 2 - a
-    x``. So delta at eps is at most the delta of N(0, 1) against N(a, 1) at eps - beta.
+    Let a be the distance of the means (the shift), in units of the smaller scale, and rho in [1, e^beta] the ratio of
+    the scales. The law with the larger scale is called the wide law, the other the narrow law. For a^2 <= 2 eps, the
+    delta of the wide law against the narrow law is largest at rho = e^beta, because the set where the density ratio
+    exceeds e^eps does not contain the centre of the wide law. This delta is exact. For the narrow law N(0, 1) against
+    the wide law N(a, rho^2) at any rho, the log ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most
+    ``beta + a^2 / 2 - a x``. So delta at eps is at most the delta of N(0, 1) against N(a, 1) at eps - beta.
     """
     return largest(lambda a: np.maximum(*gaussian_delta(eps, a, beta)) <= delta, np.full_like(beta, math.sqrt(2 * eps)))
 

@@ -46,9 +46,9 @@ def geometric_median(rows: DistinctRows, start: FloatArray) -> FloatArray:
     """Return an approximate geometric median of the rows (at least one), shape (d,), found by descent from `start`.
 
     The first steps reduce the loss, the sum of the rows' distances, until rounding errors prevent a further reduction.
-    The next steps reduce the norm of the score. Each step is the best of several candidates: a full Newton step, a
-    quarter and a sixteenth of a Newton step, a Weiszfeld step (with the correction of Vardi and Zhang 2000 at a row),
-    and a step to the nearest row.
+    The next steps reduce the norm of the loss's gradient (score). Each step is the one that reduces it most among a
+    full Newton step, a quarter and a sixteenth of a Newton step, a Weiszfeld step (with the correction of Vardi and
+    Zhang 2000 at a row), and a step to the nearest row.
     """
     theta = start
     for measure in (_loss, least_location_score):
@@ -82,14 +82,14 @@ def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """The proposal law of the Markov chain, a mixture of three laws.
+    """The proposal law of the Markov chain in `chain_geometric`, a mixture of three laws.
 
     A proposal is near the geometric median, or uniform in the grid cell of the median, or uniform on the grid. Near the
-    median the score is about ``curvature (theta - median)``, where `curvature` is the derivative of the score, and the
-    log density of the chain's stationary law decreases with the norm of the score at the rate `rate`. So a proposal
-    near the median is ``median + (rate curvature)^-1 u``, where u has density proportional to ``exp(-|u|_2)``. `slopes`
-    are the eigenvalues of the matrix ``rate curvature``, clipped to the interval from 1 / (number of grid points per
-    column) to 1, and the columns of `axes` are the eigenvectors of this matrix.
+    median the score (gradient of the sum of distances) at theta is about ``curvature (theta - median)``, where
+    `curvature` is the derivative of the score; the log density of the chain's stationary law is minus `rate` times the
+    score's norm. So a proposal near the median is ``median + (rate curvature)^-1 u``, where u has density proportional
+    to ``exp(-|u|_2)``. `slopes` are the eigenvalues of the matrix ``rate curvature``, clipped to the interval from 1 /
+    (number of grid points per column) to 1, and the columns of `axes` are the eigenvectors of this matrix.
     """
 
     median: FloatArray

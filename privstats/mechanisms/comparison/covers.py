@@ -31,15 +31,16 @@ TINY = float(np.finfo(float).tiny)
 class Cover:
     r"""Set that contains a level set: all theta for which ``M theta - shift`` lies in a product of three simple sets.
 
-    The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, or a level set of a squared loss. M is invertible,
-    with shape (d, d), and `shift` a vector. `curve` and `rise` are positive numbers computed from the level set (see
+    The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, with the residual A theta - b, or a level set of a
+    squared loss. M is an invertible (d, d) matrix and `shift` a vector: each of the d coordinates of ``M theta -
+    shift`` belongs to one of the three sets. `curve` and `rise` are positive numbers computed from the level set (see
     `corner`).
 
-    1. A corner set ``sum_i x_i + |w|^2 / curve <= rise`` in a vector w of k = `curved` coordinates and m linear
-      coordinates z_i. The number ``x_i >= 0`` is the distance of z_i from the point ``anchor_i gamma``, divided by
-      plus_i above this point, where ``z_i = anchor_i gamma + plus_i x_i``, and by minus_i below it. According to
-      Dirichlet's integral, the volume of the corner set is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) *
-      prod_i (plus_i + minus_i)``.
+    1. A corner set ``sum_i x_i + |w|^2 / curve <= rise`` over k = `curved` coordinates, which form the vector w, and m
+      coordinates z_i, called linear. The number ``x_i >= 0`` is the distance of z_i from the point ``anchor_i gamma``,
+      divided by plus_i above this point, where ``z_i = anchor_i gamma + plus_i x_i``, and by minus_i below it.
+      According to Dirichlet's integral, the volume of the corner set is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m +
+      k/2 + 1) * prod_i (plus_i + minus_i)``.
     2. A ball of radius gamma, in the residual's norm, over `balls` coordinates of the residual.
     3. The l1 ball of radius t over the remaining coordinates, which are entries theta_j of theta. If `slack` is not
       empty, this ball is replaced by a simplex: with ``delta_j = rise |slack_j|`` and sign_j the sign of slack_j, the
@@ -48,7 +49,7 @@ class Cover:
 
     Let J be the set of the indices j for which theta_j itself is a coordinate of the cover. If `slope` is positive, the
     last linear coordinate is ``sum_{j not in J} c_j theta_j - slope (t - sum_{j in J} |theta_j|)``, with the vector c
-    of `corner`. The subtracted term is a shear, which does not change the volume.
+    of `corner`. The subtracted term depends on other coordinates only (a shear), so it does not change the volume.
     """
 
     norm: str
@@ -68,8 +69,8 @@ class Cover:
     def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
         """Return the log volumes, shape (n,), of the covers of n level sets; a cover contains its level set.
 
-        Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i``, or a level set of a squared loss. The i-th
-        entries of `curve` and `rise` are the constants in the corner set of its cover (see `Cover`).
+        Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i`` for a matrix A and a vector b, or a level set of
+        a squared loss. The numbers curve_i and rise_i define the corner set of its cover (see `Cover`).
         """
         m, k, d = len(self.plus), self.curved, len(self.M)
         gamma, curve, rise = (np.maximum(level, TINY) for level in (gamma, curve, rise))
@@ -85,12 +86,12 @@ class Cover:
     def draw(self, rng: Rng, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
         """Return one uniform point of the cover of each of n level sets, shape (n, d).
 
-        Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i``, or a level set of a squared loss. The corner
-        set ``sum_i x_i + |w|^2 / curve <= rise`` has m coordinates ``x_i >= 0`` and a vector w of k coordinates. Its
-        uniform points are computed from Dirichlet vectors, and these from independent variables: a standard exponential
-        variable for each x_i, a Gamma(k/2) variable for ``|w|^2 / curve``, and one more exponential variable for the
-        difference between `rise` and the left-hand side of the inequality that defines the corner set. All variables
-        are divided by their sum and multiplied by `rise`.
+        Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i``, or a level set of a squared loss. The
+        coordinates in the three sets of `Cover` are drawn independently. The corner set ``sum_i x_i + |w|^2 / curve <=
+        rise`` has m coordinates ``x_i >= 0`` and a vector w of k coordinates. For a uniform point of it, independent
+        variables are drawn: a standard exponential variable for each x_i, a Gamma(k/2) variable for ``|w|^2 / curve``,
+        and one more exponential variable for the difference between `rise` and the left-hand side. All of them are
+        divided by their sum, which gives a Dirichlet vector, and multiplied by `rise`.
         """
         size, m, k = len(gamma), len(self.plus), self.curved
         rest = len(self.M) - m - k - self.balls
@@ -149,15 +150,15 @@ def norm_of(norm: str, e: FloatArray) -> FloatArray:
 def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
     """Return rank(A) + 1 covers: sets that contain a level set of the residual norm ||A theta - b|| on the l1 ball.
 
-    Cover number k bounds the norm of k entries of the residual and the l1 norm of d - k coefficients: it is the set
-    ``||(A theta - b)_I|| <= gamma, |theta_J|_1 <= t``, with a set I of k indices and a set J of d - k indices. Cover 0
-    is the l1 ball, and cover d (if the rank of A is d) is the level set of the residual's norm. The covers with 0 < k <
-    d are for level sets that are thin in k directions and wider than the ball in all other directions, for example if A
-    is singular. I and J are chosen so that the matrix M of the `Cover`, with the rows A_I and the unit vectors of J,
-    has a large determinant. If the norm is l1 or linf, A is symmetric and positive semidefinite, and J contains the
-    indices outside I. So the determinant of M is a principal minor of A, up to its sign, and a greedy Cholesky
-    factorisation with pivots chooses I. If the norm is l2, a rotation of the residual does not change it, and a QR
-    factorisation with pivots gives both the rotation and J.
+    The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, for theta with d entries. Cover number k bounds only
+    k entries of the residual A theta - b and d - k entries of theta: it is the set ``||(A theta - b)_I|| <= gamma,
+    |theta_J|_1 <= t``, with a set I of k indices and a set J of d - k indices. Cover 0 is the l1 ball, and cover d (if
+    the rank of A is d) is the set ``||A theta - b|| <= gamma``. The covers with 0 < k < d are for level sets that are
+    thin in k directions and wider than the ball in all other directions, for example if A is singular. I and J are
+    chosen so that the matrix of the rows A_I and the unit vectors of J (M in `Cover`) has a large determinant. If the
+    norm is l1 or linf, A must be symmetric and positive semidefinite, and J has the indices outside I. So the
+    determinant is a principal minor of A, up to its sign, and a greedy Cholesky factorisation with pivots chooses I. If
+    the norm is l2, the residual may be rotated; a QR factorisation with pivots gives the rotation and J.
     """
     d = A.shape[1]
     if norm == "l2":
@@ -200,28 +201,27 @@ def corner(
     rise: float,
     t: float,
 ) -> Cover:
-    r"""Return a set that contains {||A theta - b|| <= gamma, |theta|_1 <= t}.
+    r"""Return a `Cover`, a set that contains the level set {||A theta - b|| <= gamma, |theta|_1 <= t}.
 
-    The set is small if the minimum of the residual's norm lies on the boundary of the ball, at |theta|_1 = t.
+    The cover is small if the minimum of ||A theta - b|| on the ball |theta|_1 <= t lies on its boundary, |theta|_1 = t.
 
     Notation: e = A theta - b is the residual, y a vector of dual norm at most 1, c = A'y, and mu = |c|_inf. G(t) = b'y
-    - mu t is the lower bound of the residual's norm on the ball, and ``rise >= gamma - G(t)`` and ``curve`` are the
-    constants of the corner set (see `Cover`). The identity in the module's docstring writes ``||e|| - G(t)`` as the sum
-    of the terms ``mu (t - |theta|_1)``, ``mu |theta_j| - c_j theta_j`` and ``||e|| + y'e``, all non-negative. Under
-    every norm, some single terms ``mu |theta_j| - c_j theta_j`` give one linear coordinate each, and all other terms of
-    the first two kinds together may give one more. The term ``||e|| + y'e`` gives further coordinates, which depend on
-    the norm:
+    - mu t is the lower bound of ||e|| on the ball, and ``rise >= gamma - G(t)`` and ``curve`` are the constants of the
+    corner set (see `Cover`). The identity in the module's docstring writes ``||e|| - G(t)`` as a sum of non-negative
+    terms of three kinds: ``mu (t - |theta|_1)``, ``mu |theta_j| - c_j theta_j`` for each j, and ``||e|| + y'e``. Under
+    every norm, some terms of the second kind give one linear coordinate each, and all other terms of the first two
+    kinds together may give one more. The term ``||e|| + y'e`` gives further coordinates, which depend on the norm:
 
     * linf: with gamma in place of ``||e||``, the term is at least ``sum_j |y_j| (gamma + sign(y_j) e_j)``, and each
       summand is non-negative;
     * l1: ``||e|| + y'e = sum_i (|e_i| + y_i e_i)``;
     * l2: let w be the part of the residual orthogonal to y, and a = -y'e. Then ``a - G(t)`` is the sum of the linear
       terms, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``. So the linear terms plus ``|w|^2 / (2 gamma)`` are
-      at most ``gamma - G(t)``, and curve = 2 gamma. (`level_sets` also uses this case for the loss, with y = 0; c is
-      then the negative gradient of the loss.)
+      at most ``gamma - G(t)``, and curve = 2 gamma. (`level_sets` uses this case for a squared loss, too, with y = 0; c
+      is then the negative gradient of the loss.)
 
-    The d coordinates are chosen by a QR factorisation with pivots, so that the matrix M has a large determinant. The
-    choice affects only the speed.
+    Of these coordinates, d are chosen by a QR factorisation with pivots, so that the matrix M has a large determinant.
+    The choice affects only the speed.
     """
     d = A.shape[1]
     mu = float(np.abs(c).max())
@@ -280,10 +280,9 @@ def corner(
 def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     """Return a vector y, shape (d,), of dual norm at most 1 with a large value of b'y - radius |A'y|_inf.
 
-    The vector is zero if A and b are zero, or if the solver fails.
-
-    The solvers need not be accurate: for every y of dual norm at most 1, this value is a lower bound of the norm of the
-    residual A theta - b on ``|theta|_1 <= radius``.
+    For every y whose norm, dual to the norm ``||.||`` named `norm`, is at most 1, this value is a lower bound of ``||A
+    theta - b||`` on the ball ``|theta|_1 <= radius``. So the solvers that search for the largest value need not be
+    accurate. y is zero if A and b are zero, or if the solver fails.
     """
     d = len(b)
     scale = max(float(np.abs(A).max()) * radius, float(np.abs(b).max()))

@@ -201,15 +201,15 @@ def lift_replacing(gaps: IntArray) -> IntArray:
 
 
 def lift_adding(gaps: IntArray) -> IntArray:
-    """Return the least distance of the mean from the top of the grid after k values are added or removed.
+    """Return the least distance of the mean of n values from the top of the grid after k additions or removals.
 
     k is 1, ..., n + 1. The gap of a value is its distance from the top. After r removals of the lowest values and k - r
     additions of the top, the distance is ``W_r / (n + k - 2 r)``, where W_r is the sum of all gaps except the r
     largest. Removing one more value, in place of one addition, reduces the distance if and only if ``2 W_r < w_r (n + k
     - 2 r)``, where w_r is the largest remaining gap. The least k for which this inequality holds increases with r. So
     the best r for each k is found by binary search in the increasing sequence of these least k. Removals without any
-    addition are left out, because they lead to finitely many means and not to an interval of means; so k >= 1 and r <=
-    k - 1. As in `lift_replacing`, `gaps` are in descending order, and the result is rounded up.
+    addition are left out, because they lead to finitely many means, and not to the intervals of `mean_levels`; so k >=
+    1 and r <= k - 1. As in `lift_replacing`, `gaps` are in descending order, and the result is rounded up.
     """
     n, left = len(gaps), _left(gaps)
     r = np.arange(n)
@@ -254,7 +254,7 @@ def sample_mean(rng: Rng, offsets: IntArray, top: int, kind: str, rate: float) -
     """Return a random grid point with probability proportional to ``exp(-rate * dataset distance)``, for a mean.
 
     The dataset distance of a grid point is the number of values that must change so that the mean is this point. The
-    result is the offset of the grid point, in [0, top], where `top` is the offset of the upper end of the grid.
+    result is the point's offset (number of grid steps from the lower end); `top` is the offset of the upper end.
     """
     lowest, highest = mean_levels(offsets, top, kind)
     points = np.diff(highest - lowest + 1, prepend=0)

@@ -26,8 +26,8 @@ from privstats.privacy.release import Release
 class Duff(Mechanism):
     """Choose x on the public grid with probability proportional to ``exp(-eps k(x) / (2 rows))``.
 
-    k(x) is the smallest number of changes of values after which the statistic of the values, rounded to the grid, is x.
-    `rows` is the number of rows in which neighbouring data sets may differ (``relation.rows``).
+    k(x) is the smallest number of changes of values after which their statistic (a quantile or the mean, rounded to the
+    grid) is x. `rows` is the number of rows in which neighbouring data sets may differ (``relation.rows``).
 
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). k(x) is the distance of the data set from the set of all data
     sets with the statistic x. This distance changes by at most 1 with each row that changes (Gillenwater and Munoz
@@ -40,7 +40,7 @@ class Duff(Mechanism):
     the number of values secret costs no accuracy.
 
     Every grid point is a candidate, including the values of the rows, so that a value common to all rows can be chosen.
-    If x is one of the values, k(x) differs from the distances of the grid points on both sides of x.
+    If x is one of the values, k(x) may differ from k at the grid points on both sides of x.
 
     The draw is exact. First k is drawn by the function `choose` of `mechanisms/additive/tails.py`, then a uniform grid
     point among the points with this k. Algorithm 1 of the paper by Gillenwater and Munoz Medina, "racing", draws k in
@@ -94,11 +94,11 @@ class DuffMean(Duff):
 
     The probability of x decreases with k(x), the smallest number of changes of values after which x is the mean.
 
-    Privacy: see `Duff`. k(x) is the smallest number k for which the interval of possible means after k changes
-    (`mean_levels`) contains x. If rows are added or removed, only sets of changes with at least one addition count, so
-    that k(x) >= 1. This k(x) is the number of values that must change, except at the finitely many means that result
-    from removals alone. It changes by at most 1 between neighbours: if k changes, one of them an addition, lead from a
-    data set to the mean x, then k + 1 changes, one of them an addition, lead from each neighbour to the mean x.
+    Privacy: see `Duff`. k(x) is the smallest k for which the interval of possible means after k changes (`mean_levels`)
+    contains x. If rows are added or removed, only sets of changes with at least one addition count, so that k(x) >= 1:
+    removals alone lead to finitely many means, not to intervals. Except at these means, k(x) is the number of values
+    that must change. It changes by at most 1 between neighbours: if k changes, one of them an addition, lead from a
+    data set to the mean x, then k + 1 changes, one of them an addition, lead to it from each neighbour.
 
     The intervals are found in O(n) after sorting; Gillenwater and Munoz Medina (2020) use a dynamic program. If rows
     are replaced, the error is up to twice the error of Laplace noise. A grid of more than 2^30 points is coarsened, for

@@ -1,17 +1,18 @@
 """Random points near a quantile of one column, or near the geometric median of several columns.
 
 All points lie on a grid and are given in grid steps, as whole numbers. The probability of a point is proportional to
-exp(-rate |score|), with the score of the loss at the point. The loss is a sum of one convex function for each row. This
-function is smooth except at the row itself, where its subgradients form an interval or a unit ball. The score is the
-shortest subgradient of the whole sum. The score is therefore small at the common value of tied rows, and this value is
-a likely draw. A continuous law defined by the gradient "almost everywhere" would not favour this value.
+exp(-rate |score|) for a given rate. The score is the shortest subgradient, at the point, of the sum of losses that the
+quantile or the geometric median minimises. The loss of a row is convex, and smooth except at the row itself, where its
+subgradients form an interval or a unit ball. Therefore the score is small at the common value of tied rows, and this
+value is a likely draw. A continuous law defined by the gradient "almost everywhere" would not favour this value.
 
-For each box of grid points, a lower bound on the norm of the score is computed: the norm of the score at the centre of
-the box, minus the sum of the largest changes of the rows' unit vectors within the ball around the box. A box is chosen
-with probability proportional to its number of points times exp(-rate bound), and a uniform point of the box is
-proposed. It is accepted with probability exp(-rate (|score| - bound)), the ratio of required to proposal density.
-So the accepted point has exactly the required law, whatever the boxes are. The box of a rejected point is split. The
-split depends on rejected points only, so it does not change the law. "Exactly" means up to the rounding of float64.
+For several columns, the gradient of a row's loss is the unit vector from the row to the point. For each box of points,
+a lower bound on the norm of the score is computed: the norm of the score at the centre of the box, minus the sum of the
+largest changes of these unit vectors within the ball around the box. A box is chosen with probability proportional to
+its number of points times exp(-rate bound), and a uniform point of the box is proposed. It is accepted with probability
+exp(-rate (|score| - bound)), the ratio of required to proposal density. So the accepted point has exactly the required
+law, whatever the boxes are. The box of a rejected point is split. The split depends on rejected points only, so it does
+not change the law. "Exactly" means up to the rounding of float64.
 """
 
 from __future__ import annotations
@@ -76,13 +77,12 @@ def to_units(values: FloatArray, low: float, high: float, step: float) -> tuple[
 def sample_location_quantile(rng: Rng, units: Units, level: float, grid: LocationGrid, rate: float) -> int:
     """Return a random grid point t with probability exactly proportional to ``exp(-rate |score(t)|)``.
 
-    For the n values `units`, let I be the interval from ``#{units < t} - level * n`` to ``#{units <= t} - level * n``.
-    The score is the point of I that is closest to 0.
+    The score of the quantile loss is near 0 if t is near the quantile of the n values `units`. It is the point closest
+    to 0 in the interval from ``#{units < t} - level * n`` to ``#{units <= t} - level * n``.
 
     Parameters
     ----------
     rng : Rng
-        Source of randomness.
     units : ndarray of int, shape (n,)
         The values, as points of the grid, in any order.
     level : float
@@ -116,8 +116,9 @@ def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float =
 
     The score is a sum of unit vectors, one from each row to the point. If the radius rho is 0, the bound is the norm of
     the score at the centre. Otherwise, if the point moves in the ball, the unit vector of a row at a distance r > rho
-    from the centre turns by an angle of at most asin(rho / r), so it changes by at most the chord of this angle. The
-    bound is the norm of the sum of these vectors at the centre, minus the chords and the number of rows in the ball.
+    from the centre turns by an angle of at most asin(rho / r), so it changes by at most the chord of this angle; a row
+    in the ball has a vector of norm 1 or less. The bound is the norm of the sum of the vectors of rows outside the ball
+    at the centre, minus the sum of the chords and the number of rows in the ball.
     """
     pull, free = np.zeros(len(centre)), 0.0
     for start in range(0, len(rows.counts), CACHED_POINTS):
@@ -139,13 +140,12 @@ def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) ->
     """Return a random point theta of ``grid^d`` with probability exactly proportional to ``exp(-rate score(theta))``.
 
     The score is the norm of the shortest subgradient of ``sum |theta - x_i|``: the norm of the sum of the unit vectors
-    from rows to theta, minus the number of rows at theta, but at least 0. The boxes of the sampler affect only the time
-    of a draw, which is short in few dimensions.
+    from rows to theta, minus the number of rows at theta, but at least 0. Points are proposed from boxes of the grid
+    and rejected or accepted (`LocationBoxes`), which takes little time in few dimensions.
 
     Parameters
     ----------
     rng : Rng
-        Source of randomness.
     units : ndarray of int, shape (n, d)
         The rows, as points of the grid.
     grid : LocationGrid

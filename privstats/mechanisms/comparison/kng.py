@@ -18,21 +18,21 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True)
 class KNormGradient(Mechanism):
-    """Choose theta with density proportional to ``exp(-eps |score(theta)|_K / (2 D (1 + |theta|_1)))``.
+    """Choose coefficients theta with density proportional to ``exp(-eps |score(theta)|_K / (2 D (1 + |theta|_1)))``.
 
     The score is the gradient of half the weighted sum of squared residuals. Privacy: eps-DP (Reimherr and Awan 2019,
-    Theorem 3.1). D (1 + |theta|_1) bounds the change of the score at theta between neighbours in the norm K
-    (`SquaredLosses`), so the exponent changes by at most eps / 2, and so does the log normaliser. On a bounded
-    parameter set the normaliser does change, so the factor 1/2 in the exponent is needed. The sensitivity may depend
-    on theta, so D does not increase with the bound on theta, and the bound hardly affects accuracy.
+    Theorem 3.1). D (1 + |theta|_1), with a number D, bounds the change of the score at theta between neighbours in the
+    norm K (`SquaredLosses`), so the exponent changes by at most eps / 2, and so does the log normaliser. The normaliser
+    differs between neighbours, as theta is in a bounded set; so the factor 1/2 in the exponent is needed. The bound on
+    the score's change may depend on theta, so D does not grow with the set, which therefore hardly affects accuracy.
 
     The bound on the parameters, `theta_bound=`, replaces the base measure of the paper's Remark 4.2. Without a bound or
     a base measure, the density would tend to a positive constant and have no finite integral.
 
-    theta is drawn exactly, by rejection (`level_sets`), without a Markov chain. The returned law is the law of the
-    score at the chosen theta: K-norm noise, if the boundary of the parameter set is neglected. As n increases, n times
-    the difference between theta and the least-squares estimate converges in law to K-norm noise, multiplied by the
-    inverse of the mean of ``x x'`` (Theorem 3.2; `benchmarks/kng_limit.py`).
+    theta is drawn exactly, by rejection (`level_sets`), without a Markov chain. The noise law that is returned with it
+    is the law of the score at theta: K-norm noise, if the boundary of the set is neglected. As n increases, n times the
+    difference between theta and the least-squares estimate converges in law to K-norm noise, multiplied by the inverse
+    of the mean of ``x x'``, with x the predictors (Theorem 3.2; `benchmarks/kng_limit.py`).
 
     Parameters
     ----------
@@ -57,14 +57,14 @@ class KNormGradient(Mechanism):
 
 @dataclass(frozen=True)
 class Exponential(Mechanism):
-    """Choose theta with density proportional to ``exp(-eps loss(theta) / (2 D))`` on the parameter set.
+    """Choose coefficients theta with density proportional to ``exp(-eps loss(theta) / (2 D))`` on a bounded set.
 
     loss(theta) is half the weighted sum of squared residuals. Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6).
-    The losses of neighbours differ by at most D, at every theta in the parameter set. So the exponent and the log
-    normaliser each change by at most eps / 2. theta is drawn exactly, by rejection (`level_sets`). The mechanism is
-    included for comparison; for any number of rows, the error of theta due to privacy is of the order of the sampling
-    error. The returned law is the law of the inverse root of the Hessian times the score at theta: independent normal
-    variables with variance 2 D / eps, if the boundary of the parameter set is neglected.
+    The losses of neighbours differ by at most D, at every theta in the set. So the exponent and the log normaliser each
+    change by at most eps / 2. theta is drawn exactly, by rejection (`level_sets`). The mechanism is included only for
+    comparison: even with many rows, the error of theta due to privacy is of the order of the sampling error. The noise
+    law that is returned with theta is the law of the inverse root of the Hessian times the score at theta: independent
+    normal variables with variance 2 D / eps, if the boundary of the set is neglected.
     """
 
     label = "expmech"

@@ -19,9 +19,9 @@ from privstats.privacy.release import Release
 class KNGMedian(Mechanism):
     """Choose theta on a public grid in [low, high]^d; its probability is proportional to ``exp(-eps |score| / (2 D))``.
 
-    The score at theta is the shortest subgradient of the sum of losses, and D is its sensitivity. For one coordinate,
-    the loss of a row is the quantile loss at the given level. For more coordinates it is ``|theta - x_i|_2``, whose sum
-    is minimised by the geometric median, for any level.
+    theta is near a quantile (one coordinate) or the geometric median of the rows x_i (more coordinates). The score at
+    theta is the shortest subgradient of the sum of losses, and D is its sensitivity. The loss of a row is the quantile
+    loss at the given level for one coordinate, and ``|theta - x_i|_2`` for more coordinates, where no level is used.
 
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1, with the counting measure of the grid). The subgradients of a
     row's loss form a set, and the subgradients of the sum of losses are the sums of one subgradient per row. So the

@@ -44,9 +44,9 @@ FLAT = 40.0
 class LevelCells:
     """Cells of a density, each a shell ``inner < |theta|_1 <= t`` and a bin of heights ``h0 <= h < h1``.
 
-    A height is a difference between the potential (minus the log density) and its lower bound `floor` on the shell.
-    `gamma`, `curve` and `rise` are the constants of the level set at height h1 (see `Cover`). All arrays have the shape
-    (cells,).
+    A height is a difference between the potential (minus the log density) and its lower bound `floor` on the shell. The
+    level set at height h1 bounds a norm by `gamma`; `curve` and `rise` are the constants of the corner set in its
+    `Cover`. All arrays have the shape (cells,).
     """
 
     inner: FloatArray
@@ -75,13 +75,13 @@ class Union:
     grain: float
 
     def draw(self, rng: Rng, size: int = 1) -> FloatArray:
-        """Return independent exact draws of theta, shape (size, d).
+        """Return independent exact draws of theta from the density, shape (size, d).
 
-        The draws are the first `size` accepted members of a sequence of independent proposals (theta, h); proposals are
-        made in batches only to save time. A proposal in the cell's shell is accepted if the potential at theta is at
-        most s0 + h, with s0 the potential's lower bound on the shell. The comparison has a tolerance for rounding
-        errors of the potential; without it, an error above 1 (a factor of e in the density) could lead to the rejection
-        of all proposals. If the rounding errors are small, the effect of the tolerance is negligible.
+        The draws are the first `size` accepted members of a sequence of independent proposals, made in batches only to
+        save time. A proposal is a random cell, a height h in its bin and a point theta of its cover. It is accepted if
+        theta lies in the cell's shell and the potential at theta is at most s0 + h, with s0 the potential's lower bound
+        on the shell. The comparison has a tolerance, because without it rounding errors of the potential above 1 could
+        lead to the rejection of all proposals. If the errors are small, its effect is negligible.
         """
         cells, d = self.cells, len(self.covers[0].M)
         radius, room = float(cells.t.max()), 1.0 + 8.0 * d * ULP
@@ -118,11 +118,11 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
     of the gradient at theta itself, which is proportional to ``1 + |theta|_1``.
 
     Let the potential s be minus the exponent of the density. On the shell ``t0 < |theta|_1 <= t1``, the inequality ``s
-    <= r`` implies ``||A theta - b|| <= r (1 + t1) / rate``, which defines a level set of the residual's norm. The
-    module `covers` has sets that contain this level set. Lower bounds of the residual's norm on the shell are
+    <= r`` implies ``||A theta - b|| <= r (1 + t1) / rate``. The module `covers` has sets that contain this level set of
+    the norm, from which theta is proposed. The lower bound of s follows from lower bounds of the norm on the shell:
 
-    * ``b'y - t1 |A'y|_inf`` for any y of dual norm 1, by weak duality;
-    * ``(t0 - |theta_0|_1) / kappa - ||A theta_0 - b||`` for any theta_0, if ``|theta|_1 <= kappa ||A theta||``.
+    * ``b'y - t1 |A'y|_inf`` for any y of dual norm at most 1, by weak duality;
+    * ``(t0 - |theta_0|_1) / kappa - ||A theta_0 - b||`` for any theta_0, if ``|v|_1 <= kappa ||A v||`` for all v.
 
     Parameters
     ----------
@@ -133,10 +133,10 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
     b : ndarray, shape (d,)
         The gradient at theta is ``A theta - b``.
     rate : float
-        Positive: eps / 4 if one row changes the gradient by at most ``2 (1 + |theta|_1)``. A rate above 1e4 is replaced
-        by 1e4, which is more private.
+        Positive: for eps-DP, eps / 4 if one row changes the gradient by at most ``2 (1 + |theta|_1)``. A rate above 1e4
+        is replaced by 1e4, which is more private.
     norm : {'l1', 'l2', 'linf'}
-        Norm of the gradient.
+        The norm ||.|| of the gradient.
     radius : float
         Radius of the l1 ball, positive.
 
@@ -182,14 +182,14 @@ def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius:
 def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: float) -> FloatArray:
     r"""Draw theta from the density proportional to ``exp(-rate (theta'A theta / 2 - b'theta))`` on the l1 ball.
 
-    This is the exponential mechanism of least squares (McSherry and Talwar 2007, Theorem 6), whose target law is a
-    normal law truncated to the ball. Let ``A = B'B``, and for any point p of the ball let ``c = b - A p`` and ``mu =
-    |c|_inf``. Then
+    This is the exponential mechanism of least squares (McSherry and Talwar 2007, Theorem 6): a normal law truncated to
+    the ball. Let ``A = B'B`` and, for any point p of the ball, ``c = b - A p`` and ``mu = |c|_inf``. Then
 
         loss(theta) = loss(p) + c'p - mu radius
                       + mu (radius - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + |B (theta - p)|^2 / 2,
 
-    so that the first line is a lower bound of the loss. A level set of the loss lies in a `Cover` with curve = 2.
+    where all terms of the second line are non-negative, so the first line is a lower bound of the loss. A level set of
+    the loss bounds these terms; the last is ``|w|^2 / curve`` in the corner set of a `Cover`, with curve = 2.
 
     Parameters
     ----------
@@ -266,9 +266,9 @@ def lay_out(
     floor : ndarray, shape (shells,)
         Lower bound s0 of the potential on each shell.
     levels : callable
-        Function of heights h and shell numbers; returns `gamma`, `curve` and `rise` of the level sets (see `Cover`).
+        Maps heights h and shell numbers to the constants `gamma`, `curve` and `rise` of the level sets (`Cover`).
     covers : list of Cover
-        The possible covers; the first is the l1 ball.
+        The possible covers (sets that contain level sets); the first is the l1 ball.
 
     Returns
     -------
@@ -331,11 +331,11 @@ def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatAr
 def residual_bounds(
     norm: str, A: FloatArray, b: FloatArray, inner: FloatArray, outer: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower bounds of ||A theta - b||, one for each shell of theta, and a vector y, shape (d,), for `lower`.
+    """Return lower bounds of ||A theta - b||, one for each shell of theta, and a vector y that gives such bounds.
 
-    A shell is the set of theta whose l1 norm lies between an entry of `inner` and the same entry of `outer`. In the
-    dual of the norm ||.||, y has norm at most 1, so that it gives bounds by weak duality (`lower`). y is chosen for the
-    outermost shell, and is zero if no positive bound is found there.
+    A shell is the set of theta whose l1 norm lies between an entry of `inner` and the same entry of `outer`; `norm`
+    names the norm ||.||. By weak duality, ``b'y - t |A'y|_inf`` is a lower bound for |theta|_1 <= t (`lower`), as y has
+    dual norm at most 1. y, shape (d,), is chosen for the outermost shell, and is zero if no positive bound is found.
     """
     d = len(b)
     solution = scipy.linalg.lstsq(A, b)[0]

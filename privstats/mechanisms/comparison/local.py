@@ -33,8 +33,8 @@ def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bo
     An answer is the truth with probability ``e^eps / (1 + e^eps)``, and otherwise the opposite of the truth.
 
     Privacy: each answer satisfies eps-DP. The probability of an answer if the truth is "yes" is at most e^eps times its
-    probability if the truth is "no", and conversely (Warner 1965). The probability of the opposite answer, drawn by
-    `passes`, has a relative error of about 1e-9, and so has the factor e^eps.
+    probability if the truth is "no", and conversely (Warner 1965). The probability with which the generator `passes`
+    draws the opposite answer has a relative error of about 1e-9, and so has the factor e^eps.
 
     Parameters
     ----------

@@ -1,17 +1,17 @@
 """Ladders of a quantile: bounds on the change of the quantile if l = 1, 2, ... rows of a data set change.
 
 The quantile of level tau is ``T = y_m``, m = ceil(tau n), of the sorted values y_1 <= ... <= y_n; y_i = low for i < 1
-and high for i > n, so that T = low if there are no values. A **ladder** is a chain of intervals V(0) = {T}, V(1), ...
-such that V(l) of one data set lies in V(l + 1) of every data set that differs by one step (a replaced, inserted or
-removed row). Let W(l) be the width of V(l), and let neighbours differ by up to r = `rows` steps:
+and high for i > n, so that T = low if there are no values. A **ladder** is a chain of intervals (or sets of intervals)
+V(0) = {T}, V(1), ... such that V(l) of one data set lies in V(l + 1) of every data set that differs by one step (a
+replaced, inserted or removed row). Let W(l) be the width of V(l), and let neighbours differ by up to r = `rows` steps:
 
 * T changes by at most W(r) between neighbours, because T and the quantile T' of the neighbour both lie in V(r);
 * ``S_beta = max_q W(r (q + 1)) e^(-beta q)`` is a beta-smooth bound of this change: the ratio of the bounds of two
   neighbours is at most e^beta;
-* ``A = min {q : W(r (q + 1)) > eta}`` differs by at most 1 between neighbours, and if A > 0, r steps change T by at
-  most eta.
+* for a given eta, ``A = min {q : W(r (q + 1)) > eta}`` differs by at most 1 between neighbours, and if A > 0, r steps
+  change T by at most eta.
 
-There are two ladders. In the first, V(l) is a set of intervals, each in one of V(l + 1), and W(l) the largest width:
+There are two ladders. In the first, V(l) is a set of intervals, each inside one of V(l + 1); W(l) is the largest width:
 
 * *sliding*: all [y_i, y_j] with i <= m <= j and j - i <= l (Nissim, Raskhodnikova and Smith 2007, section 3.1). Let i
   be the number of values up to y_i, and h = n + 1 - j the number of values from y_j on, so that the number of gaps in
@@ -42,12 +42,12 @@ REACH = 1 << 18  # at the levels l above this number, the interval of a ladder i
 def ladder(
     values: FloatArray, level: float, low: float, high: float, centred: bool = False
 ) -> tuple[float, FloatArray]:
-    """Return the quantile and the widths W(0), W(1), ... of its ladder; if l rows change, it changes by at most W(l).
+    """Return a quantile and the widths W(0), W(1), ... of its ladder; l changed rows move the quantile by at most W(l).
 
     A ladder is a sequence of growing intervals, or sets of intervals, around the quantile; the module's docstring
-    defines the two kinds, sliding and centred. Above level l = REACH, the interval is the whole range. Above level l =
-    SLIDING, the sliding intervals, with the largest width W(l), are replaced by the interval [y_(m - l), y_(m + l)] of
-    the sorted values y around the quantile y_m, which contains all of them. The result is a ladder in both cases.
+    defines the two kinds, sliding and centred. To save time, larger intervals are used at high levels, which also form
+    a ladder: above level l = REACH the whole range; above l = SLIDING, in place of all sliding intervals, the interval
+    [y_(m - l), y_(m + l)] of the sorted values y around the quantile y_m, which contains all of them.
 
     Parameters
     ----------

@@ -37,9 +37,9 @@ def minimise_on_l1_ball(
 ) -> FloatArray:
     """Return an approximate minimiser of ``theta' (A + gamma I) theta / 2 - (b - tilt)' theta`` over the l1 ball.
 
-    Let theta be the returned point, theta* the exact minimiser, and lambda_min the smallest eigenvalue. For every
-    input, ``|theta - theta*|_2 <= tolerance / lambda_min(A + gamma I)``; this bound includes the rounding errors of
-    A + gamma I and of b - tilt in float64. Either the certificate of `residual` proves the bound, or theta is theta*
+    Let theta be the returned point, theta* the exact minimiser, and lambda_min the smallest eigenvalue of A + gamma I.
+    For every input, ``|theta - theta*|_2 <= tolerance / lambda_min``; this bound includes the rounding errors of A +
+    gamma I and of b - tilt in float64. Either the certificate of `residual` proves the bound, or theta is theta*
     rounded to float64, with an error of at most ``2^-53 radius``.
 
     Parameters
@@ -101,8 +101,8 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
     Rounding: r is computed at theta. Let terms_j be the sum of the absolute values of the summands of entry j of r, and
     let ``miss = |theta - theta'|_1 / radius``. The computed entry has an error of at most (d + 5) UNIT / (1 - (d + 5)
     UNIT) times terms_j, in any order of summation (Higham 2002, section 3.1). Replacing theta by theta' changes the
-    entry by at most miss times terms_j, and ``|theta - theta'| min A_jj <= miss d max(terms)``. In the code max(terms)
-    has the factor 3 d, instead of sqrt(d) + d, which covers the rounding of the returned bound itself.
+    entry by at most miss times terms_j, and ``|theta - theta'| min A_jj <= miss d max(terms)``. As |r| is at most
+    sqrt(d) times its largest entry, the factor sqrt(d) + d suffices; 3 d in the code also covers the bound's rounding.
     """
     d, size, gradient = len(b), float(np.abs(theta).sum()), A @ theta - b
     held, signs = theta != 0, np.sign(theta)
@@ -160,7 +160,7 @@ def wolfe(
     solve : callable
         Function that solves a system of linear equations.
     slack : float or int
-        A vertex ``+-radius e_j`` is added if |gradient_j| exceeds the Lagrange multiplier by more than `slack`.
+        A vertex ``+-radius e_j`` is added if |gradient_j| - `slack` exceeds the multiplier of |theta|_1 <= radius.
     most : int or None
         Largest number of steps; None for no limit.
     start : ndarray, shape (d,), optional

@@ -24,11 +24,11 @@ MARGIN = 1 - 1e-12  # factor by which vectors are shortened further, to cover th
 
 
 class RowGradient(Protocol):
-    """Interface of a function with fixed, public parameters that computes the gradient of a row's loss in theta.
+    """Interface of a function that computes the gradient of a row's loss with respect to the coefficients theta.
 
-    The parameters are fixed in the plan of queries, before any release is made. So they cannot be computed from
-    releases; released numbers must be stored as columns of the rows. A row's gradient is a function of this row and
-    theta only. Errors in gradients do not affect privacy, since gradients are clipped to a norm.
+    Parameters of the function are public and fixed in the plan of queries, before any release is made. Therefore a
+    gradient can depend on a released number only if this number is a column of the rows. A row's gradient is a function
+    of this row and theta only. Errors in gradients do not affect privacy, since gradients are clipped to a norm.
     """
 
     def size(self, dim: int) -> int:
@@ -40,7 +40,7 @@ class RowGradient(Protocol):
 
 @dataclass(frozen=True)
 class LinearGradient:
-    """The gradient ``-w psi(x'theta + o; y) x`` of a row's loss, with weight w, predictors x, response y and offset o.
+    """The gradient ``-w psi(x'theta + o; y) x`` of the loss of a row (weight w, predictors x, response y, offset o).
 
     Parameters
     ----------
@@ -70,10 +70,10 @@ class LinearGradient:
 class NoisySGD(Mechanism):
     """Release the last theta of T steps ``theta -= step_size (sum of clipped gradients + N(0, (2 sigma C)^2 I)) / m``.
 
-    Rows are numbered from 1 to n = `rows`. In each of T = `steps` steps, m = `batch` numbers are drawn anew without
-    replacement, and the gradients of the rows with these numbers are summed. Gradients are clipped to the norm C =
-    `clip`, and the first theta is 0 (Dong, Roth and Su 2022, Algorithm 1, with noise for the sensitivity 2 C of
-    replaced rows).
+    theta has the coefficients of a loss. Rows are numbered from 1 to n = `rows`. In each of T = `steps` steps, m =
+    `batch` numbers are drawn anew without replacement, and the gradients of the losses of the rows with these numbers
+    are summed. Gradients are clipped to the norm C = `clip`, and the first theta is 0 (Dong, Roth and Su 2022,
+    Algorithm 1, with noise for the sensitivity 2 C of replaced rows).
 
     Privacy: (eps, delta), where neighbours replace one row and n is public. *One step*: replacing a drawn row changes
     the sum of the gradients, which lie in a ball of radius C, by at most 2 C, at every theta. The number of a missing
@@ -95,13 +95,13 @@ class NoisySGD(Mechanism):
     Parameters
     ----------
     gradient : RowGradient
+        Function that computes the gradients of the losses of rows at theta.
     rows : int
         The public number n of rows in the data, missing rows included.
-    steps : int
-        Number T of steps.
-    batch : int
-        Number m of rows in a subsample, at most n.
+    steps, batch : int
+        Number T of steps, and number m of rows in a subsample, at most n.
     step_size : float
+        Factor by which the noisy sum of gradients, divided by m, is multiplied in a step.
     clip : float
         Largest l2 norm C of a gradient; longer gradients are shortened to this norm.
 

@@ -46,14 +46,14 @@ class QuadraticPerturbation(Mechanism):
     Slavkovic print exp(e (q - 1)) in place of exp((1 - q) e), and use rank one without saying so.
 
     *Guard*: the computed minimiser is certified to lie within the distance r of the exact minimiser. Given the exact
-    minimiser, the computed minimisers of two neighbours differ by at most 2 r. So K-norm noise of the l2 ball for the
-    sensitivity 2 r, with the share `GUARD` of the budget, makes the release of the computed minimiser private, too. The
+    minimiser, the computed minimisers of two neighbours differ by at most 2 r. So noise v with density proportional to
+    ``exp(-g |v|_2 / (2 r))``, where g = `GUARD` eps, makes the release of the computed minimiser private, too. The
     distance is certified on every data set (`minimise_quadratic`).
 
     Parameters
     ----------
     norm : {"linf", "l1", "l2"}
-        Norm K in the density of the linear term.
+        Norm |b|_K in the density of the random vector b of the linear term.
     split : float
         Share q of the budget for the linear term; the share 1 - q is for the ridge.
     """

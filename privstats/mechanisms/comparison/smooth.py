@@ -25,7 +25,7 @@ LEAST_DELTA = 1e-100  # a delta up to this is refused, because the shift alpha(b
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
     """Return the quantile, and bounds on the change of the quantile if one unit (row or person) changes.
 
-    Entry q = 0, 1, 2, ... of the array of bounds holds at every data set that differs from the data in q units.
+    Entry q = 0, 1, 2, ... of the array bounds this change at every data set that differs from the data in q units.
 
     Raises
     ------
@@ -42,8 +42,8 @@ def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
     """Return a noisy quantile, clamped to the public range and rounded to the public grid, shape (1,).
 
     `point` is the noisy quantile, and `largest` a public bound on the noise's scale. Only every 2^j-th grid point is
-    used, with j >= 0 so large that the distance of two points is at least 2^-30 of `largest`. Each point is then the
-    result of rounding at least about 2^20 possible floats.
+    used, with j >= 0 so large that two points are at least 2^-30 of `largest` apart. At least about 2^20 possible
+    floats are then rounded to each point, so that the last bits of `point`, which depend on the rows, are lost.
     """
     low, high, step = within.low, within.high, within.grid
     step = math.ldexp(step, max(0, math.ceil(math.log2(largest) - DRAWN_BITS - math.log2(step))))
@@ -74,16 +74,16 @@ class Smooth(Mechanism):
     """Release ``T + N Z``, where T is a quantile, Z is noise of a fixed law, and N is the scale of the noise.
 
     The scale N is computed from the smooth sensitivity S_beta of T, which has two properties. First, T changes by at
-    most S_beta if one unit changes. Second, the values of S_beta at two neighbours have a ratio of at most e^beta
-    (Nissim, Raskhodnikova and Smith 2007, section 2). `local_sensitivity` proves both properties for replaced, missing,
-    removed and added rows.
+    most S_beta if one unit (row or person) changes. Second, the values of S_beta at two neighbours have a ratio of at
+    most e^beta (Nissim, Raskhodnikova and Smith 2007, section 2). `local_sensitivity` proves both properties for
+    replaced, missing, removed and added rows.
 
     Privacy: the law of Z satisfies the guarantee for two neighbours if two conditions hold: their quantiles T differ by
     at most alpha(beta) times the smaller of their scales N, and the ratio of their scales is at most e^beta.
     `admissible` computes alpha(beta) for each beta. N is the minimum over beta of ``S_beta / alpha(beta)``. So both
     conditions hold for some beta (`admissible` proves that this beta may depend on the data). If N is below a tiny
     positive limit, it is raised to this limit, and both conditions still hold. The last bits of ``N Z`` depend on the
-    rows and are therefore rounded away (`on_the_line`). N is not public, so no law is returned.
+    rows and are therefore rounded away (`on_the_line`). N is not public, so the law of the noise is not returned.
     """
 
     gathers = 16
@@ -121,10 +121,10 @@ class Smooth(Mechanism):
 class SmoothCauchy(Smooth):
     """Cauchy noise scaled to the smooth sensitivity of a quantile, for pure eps-DP.
 
-    Privacy: see `Smooth`; the shift alpha(beta) follows from the largest log ratio of two Cauchy densities, in closed
-    form (`admissible.cauchy`). Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz
-    Medina (2020), Proposition 3, take eps / 6 both as the shift alpha and as the log ratio beta of scales. The
-    guarantee then holds, too, but the noise is at least about six times as large as here at the same beta.
+    Privacy: see `Smooth`; the largest shift alpha(beta) of T follows from the largest log ratio of two Cauchy densities
+    (`admissible.cauchy`). Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina
+    (2020), Proposition 3, take eps / 6 both as the shift alpha and as the log ratio beta of scales. The guarantee then
+    holds, too, but the noise is at least about six times as large as here at the same beta.
     """
 
     label = "smooth cauchy"
@@ -143,8 +143,8 @@ class SmoothCauchy(Smooth):
 class SmoothLaplace(Smooth):
     """Laplace noise scaled to the smooth sensitivity of a quantile, for (eps, delta)-DP.
 
-    Privacy: see `Smooth`; the shift alpha(beta) is found from the exact delta of the least favourable pair of Laplace
-    laws (`admissible.laplace`). Bun and Steinke (2019), Theorem 34, give a sufficient but not necessary condition.
+    Privacy: see `Smooth`; the largest shift alpha(beta) of T is found from the exact delta of the least favourable pair
+    of laws (`admissible.laplace`). Bun and Steinke (2019), Theorem 34, give a sufficient but not necessary condition.
     """
 
     label, needs_delta = "smooth laplace", True
@@ -164,7 +164,7 @@ class SmoothLaplaceLN(Smooth):
 
     beta is a bound on the log ratio of the noise scales of two neighbours. Privacy: see `Smooth`; alpha follows from
     Bun and Steinke (2019), Proposition 3 (`admissible.laplace_ln`). The log-normal number is e^(sigma Y), with Y normal
-    of variance 1. Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, so that sigma would count twice.
+    of variance 1. Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, but then sigma counts twice.
     """
 
     label, needs_delta = "smooth laplaceln", True

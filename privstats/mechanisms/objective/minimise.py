@@ -4,9 +4,9 @@ r"""Minimisers of the sum of row losses, a ridge penalty and a linear term, with
 rows (weight w_i, predictors x_i, offset o_i, response y_i), a ridge penalty and a linear term. It is gamma-strongly
 convex, so that ``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma`` for its minimiser theta* and any theta. Convergence
 is never assumed: the result of Newton's method in float64 is accepted only if a bound of the gradient, rounding
-included, proves that the result is close enough. Otherwise the gradient is computed in decimal arithmetic, with enough
-digits to make its rounding error far smaller than the tolerance; the theorem below shows that the number of steps is
-finite. No data set causes an error, not even separated or constant responses.
+included, proves that it lies within ``tolerance / gamma`` of theta*, for a given `tolerance`. Otherwise the gradient is
+computed in decimal arithmetic, with enough digits to make its rounding error far smaller than `tolerance`; the theorem
+below proves that the steps are finitely many. No data set causes an error, not even separated or constant responses.
 
 The bound on the rounding error grows with the number of rows. The curvature of f also grows, but gamma is fixed. So for
 many rows the proof uses the curvature of f near theta in place of gamma (`curved_enough`): let m be at most the
@@ -17,11 +17,11 @@ convex, theta* lies within r of theta.
 Rows are read in passes, part by part, on the machine that holds them. A pass adds whole numbers, so that no bit of
 theta depends on the division of the rows into parts, or on their order.
 
-The theorem: let M be a matrix with ``H <= M`` for all Hessians H of f. An example is ``M = sum w k x x' + gamma I``,
-where k is the largest curvature of a row's loss (Boehning and Lindsay 1988). Then ``f(theta - M^-1 g) <= f(theta) -
-g'M^-1 g / 2``, so that the gradient g tends to zero. A step with another matrix in place of M is taken only if it at
-least halves the smallest norm of all earlier gradients, which can happen only finitely often before the gradient is
-small enough.
+The theorem: let M be a matrix such that M - H is positive semidefinite for all Hessians H of f. An example is ``M = sum
+w k x x' + gamma I``, where k is the largest curvature of a row's loss (Boehning and Lindsay 1988). Then ``f(theta -
+M^-1 g) <= f(theta) - g'M^-1 g / 2``, so that the gradient g tends to zero. A step with another matrix in place of M is
+taken only if it at least halves the smallest norm of all earlier gradients, which can happen only finitely often before
+the gradient is small enough.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies a funct
 class BoundedLosses(Protocol):
     """Interface of a loss and of bounds on the rows, which objective perturbation requires (see `WeightedLosses`).
 
-    For rows with weight w and m predictors x, `radius` bounds w |x| in the norm `geometry`, `longest` bounds |x|_2, and
-    `curvature` bounds w |x|_2^2 s(y), where s(y) is the largest curvature at the response y divided by `max_curvature`.
-    `offset` is the range of the offsets.
+    For rows with weight w, m predictors x and response y, `radius` bounds w |x| in the norm `geometry`, `longest`
+    bounds |x|_2, and `curvature` bounds w |x|_2^2 s(y), where s(y) is the loss's largest second derivative at y,
+    divided by its attribute `max_curvature`. `offset` has the lower and the upper bound of the offsets.
     """
 
     @property
@@ -81,8 +81,8 @@ class Derivatives:
     A row consists of the weight w, the predictors x, the response y and the offset o.
 
     All sums are exact because their terms are rounded first: scores to multiples of `step` and, since a row's Hessian
-    is vv', vectors v to multiples of `root`. The terms a and b of a row's error bound (`Tilted.derivatives`) are
-    rounded up, to multiples of about 2^-10 of the upper bounds of a score (for a) and of a Hessian entry (for b).
+    is vv', the vectors v to multiples of `root`. The terms a and b of the bound on a score's rounding error (see
+    `Tilted.derivatives`) are rounded up, to multiples of about 2^-10 of the largest score (a) and Hessian entry (b).
 
     Parameters
     ----------
@@ -103,9 +103,9 @@ class Derivatives:
     def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
         """Return four sums over the rows of `part`, shape (n, d + 3), with columns w, x, y and o.
 
-        The sums are: the number n of rows; the terms a and b of the bound on rounding errors, in units of 2^-53 (see
-        `Tilted.derivatives`), shape (2,); the scores, as whole multiples of `step`, shape (d,); and the Hessians, as
-        whole multiples of ``root^2``, shape (d, d).
+        The sums are: the number n of rows; the terms a and b of the bound on a score's rounding error, in units of
+        2^-53 (see `Tilted.derivatives`), shape (2,); the scores, as whole multiples of the grid step `step`, shape
+        (d,); and the Hessians, as whole multiples of ``root^2``, with the grid step `root`, shape (d, d).
         """
         loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
         errors, scores, hessian = np.zeros(2), 0, 0
@@ -149,16 +149,16 @@ class Tilted:
         """Return the objective f's gradient, a bound on the l2 norm of its rounding error, f's Hessian, and `errors`.
 
         The rows are read once. `errors`, shape (2,), has two sums over rows that are needed for the bound and do not
-        depend on theta. They are computed at the first call, and can be given to later calls.
+        depend on the coefficients `theta`. They are computed at the first call, and can be given to later calls.
 
         The bound: let u = 2^-53, and let a row have the weight w, the predictors x and the offset o, with d
         coefficients. The rounding error of the linear predictor is at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham
-        2002, section 3.1). The error of the slope, the loss's derivative there, is at most this number times the
-        largest curvature, plus ``slope_error u``. The error of the score, ``w x`` times the slope, is at most ``w |x|``
-        times the error of the slope, plus three relative errors u from multiplications. So it is at most ``(a + b
-        |theta|) u``, with a and b independent of theta; `errors` has the sums of a and of b over the rows. A factor of
-        1.1 covers terms of order u^2. Scores are then rounded to multiples of `step`, with an error of at most half a
-        `step` per entry and row. Another half a `step` per entry covers the rounding of numbers near zero.
+        2002, section 3.1). The slope, the loss's derivative at the linear predictor, has an error of at most this error
+        times the largest curvature, plus ``slope_error u`` (see `RowLoss`). The error of the score, ``w x`` times the
+        slope, is at most ``w |x|`` times the error of the slope, plus three relative errors u from multiplications. So
+        it is at most ``(a + b |theta|) u``, with a and b independent of theta; `errors` has the sums of a and of b over
+        the rows. A factor of 1.1 covers terms of order u^2. Scores are then rounded to a grid, with an error of at most
+        half a grid step per entry and row. Another half a step per entry covers the rounding of numbers near zero.
         """
         d, within, loss = len(theta), self.within, self.within.loss
         step = step_of(within.radius * loss.max_slope, SCORE_BITS)
@@ -234,14 +234,14 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
 def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
     """Return whether the objective's curvature near theta proves that its minimiser lies within r of theta.
 
-    The rows are read once. `bound` is an upper bound of the norm of the gradient of f at theta, a vector of d
-    coefficients. At every point within r of theta, a row's linear predictor differs by less than a number `reach` from
-    the one computed at theta (Higham 2002, section 3.1). So the Hessian of the losses at these points is at least the
-    sum of vv' over the rows, where v is the row's predictors x times ``sqrt(w c)``, w is the row's weight, and c is a
-    lower bound of the loss's second derivative within `reach` of the computed linear predictor. Write v = z - e, with z
-    a multiple of a grid step `root` and the entries of e at most root / 2. Then ``vv' >= zz' / (1 + a) - ee' / a`` for
-    any a > 0, here 1 / 16, and |e|^2 <= d root^2 / 4. From the smallest eigenvalue of the sum of ``zz' / (1 + a)``, 4
-    times the resulting bound of the sum of 16 ee' is subtracted; the factor 4 covers rounding.
+    The rows are read once. The result is True if ``bound <= (gamma + m) r``: `bound` is an upper bound of the norm of
+    f's gradient at theta, gamma the ridge's coefficient, and m a lower bound of the eigenvalues of the losses' Hessian
+    within r of theta. There a row's linear predictor differs by less than a number `reach` from the one computed at
+    theta (Higham 2002, section 3.1). So the Hessian is at least the sum of vv' over the rows, where v is a row's
+    predictors x times ``sqrt(w c)``, w its weight, and c a lower bound of the loss's second derivative within `reach`
+    of that predictor. Write v = z - e, with z a multiple of a grid step `root` and the entries of e at most root / 2.
+    Then ``vv' >= zz' / (1 + a) - ee' / a`` with a = 1 / 16, and |e|^2 <= d root^2 / 4 for d coefficients. So m is the
+    least eigenvalue of the sum of ``zz' / (1 + a)``, less the bound of the sum of ``ee' / a`` times 4 for rounding.
     """
     d, within, loss = len(theta), f.within, f.within.loss
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
@@ -302,8 +302,8 @@ def digits_for(within: BoundedLosses, tolerance: float) -> int:
     A row's score has a norm of at most ``radius max_slope``, the product of the bounds on the norm of its weighted
     predictors and on the slope of its loss. It is computed with a relative rounding error, and then rounded to a
     multiple of ``10^-digits``. Over n rows with d coefficients, these errors add up to about ``n d 10^-digits max(1,
-    radius max_slope)``. Rounding errors of the linear predictor can make the sum n times as large, since theta has a
-    norm of at most ``n radius max_slope / gamma``, with the coefficient gamma of the ridge.
+    radius max_slope)``. Rounding errors of the linear predictor can make this n times as large, as the ridge, with
+    coefficient gamma, limits |theta| to ``n radius max_slope / gamma``. `SPARE_DIGITS` covers the factor ``n^2 d``.
     """
     largest = max(1.0, within.radius * within.loss.max_slope)
     return max(DIGITS, SPARE_DIGITS + math.ceil(math.log10(largest) - math.log10(tolerance)))

@@ -30,7 +30,7 @@ MOST_EXPONENT = 6.0
 class TiltLaw:
     """The law of the random linear term b of objective perturbation, with the coefficient of the ridge penalty.
 
-    At the minimiser t, the gradients of the rows' losses add up to ``-(ridge t + b)``.
+    At the minimiser t of losses, ridge penalty and ``b't``, the gradients of the losses add up to ``-(ridge t + b)``.
 
     Parameters
     ----------
@@ -66,10 +66,10 @@ class ObjectivePerturbation(Mechanism):
     described below. Let e be the remaining eps, divided by the largest number of rows of a privacy unit, since the
     proof adds up the changes due to single rows.
 
-    The losses are convex on all of R^m, and their slopes are Lipschitz functions. So t is a function of b, with an
-    inverse b(t), and both functions are Lipschitz. The density of t is ``f(b(t)) det(H(t) + gamma I)``, where ``-b(t)``
-    is the gradient of all terms except ``b't``, and H is the Hessian of the losses. The density f of b is proportional
-    to ``exp(-c |b|_K / R)``, where R is the largest ``w |x|_K``.
+    The losses are convex on all of R^m, and their slopes (first derivatives) are Lipschitz functions. So t is a
+    function of b, with an inverse b(t), and both functions are Lipschitz. The density of t is ``f(b(t)) det(H(t) +
+    gamma I)``, where ``-b(t)`` is the gradient of all terms except ``b't``, and H is the Hessian of the losses. The
+    density f of b is proportional to ``exp(-c |b|_K / R)``, with the noise's norm |.|_K and R the largest ``w |x|_K``.
 
     Let one row have the absolute slope s and the curvature h at t. Let S be the largest absolute slope of any row, and
     C the largest ``w |x|_2^2``. If a row is replaced, b(t) changes by at most ``(s + S) R``; if a row is added or
@@ -81,10 +81,10 @@ class ObjectivePerturbation(Mechanism):
         add, remove:  c s + log(1 + h C / gamma) <= e,          c = q e / S.
 
     For any split q below 1, the first condition holds with ``gamma = max h C / (exp(e - c (s + S)) - 1)``, and the
-    second with ``gamma = max h C / (exp(e - c s) - 1)``; a larger gamma is private, too. Rows that are missing, or that
-    have a lower weight, have smaller s and h. If the largest curvature depends on the response y through a factor k(y),
-    the proof holds with h the curvature divided by k(y), and C the largest ``w |x|_2^2 k(y)`` (in `WeightedLosses`, the
-    factor is called s(y)).
+    second with ``gamma = max h C / (exp(e - c s) - 1)``, where the maximum is over the pairs; a larger gamma is
+    private, too. Rows that are missing, or that have a lower weight, have smaller s and h. If the largest curvature
+    depends on the response y through a factor k(y), the proof holds with h the curvature divided by k(y), and C the
+    largest ``w |x|_2^2 k(y)`` (in `WeightedLosses`, the factor is called s(y)).
 
     The offset o may contain the linear predictor of an earlier release of the coefficients. Then t is the difference
     from the earlier release, and the ridge penalty is zero at the earlier release.
@@ -135,11 +135,11 @@ class ObjectivePerturbation(Mechanism):
 
 
 def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, split: float) -> tuple[float, float]:
-    """Return the rate c in the density of the random linear term, and the coefficient gamma of the ridge, rounded up.
+    """Return the rate c in the density of the random linear term b, and the coefficient gamma of the ridge, rounded up.
 
-    The budget for one row is ``promise.for_group(relation.rows)``. The share `GUARD` of this budget is for the guard:
-    noise that covers the numerical error of the minimiser. The remaining budget determines c and gamma (see
-    `ObjectivePerturbation`).
+    Neighbours differ in up to ``relation.rows`` rows, so the budget for one row is
+    ``promise.for_group(relation.rows)``. The share `GUARD` of it is for noise that covers the numerical error of the
+    minimiser. The rest sets c and gamma. The density is ``exp(-c |b|_K / R)`` up to a factor (`ObjectivePerturbation`).
     """
     loss, others = within.loss, int(relation.exchange)
     e = (1 - GUARD) * promise.as_pure().for_group(relation.rows).eps
@@ -154,7 +154,7 @@ def guard_of(eps: float) -> tuple[float, float]:
     """Return the scale of the guard's noise, and the largest numerical error of the minimiser that this noise covers.
 
     The guard is noise that hides the numerical error of the minimiser, with the share `GUARD` of eps. Both numbers are
-    in units of theta. The numerical error does not include the allowance `ROUNDING` for rounding.
+    in units of the coefficients. The numerical error does not include the allowance `ROUNDING` for rounding.
     """
     scale = max(LEAST_GUARD, 4 * ROUNDING / (GUARD * eps))
     return scale, scale * GUARD * eps / 2 - ROUNDING

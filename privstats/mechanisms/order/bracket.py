@@ -1,16 +1,16 @@
 """Confidence limits of a quantile, with or without the quantile, drawn jointly and exactly, with small rank errors.
 
 The released numbers ``x_1 <= ... <= x_J``, J = 2 or 3, are called boundaries. Their density is proportional to
-``exp(-rate max_j |rank(x_j) - t_j|)`` with target ranks t_j. Because of ``exp(-rate d) = rate int_d^inf exp(-rate r)
-dr``, the law is a mixture: a radius r is drawn first, then a uniform point, with ascending coordinates, of a box. Side
-j of the box consists of the numbers whose ranks lie in ``[t_j - r, t_j + r]``. Given r, boundaries depend on each other
-only through their order, so that a boundary in a long gap between values does not make it more probable for others to
-lie there. In the module `joint`, by contrast, the density (with equal rates) does not change when a boundary moves, as
-long as its rank error stays between the rank errors of the two neighbouring boundaries.
+``exp(-rate max_j |rank(x_j) - t_j|)`` with target ranks t_j, where rank(x) is the number of values below x. Because of
+``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, the law is a mixture: a radius r is drawn first, then a uniform
+point, with ascending coordinates, of a box. Side j of the box consists of the numbers whose ranks lie in ``[t_j - r,
+t_j + r]``. Given r, boundaries depend on each other only through their order, so that a boundary in a long gap between
+values does not make it more probable for others to lie there. In the module `joint`, by contrast, the density (with
+equal rates) does not change when the rank error of one boundary moves between the rank errors of its two neighbours.
 
-As in `joint`, the public range is divided into cells around the points of the public grid, and each cell into equal
-parts, which are numbered (`joint.Parts`). Each value, which is a point of the grid, is replaced by a random part of its
-cell. The number of the part in which a boundary lies is drawn exactly, as a whole number.
+The values are points of a public grid. As in `joint`, the range of the grid is divided into cells around its points,
+and each cell into equal parts, which are numbered (`joint.Parts`). Each value is replaced by a random part of its cell.
+The number of the part in which a boundary lies is drawn exactly, as a whole number.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ RARE = 30.0  # a proposed boundary is outside the window of sorted values with a
 def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> FloatArray:
     """Return J = 2 or 3 ascending random numbers, shape (J,), whose ranks among the values are near `targets`.
 
-    The density of the numbers (boundaries) is proportional to ``exp(-rate e)``, where e is the largest absolute value
-    of the J rank errors ``rank - target``. Targets are multiples of `FINE`, 2^-20, so that rank errors are exact in
-    float64. Only values with ranks near the targets (the window) are sorted. The law is a mixture over a random radius,
-    which limits all rank errors. Radii too large for the window are proposed with a probability proportional to an
-    upper bound on their total weight in the mixture, and accepted with probability weight / bound. After a rejection,
+    The density of the numbers (boundaries) is proportional to ``exp(-rate e)``, where e is the largest of the J
+    absolute rank errors ``|rank - target|``. Targets are multiples of `FINE`, 2^-20, so that rank errors are exact in
+    float64. The law is a mixture: a random radius is drawn, then boundaries with rank errors up to the radius. Only
+    values in a window of ranks around the targets are sorted. Radii beyond the window are proposed with a probability
+    proportional to an upper bound on their total mass, and accepted with probability mass / bound. After a rejection,
     boundaries are drawn with all values sorted, as if proposals were repeated. So the draw is exact for any window.
     """
     parts, n, J = Parts(values.grid), values.n, len(targets)
@@ -61,11 +61,11 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes, one for each of m radii `r`: sets of J released numbers (boundaries) with rank errors of at most r.
+    """Boxes, one for each of m radii `r`: sets of vectors of J released numbers (boundaries) with rank errors up to r.
 
     Box i is a product of J intervals, its sides. Side j extends from ``a[j, i]`` to ``b[j, i]`` (arrays of shape (J,
     m)) and consists of the numbers whose rank among the values differs from the target rank of boundary j by at most
-    ``r[i]``. Its ends are indices of parts of grid cells (`Parts`), so its length is computed exactly, as an integer.
+    ``r[i]``. The ends are numbers of parts of the range (`Parts`), so that lengths are exact integers.
     """
 
     r: FloatArray
@@ -74,7 +74,7 @@ class RankBoxes:
 
     @classmethod
     def of(cls, knots: IntArray, start: int, n: int, targets: FloatArray, least: float, most: float) -> RankBoxes:
-        """Return the box for the radius `least`, and for each larger radius, up to `most`, at which the box changes.
+        """Return the boxes for the radius `least`, and for all larger radii, up to `most`, at which the box changes.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class RankBoxes:
         targets : ndarray, shape (J,)
             Target ranks.
         least, most : float
-            Limits of the radius, in ranks.
+            Limits of the radius, which is the largest allowed rank error of a boundary (see the class).
         """
         last = start + len(knots) - 2
         r = np.unique(np.append(np.abs(np.arange(start, last + 1.0) - targets[:, None]).ravel(), least))
@@ -105,9 +105,9 @@ class RankBoxes:
     def volume(self) -> FloatArray:
         """Return, for each of the m boxes, the volume of the set of its points with x_1 <= ... <= x_J, shape (m,).
 
-        Given x_2, such points have x_1 in an interval of length f and, if J = 3, x_3 in an interval of length g. Both
-        lengths are piecewise linear in x_2. The integral of ``f g`` over each piece is computed from f and g at both
-        ends of the piece, as a sum of non-negative numbers.
+        A box is a product of J intervals. Given x_2, such points have x_1 in an interval of length f and, if J = 3, x_3
+        in one of length g. Both lengths are piecewise linear in x_2. The integral of ``f g`` over each piece is
+        computed from f and g at both ends of the piece, as a sum of non-negative numbers.
         """
         (first, *_), (up_to, *_) = self.a, self.b
         low, high, last, from_ = self.a[1], self.b[1], self.b[-1], self.a[-1]
@@ -121,12 +121,12 @@ class RankBoxes:
     def draw(self, box: int, rng: Rng) -> IntArray:
         """Return the J part numbers (`Parts`) of a uniform random point with ascending coordinates in box number `box`.
 
-        The box is the product of J intervals, its sides: one interval of part numbers for each boundary. A proposal
-        consists of one part drawn uniformly from each side, independently. It is rejected if the J part numbers do not
-        ascend. If k boundaries lie in the same part, the proposal is accepted with probability 1 / k!, the probability
-        that k uniform numbers in one part are in order. On average, at least one in J! proposals is accepted: if J
-        numbers lie in the J sides in any order, the sorted numbers also lie in the sides, because the lower ends of the
-        sides ascend, and so do the upper ends.
+        The range is divided into numbered parts. The box is a product of J intervals of part numbers, its sides: one
+        for each released number (boundary). A proposal consists of one part drawn uniformly from each side,
+        independently. It is rejected if the J part numbers do not ascend. If k boundaries lie in the same part, the
+        proposal is accepted with probability 1 / k!, the probability that k uniform numbers in one part are in order.
+        On average, at least one in J! proposals is accepted: if J numbers lie in the J sides in any order, the sorted
+        numbers also lie in the sides, because the lower ends of the sides ascend, and so do the upper ends.
         """
         while True:
             x = rng.integers(self.a[:, box], self.b[:, box], None)

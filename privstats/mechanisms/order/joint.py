@@ -4,13 +4,13 @@ J boundaries ``x_1 <= ... <= x_J`` divide the values into J + 1 cells with c_0, 
 the cells around the points of the public grid "grid cells".) The density of the boundaries on the ordered points of an
 interval is proportional to ``exp(-sum_j rates_j |c_j - w_j|)``, with given positive rates, where w_j is the difference
 of the neighbouring target ranks (Gillenwater, Joseph and Kulesza 2021). The density is constant while each boundary
-stays in one gap between sorted values. The gaps are drawn one after the other, from the last boundary to the first.
-Beforehand, a forward pass computes the sums over all gaps that these draws need. The step from one boundary to the next
-is a convolution with a Laplace kernel. m boundaries in the same gap have the volume ``length^m / m!``.
+stays in one gap between sorted values. The gaps are drawn one after the other, from the last boundary to the first, by
+their total weights (integrals of the density), which a forward pass computes beforehand. Its step from one boundary to
+the next is a convolution with a Laplace kernel. The positions of m boundaries in one gap have the volume length^m / m!.
 
-*Windows.* Only values in windows of ranks, ``width`` ranks on both sides of each target, are read. Boundary j has the
-rank error ``e_j = rank_j - target_j``; let e_0 = e_(J+1) = 0. The density is proportional to ``exp(-sum_j rates_j
-|e_(j+1) - e_j|)``. Clamping each e_j to [-width, width] does not increase the distance between any two errors. So the
+*Windows.* Only values in windows of ranks, ``width`` ranks on both sides of each target, are read. Boundary j, above
+rank_j values, has the error ``e_j = rank_j - target_j``; let e_0 = e_(J+1) = 0. The density is ``exp(-sum_j rates_j
+|e_(j+1) - e_j|)``, up to a factor. Clamping each e_j to [-width, width] increases no distance between errors. So the
 density at the clamped errors is an upper bound, the envelope. The envelope is constant for all ranks below target_j -
 width, and for all ranks above target_j + width, so it does not depend on the values between two windows. Boundaries are
 drawn from the envelope. If a boundary lies outside its own window, the boundaries are accepted with a probability equal
@@ -21,8 +21,7 @@ exact for every width, and no draw takes longer than one draw over all values.
 Values are rounded to a public grid, and then spread uniformly over the grid cells by secret noise, so that ties cause
 no problem: the law is a mixture over this noise, which is the same for both neighbours. The noise is a whole number of
 parts of a grid cell (`Parts`). So a boundary is drawn exactly, as a uniform whole number of parts in its gap. The
-widths of the grid cells are public. Values are sorted before the noise is added, so that with a given seed the order of
-the rows does not affect the result.
+widths of the grid cells are public. Values are sorted before noise is added: given a seed, row order has no effect.
 """
 
 from __future__ import annotations
@@ -52,7 +51,8 @@ class Parts:
     """The cells around the points of a public grid, each divided into equal parts, which are numbered from 0.
 
     A cell has 2^bits parts. The cells around zero and the ends of the grid, which many values may equal, have `more`
-    times 2^bits further parts, so that boundaries (noisy quantiles) are drawn less often from a long gap beside them.
+    times 2^bits further parts. The gaps between equal values in such a cell are then longer. Therefore boundaries
+    (noisy quantiles) are drawn more often from these gaps, and less often from a long gap beside the cell.
 
     Positions are real numbers: part k is the interval ``[k, k + 1)``, and a value in part k has the position k. So a
     gap between two values consists of whole parts, and a boundary that is uniform in the gap lies in each of them with
@@ -115,7 +115,7 @@ class Targets:
     ranks : ndarray, shape (J,)
         Target ranks of the boundaries, ascending.
     rates : ndarray, shape (J + 1,)
-        Decrease of the joint log density per value by which a cell between boundaries is above or below its target.
+        Decrease of the log density per value above or below the target number of values in a cell between boundaries.
     width : float
         Half-width of the window of ranks around each target; at first, only values with ranks in a window are read.
     """
@@ -175,7 +175,6 @@ def draw_joint(
     rates : ndarray, shape (J + 1,)
         Decrease of the log density per value above or below a cell's target number of values, positive.
     rng : Rng
-        Source of randomness.
     width : float, optional
         Half-width of the window of ranks around each target; at first, only values with ranks in a window are read.
         With the default, boundaries outside their windows are improbable.
@@ -188,9 +187,8 @@ def draw_joint(
     parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
-        # the log density has its maximum at the targets; it is lower by `nearest` at the whole ranks nearest to them,
-        # and by at least 2 width times the smallest rate outside the windows; the width is chosen so that the mass
-        # outside the windows is small compared with the mass at these whole ranks
+        # the log density, largest at the targets, is lower by `nearest` at the whole ranks nearest to them, and by at
+        # least 2 width times the smallest rate outside the windows; `width` makes the mass there small in comparison
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
@@ -209,9 +207,9 @@ def draw_between(
 ) -> tuple[IntArray, NDArray[np.intp]]:
     """Return J boundaries (noisy quantiles) drawn from the envelope of their density, and the index of each one's gap.
 
-    The envelope is an upper bound: the density at clamped rank errors (`Targets.excess`). The boundaries and the sorted
-    `values` are given as the indices of the parts of grid cells in which they lie (`Parts`). `ranks`, shape
-    (len(values) + 1,), are the ranks of the gaps between the values.
+    The envelope is an upper bound of the density: its value after the boundaries' rank errors (rank minus target) are
+    clamped (`Targets.errors`). The boundaries and the sorted `values` are given as indices of parts of grid cells
+    (`Parts`). `ranks`, shape (len(values) + 1,), has the ranks of the gaps, those between values and beyond both ends.
     """
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
@@ -225,14 +223,14 @@ def draw_between(
 class Window:
     """The values with ranks in given intervals of ranks (spans), sorted.
 
-    A value is stored as the index of a random part of the grid cell around it (`Parts`). `values` has the values with
-    ranks start + 1, ..., stop of each span. `labels`, shape (len(values) + 1,), has the ranks of the gaps between these
-    values. The mask `holes` marks gaps that contain further values, which were not read; the label of such a gap is the
-    rank at one of its ends. All other labels are exact.
+    A value is stored as the index of a part of the grid cell around it (`Parts`); the part is drawn once, at random.
+    `values` has the values with ranks start + 1, ..., stop of each span. `labels`, shape (len(values) + 1,), has the
+    ranks of the gaps between these values. The mask `holes` marks gaps that contain further values, outside the spans;
+    the label of such a gap is the rank at one of its ends. The labels of gaps without further values are exact.
 
     A grid cell is read as a whole, even if only some of its values are in a span. `stretches` has, for each span, the
-    smallest and the largest grid point of its values, and `inside` has all values at these two points and between them,
-    for all spans. All other values are read only when the method `all` is called.
+    smallest and the largest grid point of its values. `inside` has all values that are read at first: for each span,
+    the values at these two points and between them. The remaining values are read only if the method `all` is called.
     """
 
     values: IntArray
@@ -301,7 +299,7 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
     lengths : ndarray, shape (K,)
         Lengths of the gaps.
     rates : ndarray, shape (J + 1,)
-        Decrease of the joint log density per value by which a cell between boundaries is above or below its target.
+        Decrease of the log density per value above or below the target number of values in a cell between boundaries.
     """
     arrive, leave = [-rates[0] * np.abs(errors[0])], [np.empty(0)]
     with np.errstate(divide="ignore"):
@@ -318,11 +316,12 @@ def in_gaps(
 ) -> FloatArray:
     """Return the log of the total weight of all placements of j boundaries with boundary j in gap i, shape (K,).
 
-    This is ``leave[j]`` of `forward_pass` (see there for placements), with j = len(errors). For gap i it is the log of
-    a sum of j terms: term m, for m boundaries in the gap, is computed from sums for fewer boundaries. If at least m are
-    in gap i, they are the last m - 1 boundaries and s >= 1 before these. As ``(s + m - 1)! >= s! m!``, the terms from m
-    on add up to at most ``exp(leave[j - m + 1][i]) length^(m - 1) / m!``, times the density's factor for m - 1 empty
-    cells. If this bound is negligible in most gaps, further terms are computed only for the remaining gaps.
+    A placement puts boundaries into gaps between values; `forward_pass` defines its weight, and calls the result
+    ``leave[j]``, with j = len(errors). The total weight is a sum of j terms: term m, for exactly m boundaries in gap i,
+    is computed from sums for fewer boundaries. If at least m are in gap i, of length L, they are the last m - 1 and s
+    >= 1 before these. As ``(s + m - 1)! >= s! m!``, the terms from m on add up to at most ``exp(leave[j - m + 1][i])
+    L^(m - 1) / m!``, times a factor for the m - 1 empty cells between the last m boundaries (`same_gap`). If this bound
+    is negligible in most gaps, further terms are computed only for the remaining gaps.
     """
     j, total, cost = len(errors), log_length + arrive[-1], np.zeros(len(log_length))
     every: IntArray = np.arange(len(total))
@@ -365,16 +364,17 @@ def backward_pass(
 
 
 def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
-    """Yield, for m = 1, ..., j, the decrease of the boundaries' log density if m - 1 cells between them are empty.
+    """Yield, for m = 1, ..., j, the decrease of the joint log density if the last m of j boundaries lie in one gap.
 
-    The cells between the m boundaries j - m + 1, ..., j are empty if these are in the same gap between sorted values.
+    A gap lies between sorted values, so the m - 1 cells between these boundaries contain no value. Each of these cells
+    lowers the log density by its rate times the difference of the errors of its two boundaries.
 
     Parameters
     ----------
     errors : ndarray, shape (j, ...)
         Rank errors (rank minus target rank) of boundaries 1, ..., j in this gap.
     rates : ndarray
-        Decrease of the joint log density per value by which a cell between boundaries is above or below its target.
+        Decrease of the log density per value above or below the target number of values in a cell between boundaries.
     """
     cost = np.zeros_like(errors[0])
     yield cost
@@ -384,10 +384,10 @@ def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
 
 
 def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArray) -> FloatArray:
-    """Return the log weight of m boundaries in one gap between values, together with the boundaries in earlier gaps.
+    """Return the log weight of m boundaries in one gap between values, together with those in earlier gaps.
 
-    The weight is the volume ``length^m / m!`` of the m boundaries in the gap, times ``exp(-empty)`` for the m - 1 empty
-    cells between them (`empty_cells`), times the weight ``exp(arrive)`` of boundaries in earlier gaps (`forward_pass`).
+    The weight is the volume ``length^m / m!`` of the m boundaries' positions in a gap of this length, times the factor
+    ``exp(-empty)`` for the m - 1 `empty_cells` between them, and ``exp(arrive)`` for earlier gaps (`forward_pass`).
     """
     return m * log_length + (arrive - (math.lgamma(m + 1) + empty))
 

@@ -20,9 +20,9 @@ from privstats.privacy.release import Release
 class ModeMechanism(Mechanism):
     """Base class of mechanisms that release the index of a candidate with a large total (number of rows).
 
-    The input of `choose` is the difference between the largest total and the total of each candidate, in units of the
-    l1 sensitivity divided by eps. If one row is added or removed between neighbours, the sensitivity is 1. If one row
-    is replaced, it is 2, because one total decreases by at most 1 and another total increases by at most 1. Between
+    The input of `choose`, the deficit of each candidate, is the largest total minus its total, in units of the l1
+    sensitivity divided by eps. If one row is added or removed between neighbours, the sensitivity is 1. If one row is
+    replaced, it is 2, because one total decreases by at most 1 and another total increases by at most 1. Between
     neighbours, the difference of any two totals changes by at most the l1 sensitivity, which is eps in these units.
     """
 
@@ -75,12 +75,12 @@ class ModeExponential(ModeMechanism):
     The total of a candidate is its number of rows; its deficit is the largest total minus its total, in units of the l1
     sensitivity divided by eps.
 
-    Privacy: eps-DP. The weight of a candidate is ``exp(-deficit)``. The reciprocal of a candidate's probability is the
-    sum, over all candidates, of the ratio of their weight to its own, and between neighbours each ratio changes by a
-    factor of at most e^eps. If one row is added or removed, the weight is proportional to ``exp(eps total)``. The
-    factor 1/2 of the general theorem (McSherry and Talwar 2007, Theorem 6) is not needed, because totals change in one
-    direction only. If one row is replaced, the weight is proportional to ``exp(eps total / 2)``. Neighbouring relation:
-    the relation for which the sensitivity is computed.
+    Privacy: eps-DP. The weight of a candidate is ``exp(-deficit)``. The reciprocal of the probability of a candidate
+    with weight w is the sum of ``w_j / w`` over the weights w_j of all candidates, and between neighbours each ratio
+    changes by a factor of at most e^eps. If one row is added or removed, the weight is proportional to ``exp(eps
+    total)``. The factor 1/2 of the general theorem (McSherry and Talwar 2007, Theorem 6) is not needed, because totals
+    change in one direction only. If one row is replaced, the weight is proportional to ``exp(eps total / 2)``.
+    Neighbouring relation: the relation for which the sensitivity is computed.
     """
 
     label: ClassVar[str] = "mode expmech"

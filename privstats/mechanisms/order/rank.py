@@ -46,11 +46,11 @@ class Range(Protocol):
 class Rank(Mechanism):
     """Choose one number, or several numbers jointly, with a density that decreases with the errors of their ranks.
 
-    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The error is a distance of ranks from target ranks, defined
-    below. One changed row changes it by at most S, and neighbours differ in at most `rows` rows (triangle inequality).
-    So the exponent ``eps error / (2 S rows)`` changes by at most eps / 2, and the log normaliser changes by at most eps
-    / 2, too. Neighbouring relation: the relation of the query. The draw is exact (`rank_sampler`, `joint`), on a public
-    grid.
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The density is proportional to ``exp(-eps error / (2 S
+    rows))``; the error, defined below, is a distance of ranks from target ranks. One changed row changes it by at most
+    S, and neighbours differ in at most `rows` rows (triangle inequality). So the exponent changes by at most eps / 2,
+    and the log normaliser changes by at most eps / 2, too. Neighbouring relation: the relation of the query. The draw
+    is exact (`rank_sampler`, `joint`), on a public grid.
 
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho is the rank of a grid point x. Let R
     be the piecewise linear function through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high), with the sorted values
@@ -68,21 +68,21 @@ class Rank(Mechanism):
     is the difference of two adjacent levels, whatever n is, S = 2 (1 - min_j w'_j) if rows are added or removed (their
     Lemma 1). S = 2 if a row is replaced, also if values may be missing.
 
-    *Levels with confidence intervals*: the endpoints of the intervals are drawn, too. The error is the same sum, with
-    the target ranks ``tau n - h(n)`` and ``tau n + h(n)`` for the endpoints, where h allows for the sampling error and
-    the error of the mechanism. S = 2 for all neighbours, because no w_j decreases as n increases, so ``w'_j >= 0``
+    *Levels with confidence intervals*: the endpoints of the intervals are drawn, too. The error is the same sum, for
+    cells between the target ranks ``tau n - h(n)``, tau n and ``tau n + h(n)``, where h allows for the sampling error
+    and the error of the mechanism. S = 2 for all neighbours, because no w_j decreases as n increases, so ``w'_j >= 0``
     (`interval_targets`). n need not be public, because h(n) is used only in the error.
 
     *A single level with its confidence interval*: the error is the largest of the absolute errors of the three ranks
     (of the lower endpoint, the quantile and the upper endpoint). If a value is replaced, each rank changes by at most
     1, so S = 1. If a value is added, each rank changes by 0 or 1, and its target changes by tau, tau - h'(n) or tau +
     h'(n). So S = max(tau, 1 - tau) + sup h' if rows are added or removed. If rows are replaced and may be missing, S is
-    the larger of these two numbers (`bracket`).
+    the larger of 1 and this number (`bracket`).
 
     *Levels without intervals*: the endpoints are drawn only for levels whose intervals can have the stated confidence.
     The choice of these levels depends on the query's approximate number of values, `about`, which is public or released
     before, and not on the values (`Ends.hopeful`). The quantiles at all other levels are drawn separately, without
-    endpoints, with a constant share (`PLAIN`) of eps. The shares of the two draws add up to eps.
+    endpoints, with the share `PLAIN` of eps (all of eps if no endpoint is drawn). The shares of the draws add up to 1.
 
     Differences from the papers: the rank of a single number is interpolated, so that for tau = 1/2 the target is the
     usual median, the mid-point of the two middle values if n is even. The interpolation does not increase the

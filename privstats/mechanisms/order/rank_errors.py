@@ -40,8 +40,8 @@ class RankErrors:
     def sample(self, rng: Rng, size: int) -> FloatArray:
         """Return `size` independent draws of the J errors, shape (size, J).
 
-        A Laplace bridge has J + 1 increments. Let k be the number of positive increments and s their sum; the negative
-        increments have the sum -s. Then s has a gamma law with shape J and twice the bridge's `rate`; k has a
+        Unless `largest`, the errors are a Laplace bridge with J + 1 increments: k positive ones with the sum s, and J +
+        1 - k negative ones with the sum -s. s has a gamma law with shape J and twice the bridge's `rate`; k has a
         probability proportional to ``C(J + 1, k) / ((k - 1)! (J - k)!)``. Given k and s, the positive increments
         divided by s, and the negative increments divided by -s, are uniform on their simplices.
         """

@@ -1,10 +1,10 @@
 """The rank exponential mechanism on a public grid: an exact draw of a grid point, computed from counts of the values.
 
 Values are rounded to the grid. The knots 0, ..., n + 1 are the first point of the grid, the n sorted values, and the
-last point of the grid. The rank rho of a grid point is found by linear interpolation between the knots. At a point
-between two knots, rho is a number; at a point that several knots share, rho is an interval. A point has a probability
-proportional to ``exp(-rate d)``, where d is the distance of ``T = level (n + 1)`` from rho. Positions are counted in
-steps of the grid, as floats that represent whole numbers up to 2^51 exactly.
+last point of the grid. The rank rho of a grid point is interpolated linearly between the knots; at a point that several
+knots share, rho is an interval. For the quantile of probability `level`, the target rank is ``T = level (n + 1)``. A
+point has a probability proportional to ``exp(-rate d)``, where d is the distance of T from rho, and `rate` is set by
+the budget. Positions are counted in grid steps, as floats that represent whole numbers up to 2^51 exactly.
 
 Privacy: between neighbours the probability of a point changes by at most the factor that the module `rank` states. The
 probabilities of points agree with this law up to factors of 1 + 1e-8. A run of neighbouring points is chosen with
@@ -167,9 +167,9 @@ def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
 def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> Runs:
     """Return the runs of grid points (`Runs`) between the first and the last of the given knots (sorted values).
 
-    `start` is the index of the first given knot among all knots 0, ..., n + 1; `target` is the target rank. Knots that
-    are equal to the first or to the last given knot may be missing from the given knots. They would only extend that
-    grid point's interval of ranks away from the target rank, so its distance from the target rank is the same.
+    `start` is the index of the first given knot among all knots 0, ..., n + 1; `target` is the target rank, between the
+    given knots. Further knots may lie at the same grid point as the first or the last given knot. They need not be
+    given: they extend the interval of ranks of this point only away from the target rank, so its distance is the same.
     """
     point, index, ties = np.unique(knots, return_index=True, return_counts=True)
     lower = start + index.astype(float)

@@ -1,17 +1,17 @@
 """Draws of quantile-regression coefficients by a Markov chain, for more columns than rejection sampling can handle.
 
-A draw is the last state of the chain. Each step draws theta on a line through the current theta, from the conditional
-law on this line. Along a line the score is a step function and the loss is piecewise linear. So the conditional law is
-known piece by piece, and no step size has to be tuned. Pieces end where residuals are zero. Only the pieces in an
-interval of the line, the *window*, are computed; there, rows with large residuals add a constant to the score. Beyond
-the window the density has an upper bound, since the derivative of the loss increases along the line. If the mass of
-this bound is at most `SELDOM` times the mass inside the window, a point is drawn from the pieces and the bounds
-together. A point outside the window is accepted with a probability equal to the ratio of the density, computed with all
-rows, to the bound; if the point is rejected, the draw is repeated. If the mass of the bound is larger, the window is
-enlarged, and more rows are used. So each step has the conditional law of its line, for every window.
+A draw is the last state of the chain. The target density depends on the loss (the sum of the check losses), or on the
+score (its derivative). Each step draws theta from the conditional law on a line through the current theta. Along a line
+the score is a step function and the loss piecewise linear. So this law is known piece by piece, and no step size is
+tuned. Pieces end where residuals are zero. Only the pieces in an interval of the line, the *window*, are computed;
+there, large residuals keep their signs, so that their rows add a constant to the score. Beyond the window the density
+has an upper bound, since the derivative of the loss increases along the line. If the mass of this bound is at most
+`SELDOM` times the mass inside, a point is drawn from the pieces and the bounds. A point outside the window is accepted
+with probability density / bound, with the density computed from all rows; otherwise the draw is repeated. If the mass
+of the bound is larger, the window is enlarged. So each step has the conditional law of its line, for every window.
 
-The draw is approximate in one respect: the chain ends after a fixed number of sweeps, and the distance between the law
-of its last state and the target law depends on the rows. No bound on this distance is proved. The script
+The draw is approximate in one respect: the chain ends after a fixed number of sweeps, and the distance of the law of
+its last state from the target law depends on the rows. No bound on this distance is proved. The script
 `benchmarks/chain_sweeps.py` (seed 1) compares 120 chains of 200 sweeps with exact draws, for three coefficients and 60
 rows. If the rate (the factor of the norm of the score in the log density) is at most 2, no difference is detectable,
 even with ties, equal predictors, or a single informative row. The largest Kolmogorov distance is .21, for two
@@ -40,9 +40,9 @@ WIDER_WINDOW = 1.5  # factor by which a window, or the box for which rows are se
 def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
     """Return theta, shape (d,), drawn approximately from the density `target`: the last state of a Markov chain.
 
-    The chain starts at the minimiser of the sum of check losses. Its sweeps alternate between steps along the d
-    coordinate axes of a `RowFrame` (Gibbs) and steps along d random directions (hit-and-run). Hit-and-run steps also
-    move along ridges of the density, on which Gibbs steps are short.
+    theta has the coefficients of a quantile regression; the chain starts at the minimiser of the sum of check losses.
+    Its sweeps alternate between steps along d coordinate axes (Gibbs; `RowFrame`) and steps in d random directions
+    (hit-and-run). Hit-and-run steps also move along oblique ridges of the density, on which Gibbs steps are short.
 
     Parameters
     ----------
@@ -96,13 +96,13 @@ class LineWindow:
     edges : ndarray, shape (k + 1,)
         Ends of the pieces, as distances along the line.
     pulls : ndarray, shape (d, k)
-        The score in each piece, a vector of d entries that is constant along the piece.
+        The score (derivative of the loss with respect to theta) in each piece, where it is constant.
     slopes : ndarray, shape (k,)
-        Derivative of the loss along the line in each piece.
+        Derivative, along the line, of the loss (sum of check losses) in each piece.
     logs : ndarray, shape (k,)
         Log mass of each piece.
     tails : tuple of two Outside
-        Bounds on the density before and after the window, inside the parameter set.
+        Upper bounds on the density before and after the window, up to the boundary of the set of possible theta.
     """
 
     edges: FloatArray
@@ -194,8 +194,8 @@ class CheckLines:
     def potential(self, v: FloatArray, t: float, start: float) -> float:
         """Return minus the log target density, up to a constant, at the point ``theta + t v`` of a line.
 
-        theta is the current state, v the direction. The result is the rate in `Target` times the norm of the score or,
-        if the density depends on the loss, the rate times the increase of the loss from ``theta + start v``.
+        theta is the current state, v the direction. The result is the rate in `Target` times the norm of the score
+        (derivative of the loss) or, if the density depends on the loss, times its increase from ``theta + start v``.
         """
         target, theta = self.target, self.frame.centre + self.frame.basis @ self.phi
         if target.norm == "loss":
@@ -205,14 +205,14 @@ class CheckLines:
         return target.rate * float(size_of(target.norm, pull, target.tilt))
 
     def first_reach(self, way: FloatArray, v: FloatArray, length: float) -> tuple[float, float]:
-        """Return the centre and half-length of a line's first window, the interval on which the density is computed.
+        """Return the centre and half-length of a line's first window, an interval on which the density is computed.
 
         A point of the line is ``theta + t v``, where theta is the current state, and both results are values of t. In
         the coordinates phi (`RowFrame`) the direction is `way`. The loss is approximated by a quadratic function, whose
-        Hessian is the curvature estimate that defines phi. If the density depends on the loss, the half-length is five
-        standard deviations of the density on the line. If it depends on the score, the half-length is so large that, in
-        this approximation, the rest of the line, whose length is at most `length`, has little mass compared with the
-        region around the current state.
+        Hessian is the curvature estimate that defines phi. If the target density depends on the loss, the half-length
+        is five standard deviations of the density on the line. If it depends on the score, the loss's derivative, the
+        half-length is so large that, in this approximation, the rest of the line (of length up to `length`) has little
+        mass compared with the region around the current state.
         """
         target = self.target
         if target.norm == "loss":
@@ -268,8 +268,8 @@ class CheckLines:
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
         """Draw a point of a line; return its signed distance from the current state, and the index of its piece.
 
-        The density of the draw is proportional to the target density in the window, whose log mass is `inside`, and to
-        the upper bounds on the target density outside the window. The index of a point outside the window is None.
+        Up to a factor, the draw has the target density in the window (an interval, cut into pieces), where its log mass
+        is `inside`, and elsewhere the upper bounds on this density. The index of a point outside the window is None.
         """
         before = math.exp(window.tails[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))

@@ -47,14 +47,14 @@ class KNGQuantile(Mechanism):
 
     Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. With more coefficients, theta is the
     last state of a Markov chain of a fixed number of sweeps, and the guarantee holds for the chain's stationary law.
-    The distance between the law of the last state and the stationary law is measured, not proved. The time of a draw
-    depends on the rows and is not protected. The rate ``eps / (2 D)`` is lowered to the constant `AMPLE` if it exceeds
-    this limit. A lower rate is more private.
+    The distance of the last state's law from it is measured, not proved. The time of a draw depends on the rows and is
+    not protected. If the rate ``eps / (2 D)`` exceeds `AMPLE`, it is lowered to `AMPLE`. A lower rate is more private.
 
     Parameters
     ----------
     norm : {"hull", "linf", "l1", "l2"}
-        Norm K of the score G.
+        Norm K of the score G. The unit ball of "hull" is the convex hull of the changes of G when a row is replaced, or
+        the ball of "linf" if rows are added or removed or there is no intercept (`CheckLosses`).
     jitter : float
         Half-width of the uniform noise that separates equal y, relative to half the range of y; 0 for no noise.
     """
@@ -98,8 +98,8 @@ class ExponentialQuantile(Mechanism):
 
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The sums L of two neighbours differ by at most D, up to an
     additive constant, which cancels with the normaliser (`CheckLosses`). In Reimherr and Awan (2019) D is at least
-    twice as large. The mechanism is included for comparison; for any number of rows, its error is of the order of the
-    sampling error. theta is drawn as in `KNGQuantile`.
+    twice as large as here. The mechanism is included for comparison; for any number of rows, its error is of the order
+    of the sampling error. theta is drawn as in `KNGQuantile`.
     """
 
     gathers = 100
@@ -116,10 +116,10 @@ class ExponentialQuantile(Mechanism):
 class TiltedLaw(ScaledLaw):
     """Noise v with density proportional to ``exp(-|v|)``, where |v| denotes the norm of v that is named "hull".
 
-    This norm is ``|v| = max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``, where t is `tilt` and v_0 is the coordinate of the
-    intercept. A draw is a Gamma(dim + 1) variable times a uniform point of the unit ball of the norm. In this point,
-    ``s = |v_0|`` has density proportional to ``(1 + t - t s)^(dim - 1)``, and given s, all other |v_j| are uniform on
-    the interval from 0 to ``1 + t - t s``.
+    This norm is ``|v| = max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``, where v_0 is the coordinate of the intercept and t
+    is the public constant `tilt` (`CheckLosses.tilt`). A draw is a Gamma(dim + 1) variable times a uniform point of the
+    unit ball of the norm. In this point, ``s = |v_0|`` has density proportional to ``(1 + t - t s)^(dim - 1)``, and
+    given s, all other |v_j| are uniform on the interval from 0 to ``1 + t - t s``.
     """
 
     tilt: float = 0.0

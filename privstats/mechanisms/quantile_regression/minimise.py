@@ -26,7 +26,7 @@ TOLERANCE = 1e-13  # the search for the minimiser ends if the loss exceeds its l
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A density of theta on the set ``|theta|_1 <= radius`` for the rows (x, y) of a quantile regression.
+    """A density of quantile regression coefficients theta on the set ``|theta|_1 <= radius``, for the rows (x, y).
 
     The density is proportional to ``exp(-rate |score|)`` or, if `norm` is "loss", to ``exp(-rate loss)``. The loss is
     the sum of the rows' check losses at level tau, and the score is the derivative of the loss with respect to theta.
@@ -42,7 +42,7 @@ class Target:
     radius, rate : float
         Radius of the parameter set, and factor of the score's norm (or of the loss) in the log density; positive.
     norm : {"linf", "l1", "l2", "hull", "loss"}
-        Norm of the score (`size_of`), or "loss" for a density that depends on the loss.
+        Norm of the score ("hull" is defined in `size_of`), or "loss" for a density that depends on the loss.
     tilt : float
         Parameter of the norm "hull", in [0, 1].
     """
@@ -103,7 +103,7 @@ def loss(x: FloatArray, y: FloatArray, tau: float, theta: FloatArray) -> float:
 
 
 def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatArray:
-    """Return a minimiser theta of the sum of check losses on ``|theta|_1 <= radius``, with linear programming accuracy.
+    """Return a minimiser on ``|theta|_1 <= radius`` of the check losses of ``y - x'theta``, by linear programming.
 
     Parameters
     ----------
@@ -179,10 +179,10 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 
 
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return the minimiser on ``|theta|_1 <= radius`` of the sum of check losses, by programs with a part of the rows.
+    """Return the minimiser on ``|theta|_1 <= radius`` of the sum of check losses, by linear programs with few rows.
 
-    The first linear program has the rows with the smallest absolute residuals at argument `theta`, and a linear loss
-    for every other row, by the sign of its residual. Rows with another sign at the program's solution are then added.
+    The first program has check losses for the rows with the smallest absolute residuals at `theta`; every other row has
+    the linear loss that equals its check loss unless its residual changes sign. Rows that changed sign are then added.
     """
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))
@@ -208,12 +208,12 @@ def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: F
 def _program(
     x: FloatArray, y: FloatArray, tau: float, linear: FloatArray, constant: float, radius: float
 ) -> tuple[FloatArray, float]:
-    """Return the minimiser, shape (d,), and the minimum of ``loss + linear' theta + constant`` on the l1 ball.
+    """Return the minimiser and the minimum of ``loss + linear' theta + constant`` on ``|theta|_1 <= radius``.
 
-    `loss` is the sum of the check losses of the rows (x, y), and the l1 ball is ``|theta|_1 <= radius``. The dual
-    program is solved, which has one bounded variable per row: maximise ``a'y - radius lambda`` over a and lambda, with
-    the entries of a in [tau - 1, tau] and ``|x'a - linear|_inf <= lambda``. theta is computed from the multipliers of
-    the constraints. If the solver fails, zeros and -inf are returned.
+    `loss` is the sum of the check losses of the rows (x, y), and `linear` a vector, shape (d,). The dual program is
+    solved, which has one bounded variable per row: maximise ``a'y - radius lambda`` over a and lambda, with the entries
+    of a in [tau - 1, tau] and ``|x'a - linear|_inf <= lambda``. theta is computed from the multipliers of the
+    constraints. If the solver fails, zeros and -inf are returned.
     """
     n, d = x.shape
     both = np.vstack([np.column_stack([x.T, -np.ones(d)]), np.column_stack([-x.T, -np.ones(d)])])

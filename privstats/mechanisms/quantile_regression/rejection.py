@@ -44,10 +44,10 @@ def exact_for(dim: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ThetaBox:
-    """A box in the coordinates phi of theta, with a lower bound on the potential, of which the density is a function.
+    """A box in the coordinates phi of the coefficients theta, with a lower bound on the potential in the box.
 
-    The potential is the norm of the score or, if the density depends on the loss, the loss. `rows` computes score and
-    loss in the box; of the rows whose residuals keep their signs in the whole box, `rows` may hold sums alone.
+    The density is ``exp(-rate potential)`` up to a factor; the potential is the norm of the score, or the loss. `rows`
+    computes both in the box; for the rows whose residuals keep their signs in the box, it may store only sums.
     """
 
     middle: FloatArray
@@ -100,11 +100,11 @@ class CheckBoxes:
             self.put(shell, halves, self.cuts.bounds(shell, halves), rows)
 
     def cuts_about(self, shells: list[tuple[float, Rows]]) -> Cuts:
-        """Return lower bounds on the potential, computed from the convex loss and its gradient at a few points.
+        """Return `Cuts`: lower bounds on the potential, computed from the convex loss and its gradient at a few points.
 
         The potential is the norm of the score (the gradient) or, if the density depends on the loss, the loss. `shells`
-        describes nested cubes around the minimiser of the loss, outermost first: it has the half-width of each cube and
-        a `Rows` object for points in it. The points lie in the innermost, the third and the fifth cube from inside.
+        has nested cubes around the minimiser of the loss, outermost first: for each, the half-width and the `Rows` that
+        compute score and loss in it. The points lie in the innermost, the third and the fifth cube from inside.
         """
         d = len(self.frame.centre)
         corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
@@ -153,11 +153,11 @@ class CheckBoxes:
         self.put(middles, half, np.maximum(box.bound, bounds), rows)
 
     def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
-        """Return the contribution of each coordinate to the range of the log density in a box, shape (d,).
+        """Return the contribution of each coordinate phi to the range of the log density of theta in a box, shape (d,).
 
         Up to a constant, the log density is minus the rate times the norm of the score or, if `target.norm` is "loss",
-        minus the rate times the loss. If points of the box may lie outside the parameter set, the length of the box in
-        the coordinate, relative to the radius of this set, is added.
+        minus the rate times the loss. If points of the box may lie outside the parameter set, each contribution is
+        increased by the length of the box in this coordinate, relative to the radius of the set.
         """
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
@@ -182,10 +182,10 @@ class CheckBoxes:
     def bounds(self, rows: Rows, middles: FloatArray, halves: FloatArray) -> FloatArray:
         """Return lower bounds on the potential (norm of the score, or loss) in each of k boxes, shape (k,).
 
-        Box i has the centre ``middles[i]``, and the half-widths of every box are `halves`, shape (d,). If a row's
-        residual can have both signs in a box, the row adds one of two vectors to the score. So the inner product of the
-        score with each of the directions `ways` lies in a known interval, whose distance from 0 gives a bound on the
-        score's norm. A bound on the loss is computed from its tangent at the centre of the box, by convexity.
+        The score is the gradient of the loss. Box i has the centre ``middles[i]`` and the half-widths `halves`, shape
+        (d,). If a row's residual can have both signs in a box, the row adds one of two vectors to the score. So the
+        inner product of the score with each of the directions `ways` lies in a known interval, whose distance from 0
+        bounds the score's norm. The loss is convex, so its tangent at the centre of the box is a lower bound.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":
@@ -201,11 +201,11 @@ class CheckBoxes:
 
 
 def ways(target: Target) -> FloatArray:
-    """Return directions in which the score is bounded, shape (k, d): unit vectors, and their sums and differences.
+    """Return directions v for which ``v'score`` is bounded, shape (k, d): unit vectors, and their sums and differences.
 
-    The inner products of the score with these directions give lower bounds on its norm. A row whose residual changes
-    sign in a box changes several coordinates of the score. These changes may cancel in a sum or difference of
-    coordinates, so that the bound in this direction is tighter.
+    Bounds on ``v'score`` give lower bounds on the norm of the score. A row whose residual changes sign in a box changes
+    several coordinates of the score. These changes may cancel in a sum or difference of coordinates, so that the bounds
+    are then tighter.
     """
     d = target.x.shape[1]
     signs = np.array([s for s in product((0.0, 1.0, -1.0), repeat=d) if np.abs(s).sum() > 1 and s > (0.0,) * d])

@@ -1,9 +1,9 @@
 """Scores and losses of a quantile regression in boxes of coefficients theta (products of intervals of coordinates).
 
-A row is *undecided* in a box if its residual y - x'theta changes sign in the box; otherwise, it is decided. In general
-(`Pool`), a box is divided into smaller boxes, for which only its undecided rows are used again; the scores and losses
-of the decided rows are summed once. If there are only few distinct x (`Ties`), for example with dummies, the rows are
-stored as one sorted list of residuals for each x, and counted by bisection.
+A row (x, y) is *undecided* in a box if its residual y - x'theta changes sign in the box; otherwise, it is decided. In
+general (`Pool`), a box is divided into smaller boxes, for which only its undecided rows are used again; the scores and
+losses of the decided rows are summed once. If the rows have only few distinct predictor vectors x (`Ties`), for example
+with dummies, they are stored as one sorted list of residuals for each x, and counted by bisection.
 """
 
 from __future__ import annotations
@@ -30,18 +30,17 @@ LONGEST = 2 + 1e-6  # largest half-length of a box, in radii of the parameter se
 class RowFrame:
     """Linear coordinates phi of coefficients theta around the minimiser of the loss: ``theta = centre + basis phi``.
 
-    The residuals at phi are ``u - slopes phi``: `u` has the residuals at the centre, shape (n,), and `slopes` the
-    change of each fit x'theta per unit of each coordinate, shape (n, d).
+    The rows (x, y) of `target` have the residuals ``u - slopes phi``: `u` has the residuals at the centre, shape (n,),
+    and `slopes` the change of each fit x'theta per unit of each coordinate, shape (n, d).
 
     Parameters
     ----------
     target : Target
+        The rows, and the density from which theta is to be drawn.
     centre : ndarray, shape (d,)
-        Minimiser of the loss.
-    basis : ndarray, shape (d, d)
-        Invertible matrix with one column for each coordinate of phi.
-    inverse : ndarray, shape (d, d)
-        Inverse of `basis`.
+        Minimiser of the loss, the sum of the rows' check losses.
+    basis, inverse : ndarray, shape (d, d)
+        Invertible matrix with one column for each coordinate of phi, and its inverse.
     """
 
     target: Target
@@ -57,13 +56,13 @@ class RowFrame:
 
     @property
     def longest(self) -> float:
-        """Largest change of a coefficient from the centre of the box `halves` to a face, in radii of the parameter set.
+        """Largest change of a coefficient between centre and faces of the box `halves`, in radii of the parameter set.
 
-        The radius is the bound on |theta|_1. The change is at most 2 radii if the axes of the box are principal axes of
-        the loss's estimated Hessian (`of` with ``turned=True``). Proof: let s_j be the eigenvalue of axis j or, if the
-        density of theta (`Target`) depends on the loss, its square root. The entries of row j of `inverse` are at most
-        s_j, and the centre lies in the parameter set, so half-axis j is at most 2 s_j radii long. The entries of column
-        j of `basis` are at most 1 / s_j.
+        The radius is the bound on |theta|_1. The change is at most 2 radii if the axes of the box (coordinates phi) are
+        principal axes of the loss's estimated Hessian (`of` with ``turned=True``). Proof: let s_j be the eigenvalue of
+        axis j or, if the density of theta (`Target`) depends on the loss, its square root. The entries of row j of
+        `inverse` are at most s_j, and the centre lies in the parameter set, so half-axis j is at most 2 s_j radii long.
+        The entries of column j of `basis` are at most 1 / s_j.
         """
         return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
 
@@ -92,14 +91,14 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates of theta, each proportional to the change of the fit x'theta at one of the distinct x.
+        """Return coordinates of theta, each proportional to the change of the fit x'theta at one of the vectors in `x`.
 
-        `x` has the distinct vectors, and `groups` the index of each row's vector. A coordinate is the change of the fit
-        from the minimiser of the loss (the centre) to theta, times the estimated curvature of the loss with respect to
-        this fit, so that the score changes at about the same rate along each axis. If the density of theta (`Target`)
-        depends on the loss, the factor is the square root of the curvature, so that the loss changes at about the same
-        rate. If the distinct x are linearly independent, each coordinate changes the fit at one x only. If the
-        responses have ties, too, the score is a step function of these fits and is constant between tied responses.
+        `x` has the distinct predictor vectors of the rows, and `groups` the index of each row's vector. A coordinate is
+        the change of the fit from the minimiser of the loss (the centre) to theta, times the estimated curvature of the
+        loss with respect to this fit, so that the score changes at about the same rate along each axis. If the density
+        of theta (`Target`) depends on the loss, the factor is the square root of the curvature, so that the loss
+        changes at about the same rate. If the vectors in `x` are linearly independent, each coordinate changes only the
+        fit at one x. The score, as a function of this fit, is constant between the responses of the rows with this x.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
@@ -122,8 +121,8 @@ class RowFrame:
 def _flattest(target: Target) -> float:
     """Return the lower limit of the loss's estimated curvatures, by which the coordinates of a `RowFrame` are scaled.
 
-    At this curvature, a change of theta by the radius of the parameter set changes the score (or the loss, if the
-    density of theta depends on it) by about 1 / `rate` (see `Target`). Smaller estimates are replaced by the limit.
+    Smaller curvatures are replaced by this limit, at which a change of theta by the radius of the parameter set changes
+    the log density of theta (`Target`) by about 1: ``rate`` times the change of the score, or of the loss.
     """
     return 1 / (target.rate * (target.radius if target.norm != "loss" else target.radius**2))
 
@@ -178,7 +177,7 @@ class Ties:
     ----------
     frame : RowFrame
     x, slopes : ndarray, shape (k, d)
-        The distinct x, and the change of the fit x'theta at each of them per unit of each coordinate of `frame`.
+        The distinct x, and the change of the fit x'theta at each of them per unit of each coordinate phi (`RowFrame`).
     u : tuple of ndarray
         For each distinct x, the sorted residuals of its rows at the minimiser of the loss (the centre).
     sums : tuple of ndarray
@@ -195,8 +194,8 @@ class Ties:
     def of(cls, target: Target) -> Ties | None:
         """Return the rows of the regression, grouped by their vectors x of predictors; None if this is impossible.
 
-        Grouping is not possible if there are more than `DISTINCT` different vectors x, or if they are so close to each
-        other that the box around the parameter set (`halves`) is longer than the public grid allows (`LONGEST`).
+        Grouping is impossible if there are more than `DISTINCT` different x, or if they are so similar that, in the
+        coordinates `RowFrame.along`, a box around the parameter set exceeds the limit `LONGEST` of the public grid.
         """
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
@@ -268,20 +267,21 @@ class Ties:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The undecided rows of a box of coefficients, whose residuals change sign in it, and sums over all decided rows.
+    """The undecided rows of a box of coefficients, whose residuals change sign in it, and sums over the other rows.
 
     Parameters
     ----------
     frame : RowFrame
+        Linear coordinates of theta, with the minimiser of the loss as centre.
     rows : ndarray of int, shape (m,)
         Indices of the undecided rows.
     pull : ndarray, shape (d,)
-        Score of the decided rows, plus ``-tau x`` for each undecided row. Adding x for each undecided row with a
-        response below its fit gives the score of all rows.
+        Score (gradient of the check loss at level tau) of all other, decided rows, plus ``-tau x`` for each undecided
+        row. Adding x for each undecided row with a response below its fit gives the score of all rows.
     level : float
-        Value, at the minimiser of the loss (the centre), of a linear function with the gradient `pull`. Each decided
-        row adds to it the linear function that equals the row's loss in the box, and each undecided row adds tau times
-        its residual.
+        Value, at the centre of `frame`, of a linear function of theta with the gradient `pull`: the losses of the
+        decided rows, which are linear in the box, plus tau times the residual of each undecided row. Adding the
+        absolute residual of each undecided row with a response below its fit gives the loss of all rows.
     """
 
     frame: RowFrame
