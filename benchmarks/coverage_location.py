@@ -76,6 +76,23 @@ def _two(sd: float) -> Population:
     return Population(draw, cdf, MIDDLE, (-10.0, 10.0))
 
 
+def _earnings() -> Population:
+    """Return yearly earnings in thousands: log-normal ones, of which 3 % are those of few who earn far more."""
+    shares, means, sds = np.array([0.97, 0.03]), np.array([4.03, 5.5]), np.array([0.72, 0.7])
+
+    def draw(rng: np.random.Generator, n: int) -> FloatArray:
+        which = rng.choice(2, n, p=shares)
+        drawn: FloatArray = rng.lognormal(means[which], sds[which]).clip(0, 2000)
+        return drawn
+
+    def cdf(x: float) -> float:
+        return float(shares @ stats.norm.cdf((math.log(max(x, 1e-300)) - means) / sds)) if x < 2000 else 1.0
+
+    beyond = (means + sds**2 - math.log(2000)) / sds
+    mean = np.exp(means + sds**2 / 2) * stats.norm.cdf(-beyond) + 2000 * stats.norm.cdf(beyond - sds)
+    return Population(draw, cdf, float(shares @ mean), (0.0, 2000.0))
+
+
 def _counts(step: float | None) -> Population:
     return Population(
         lambda rng, n: rng.poisson(4.0, n).astype(float),
@@ -95,6 +112,7 @@ LAWS = {
     "lognormal": Population(
         lambda rng, n: rng.lognormal(0.0, 1.0, n), partial(stats.lognorm.cdf, s=1.0), math.exp(0.5), (0.0, 100.0)
     ),
+    "earnings": _earnings(),
     "rounded": Population(
         lambda rng, n: np.rint(rng.normal(0.0, 2.0, n)),
         lambda x: float(stats.norm.cdf(x + 0.5, scale=2.0)),

@@ -352,9 +352,9 @@ def dp_mean(
         column and regresses it on a dummy for each group, as `dp_lm` does; the noise is in proportion to the std dev of
         the values. Intervals of "clipped" are shorter if the bounds extend far beyond most values and there are several
         thousand rows, and longer otherwise. "auto" uses noise on sums; for a single column it may first estimate the
-        std dev, with a twentieth of the budget, and then uses "clipped" if the intervals of "clipped" are expected to
-        be shorter. "duff" is for comparison, without intervals. It is the exponential mechanism in which the penalty of
-        a candidate is the number of rows that must change until the candidate is the mean.
+        std dev, with a tenth of the budget at most, and then uses "clipped" if the intervals of "clipped" are expected
+        to be clearly shorter. "duff" is for comparison, without intervals. It is the exponential mechanism in which the
+        penalty of a candidate is the number of rows that must change until the candidate is the mean.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional

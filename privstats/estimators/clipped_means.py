@@ -9,15 +9,20 @@ import numpy as np
 
 from privstats.estimators.adaptive import SHARES, Adaptive
 from privstats.estimators.base import NORMAL, Noises, PublicFacts
-from privstats.estimators.constants import FLOOR, MOST_FIRST_NOISE, MOST_STEPS
+from privstats.estimators.constants import FLOOR, MOST_FIRST_NOISE
 from privstats.estimators.frame import PublicBox, Scales, column_scales
+from privstats.estimators.histogram import TAILS, Lengths, Whole, edges
 from privstats.estimators.least_squares import Lengthened
 from privstats.estimators.means import Means
 from privstats.estimators.preconditioner import Sizes
-from privstats.gate.questions import Ask
+from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Estimate, NormalEstimate
+from privstats.inference.matrix import HIDDEN
 from privstats.inference.tables import PointEstimate
+from privstats.losses.rows import WeightedLinear
+from privstats.sets.cells import Shells
 
+SPREAD = 0.05  # budget share of the histogram of distances from the mean, which is asked if the variance is unclear
 LEVERAGES = 0.03  # budget share of the histogram of leverages; small, since rows of dummies have no extreme leverages
 
 
@@ -49,7 +54,7 @@ class ClippedMeans:
         shares = SHARES[self.noises.shares]
         spare = shares["leverages"] - LEVERAGES
         shares = {**shares, "leverages": LEVERAGES, "score": round(shares["score"] + spare, 10)}
-        return shares if self.sums is None else {**shares, "sums": 1 - shares["scales"]}
+        return shares if self.sums is None else {**shares, "sums": 1 - shares["scales"], "spread": SPREAD}
 
     @property
     def most_first_noise(self) -> float:
@@ -69,11 +74,11 @@ class ClippedMeans:
         of_dummies, box = replace(public, design=design), PublicBox(design)
         scales = column_scales(ask, self.noises, box, public.used)
         if self.sums is not None:
-            sums = self._length_of_sums(ask, public, scales)
-            steps = self._length_of_steps(ask, of_dummies, box, scales)
-            if below_noise(scales):  # the variance is a guess: all that counts is which of the two lengths is smaller
-                sums, steps = np.inf, steps if steps < sums else np.inf
-            lengths = {"sums": sums, "steps": steps}
+            variance = self._variance(ask, public, box, scales)
+            sums = self._length_of_sums(ask, public, scales, variance)
+            steps = self._length_of_steps(ask, of_dummies, box, scales, variance)
+            shorter = max(steps, 2.0) * np.log(steps) < np.log(sums)
+            lengths = {"sums": sums, "steps": steps if shorter else np.inf}
             if ask.choose("estimator", lengths) == "sums":
                 ask.through(columns)
                 return self.sums(ask, public)
@@ -85,47 +90,50 @@ class ClippedMeans:
             known["sigma"] *= design.response_half  # convert from half-ranges to the unit of the response
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
-    def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales) -> float:
+    def _variance(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> float:
+        """Return an estimate of the response's variance, in squared half-ranges of its bounds.
+
+        If noise may hide the released variance, a histogram of the distances from the released mean is released, and
+        the variance is computed from it, with the large distances that noise may hide. Unlike the noise of a sum of
+        squares, the noise of a count does not grow with the bounds. Because the released mean has an error, twice the
+        mean square of this error is subtracted.
+        """
+        mean, noise, variance = _moments(scales)
+        least = max(variance - noise, FLOOR * noise)
+        entry, error = box.response.copy(), float(scales.sd[-1]) / scales.rows
+        entry[box.intercept] -= mean
+        within = Shells(1, edges(error / 2, 2.0))
+        question = Sum("spread", WeightedLinear(entry[:, None]), within=within, within_share_of=("sums", "score"))
+        if not ask.decide(question.label, bool(variance < HIDDEN * noise)):
+            return least
+        known = None if box.design.weighted else Whole(scales.rows, scales.rows_sd)
+        seen = Lengths.released(ask, self.noises, question, known, TAILS["usual"])
+        square = seen.total_square[0] / max(float(seen.counts.sum()), 1.0)
+        return max(square - 2 * error**2, variance - noise, FLOOR * error**2)
+
+    def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales, variance: float) -> float:
         """Return the expected interval length of method "sums", divided by the interval length without privacy.
 
         This method computes means from released sums. All groups are assumed to have the same number of rows.
         """
         assert self.sums is not None
-        groups, (mean, variance) = len(public.design.names), spread(scales)
+        groups, mean = len(public.design.names), _moments(scales)[0]
         count, total = self.sums.noise_variances(ask, public)
         return float(np.sqrt(1 + (total + mean**2 * count) * groups / (scales.rows * variance)))
 
-    def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> float:
-        """Return the expected length of intervals from Newton steps, divided by their length without privacy.
+    def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales, variance: float) -> float:
+        """Return the expected interval length of Newton steps, divided by the interval length without privacy.
 
-        Ratios above the limit `MOST_STEPS`, and the ratio for a two-valued response, are replaced by inf, so that
-        method "sums" (means from released sums) is chosen instead. Because the ratio for method "sums" is at least 1, a
-        wrong choice of Newton steps makes intervals at most `MOST_STEPS` times as long as with method "sums", in
-        expectation.
+        The intervals of sums need no assumption on large values that noise hides, and noise hides the more of them, the
+        longer the intervals of Newton steps are expected to be. Newton steps are therefore chosen only if this ratio,
+        raised to the power of itself (at least 2), is below the ratio of method "sums".
         """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
-        longest, psi = box.c**0.5, 2 / spread(scales)[1] ** 0.5
+        longest, psi = box.c**0.5, 2 / variance**0.5
         length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
         # Newton steps are not chosen for a two-valued response: noise may hide the large scores of the rarer value.
         two = box.design.zero_to_one or np.isfinite(scales.rarer)
-        return length if length <= MOST_STEPS and not two else np.inf
-
-
-def spread(scales: Scales) -> tuple[float, float]:
-    """Return the released mean of the response, and its released variance minus one noise sd of this variance.
-
-    The unit of the mean is the half-range of the response's bounds; the unit of the variance is the square of this
-    half-range. The returned variance is at least `FLOOR` times the noise sd. If it equals this limit, the noise hides
-    the variance, and the returned number is only a guess.
-    """
-    mean, noise, variance = _moments(scales)
-    return mean, max(variance - noise, FLOOR * noise)
-
-
-def below_noise(scales: Scales) -> bool:
-    """Return whether the response's released variance is not above its noise sd, so that `spread` returns a guess."""
-    _, noise, variance = _moments(scales)
-    return variance - noise < FLOOR * noise
+        return np.inf if two else length
 
 
 def _moments(scales: Scales) -> tuple[float, float, float]:

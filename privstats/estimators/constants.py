@@ -40,7 +40,6 @@ SUM_SEEN = 0.3  # a sum of squared scores below this share of its expectation is
 SQUARES_NOISE = 0.5  # largest noise of the released squares of scores, as a share of the expected score variance
 
 # --- rough second moments (coarse matrix) and starting coefficients (module preconditioner)
-MOST_STEPS = 2.3  # Newton steps for means are used only if privacy lengthens intervals by at most this factor
 MOST_FIRST_NOISE = 0.375  # largest sqrt(columns) x (noise sd of a rough second moment) at which Newton steps converge
 FLOOR = 0.01  # lower limit of eigenvalues and residual variances, relative to the variances of columns and response
 

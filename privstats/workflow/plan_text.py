@@ -46,6 +46,7 @@ RELEASED = {  # descriptions of the releases, by the name of the query
     "scales": "mean and std dev of each column",
     "response square": "std dev of the response",
     "narrow scales": "median and scale of columns with wide bounds",
+    "spread": "histogram of distances from the mean",
     "narrow response": "median and scale of the response",
     "squares of products": "mean squares of products of scaled columns",
     "coarse matrix": "second moments, for scaling and choice of method",

@@ -56,6 +56,20 @@ def test_means_whose_variances_are_mostly_noise_cover_and_are_not_much_longer_fo
     assert found.ratio <= 3.2
 
 
+@pytest.mark.parametrize(
+    ("law", "n", "eps", "longest"),
+    [
+        ("earnings", 1000, 2.0, 1.4),  # by clipped steps .83 were covered
+        ("lognormal", 1000, 2.0, 2.3),  # .79
+        ("normal", 5000, 1.0, 1.18),  # at 1.25 times the length without privacy
+    ],
+)
+def test_means_are_clipped_only_where_the_spread_that_noise_may_hide_says_so(law, n, eps, longest):
+    found = cell(law, n, eps, "mean", "public", 60, seed=1)
+    assert not short_of(found.coverage, 0.93, 60)
+    assert found.ratio <= longest
+
+
 @pytest.mark.parametrize("setting", ["public", "missing"])
 def test_means_cover_whether_rows_may_be_missing_or_not(setting):
     found = cell("normal", 200, 1.0, "mean", setting, REPLICATES, seed=22)
