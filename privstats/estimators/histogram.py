@@ -67,7 +67,7 @@ TAILS = {
     "rows": Tail(0.35, fastest=0.92, residue=0.3, slow=True),  # norms of rows, used as approximate norms of scores
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92, slow=True),
-    "weighted rows": Tail(0.25, fastest=0.92),  # norms of rows, times the root of the information, of likelihoods
+    "weighted rows": Tail(0.25, fastest=0.92),  # norms of rows times sqrt(a row's information), in likelihood models
 }
 
 
@@ -130,7 +130,7 @@ class Lengths:
         question : Sum
             Query for the histogram.
         known : Whole, optional
-            Total of the counts; by default, and if rows have weights, the sum of the released counts.
+            Total of the counts; if it is None, as for weighted rows, the sum of the released counts is used instead.
         tail : Tail
             Assumption on the tail of the distribution of norms.
         """
@@ -159,7 +159,7 @@ class Lengths:
         ends : tuple of float
             Upper ends of the bins.
         known : Whole or None
-            Total number of rows or privacy units; by default the sum of the released counts.
+            Total of the counts (rows or privacy units); if it is None, the sum of the released counts is used instead.
         tail : Tail
             Assumption on the tail of the distribution of norms.
         law : {"normal", "pure"}
@@ -255,7 +255,7 @@ class Lengths:
         """Return the clipping radius of rows that balances the noise of second moments against what clipping removes.
 
         The radius R >= `least` minimises the sum of two terms: the reduction of the second moments' trace by clipping,
-        which is the sum over rows of max(norm^2 - R^2, 0), and R^2 times `noise`, the size of noise at radius 1.
+        which is the sum over rows of max(norm^2 - R^2, 0), and R^2 times `noise`, the size of the noise if R = 1.
         """
         tried = self.lengths[self.lengths >= min(least, self.lengths[-1])]
         return float(min(tried, key=lambda R: noise * R**2 + self.square_excess(R)))
@@ -314,13 +314,15 @@ def with_tail(
 
 
 def continued_from(counts: FloatArray, last: int, sd: float, tail: Tail) -> tuple[float, float]:
-    """Return the extrapolated count of a histogram's first bin hidden by noise, and the ratio of the counts after it.
+    """Return an extrapolated count for the first bin that noise hides, and the constant ratio of the counts after it.
 
-    A window is a pair of neighbouring bins; its count is the sum of both counts. The decrease between the last two
-    visible windows is continued to the first hidden bin. If this decrease is steeper than the decrease before it, as in
-    tails that are lighter than a power law, the decrease of later counts is steeper again, by the same factor. The
-    extrapolated ratios of successive counts are multiplied by the constant `FALLING` > 1, so that counts decrease more
-    slowly, and are then clipped to the range that `tail` allows.
+    Bin `last` is the last visible bin. The visible bins are grouped into pairs, from the end. Let f be the sum of the
+    counts in the last pair, divided by the sum in the pair before it, and g the same ratio one pair earlier; both are
+    at most 1. A pair has two bins, so a count is about sqrt(f) times the previous count. The first hidden count is
+    extrapolated with this ratio. The ratio of later counts is sqrt(f), too, or ``sqrt(f f / g)`` if f < g, as in tails
+    that are lighter than a power law: the decrease from pair to pair is then assumed to become steeper once more, by
+    the same factor. Both ratios are multiplied by the constant `FALLING` > 1, so that counts decrease more slowly, and
+    are then clipped to the range that `tail` allows.
     """
     window = max(counts[max(last - 1, 0)] + counts[last], sd)
     before = max(counts[last - 3] + counts[last - 2], window) if last >= 3 else window
@@ -468,7 +470,7 @@ def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, n
     excess : ndarray, shape (k,)
         For each radius, the bound (a in the notes below) on the clipping bias of a coordinate of this sum.
     noise : float
-        Noise sd of a coordinate of this sum at radius 1.
+        Noise sd of a coordinate of this sum at clipping radius 1.
 
     Notes
     -----

@@ -292,7 +292,7 @@ class Steps(OneStep):
 
     def notes(self) -> tuple[Note, ...]:
         """Return notes on left-out levels, on columns with wide bounds, and on a response with values at its bounds."""
-        return (*super().notes(), *self.levels.clamped, *self.far_bounds())
+        return (*super().notes(), *self.levels.clamped, *self.far_bounds(response=not self.loss.bounded))
 
     # stages 1b to 4: second moments of whitened rows, leverages, Hessian, first step and score variance
     def pilot(self) -> FirstStep:

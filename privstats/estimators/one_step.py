@@ -228,10 +228,16 @@ class Problem:
         reach = {where[0]: float(np.abs(ends).max()) for where, ends in self.start.frame.parts if len(where) == 1}
         return {j: r for j, r in reach.items() if r > FAR_BOUNDS and j not in coded and j not in made}
 
-    def far_bounds(self) -> tuple[Note, ...]:
-        """Return a note for each column with bounds far beyond its released standard deviation."""
-        names = self.box.design.names
-        return tuple(note("far bounds", name=names[j], sds=reach) for j, reach in self.far_columns.items())
+    def far_bounds(self, response: bool = False) -> tuple[Note, ...]:
+        """Return a note for each column with bounds far beyond its released standard deviation.
+
+        `response` says whether the response's own values are clipped, so that its bounds matter, too.
+        """
+        names, reach = self.box.design.names, (1 + abs(self.start.center)) / self.start.frame.scale
+        columns = tuple(note("far bounds", name=names[j], sds=far) for j, far in self.far_columns.items())
+        if not (response and reach > FAR_BOUNDS):
+            return columns
+        return (*columns, note("far response", name=self.box.design.response, sds=reach))
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,6 @@ from privstats.estimators.constants import (
     ALONG_SEEN,
     BOUNDED_RIDGES,
     BOUNDED_TILT,
-    FAR_BOUNDS,
     FLOOR,
     HELD_LEAST,
     HELD_MOST,
@@ -58,7 +57,7 @@ from privstats.inference.estimate import Allowance, Coordinates
 from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.inference.meat import Meat
 from privstats.inference.noise import Loading
-from privstats.inference.notes import Note, note
+from privstats.inference.notes import Note
 from privstats.losses.convex import ClippedSquares
 from privstats.losses.rows import ClippedProductRows, ClippedProductScores, ProductSizes, WeightedLinear
 from privstats.mechanisms.objective.perturbation import ObjectivePerturbation, TiltLaw
@@ -477,9 +476,7 @@ class PerturbedSquares(OneStep):
 
     def notes(self) -> tuple[Note, ...]:
         """Return notes on left-out factor levels, wide bounds, and a response with values at its bounds."""
-        reach = (1 + abs(self.start.center)) / self.start.frame.scale
-        far = (note("far response", name=self.box.design.response, sds=reach),) if reach > FAR_BOUNDS else ()
-        return (*super().notes(), *self.levels.clamped, *self.far_bounds(), *far)
+        return (*super().notes(), *self.levels.clamped, *self.far_bounds(response=True))
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
         """Return, for the coefficient of each column with wide bounds, an amount to add to its clipping bias bound.

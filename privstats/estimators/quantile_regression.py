@@ -739,7 +739,8 @@ class OneOrder(OneStep):
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         plain = Sum("hessian", Linear(self.start.P), Products(m), self.keep, self.label(""))
-        unit = noise_edge(m, entry_sd(self.ask, plain, self.by))  # largest eigenvalue of Hessian's noise at radius 1
+        # largest eigenvalue of the noise in the Hessian if rows are clipped to norm 1; for norm R it is R^2 times this
+        unit = noise_edge(m, entry_sd(self.ask, plain, self.by))
         inside = 2 * residuals.density * sigma  # share of rows within one residual scale of the quantile
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
         least = CHECK_RADIUS * m**0.5

@@ -23,8 +23,8 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 from privstats.sets.base import Set, positive_radius
 
-RowFunction = Callable[[Any], NDArray[Any]]  # maps a block of n rows, row by row, to vectors, shape (n, within.dim)
-RowFilter = Callable[[Any], NDArray[np.bool_]]  # maps a block of n rows, row by row, to a mask, shape (n,)
+RowFunction = Callable[[Any], NDArray[Any]]  # maps a block of n rows, row by row, to vectors of length d, shape (n, d)
+RowFilter = Callable[[Any], NDArray[np.bool_]]  # maps a block of n rows, row by row, to a mask of used rows, shape (n,)
 
 
 @dataclass(frozen=True, eq=False)

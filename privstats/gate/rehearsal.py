@@ -242,7 +242,7 @@ class Audit:
 
     @classmethod
     def of(cls, design: DrawnRows, neighbors: Neighbors, stream: Streams) -> Audit:
-        """Return the `Audit` for a design, on synthetic rows that are drawn from the declared domain of the design."""
+        """Return an audit for a design, on synthetic rows that are drawn from the declared domain of the design."""
         frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
         if neighbors.unit is not None:
             frame[neighbors.unit] = _synthetic_units(len(frame))
@@ -250,7 +250,7 @@ class Audit:
         return cls(frame, design, replace(neighbors, rows_per_unit=min(neighbors.rows_per_unit, MOST_ROWS)))
 
     def through(self, design: RowMap) -> Audit:
-        """Return an `Audit` (check) on the same synthetic rows for another `design`, which maps the rows to vectors."""
+        """Return an audit for another `design` (map from rows to numbers), on the same synthetic rows."""
         return Audit(self.frame, design, self.neighbors)
 
     def _rows(self, design: RowMap, *frames: pd.DataFrame) -> BlockRows:

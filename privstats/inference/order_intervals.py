@@ -225,12 +225,14 @@ class OrderStatisticEstimate(Estimate):
         return statistic, len(R), float((1 + (draws >= statistic).sum()) / (1 + len(draws)))
 
     def _errors(self, used: NDArray[np.bool_]) -> FloatArray:
-        """Return draws of the errors of the quantiles in the mask `used`, which have intervals and are independent.
+        """Return draws of the errors (estimate minus true value) of the quantiles in the mask `used`, one row per draw.
 
-        The interval at confidence 1 - alpha lies above the true quantile with probability at most alpha / 2, and below
-        it with probability at most alpha / 2. Errors are drawn from the law for which both probabilities are equal to
-        alpha / 2 at every alpha: with probability alpha / 2 an error is above the distance of the estimate from its
-        lower limit, and with probability alpha / 2 it is below minus the distance from its upper limit.
+        Each quantile in the mask must have an interval, and each must be computed from another group of rows, so that
+        the errors are independent. The interval at confidence 1 - alpha lies above the true quantile with probability
+        at most alpha / 2, and below it with probability at most alpha / 2. Errors are drawn from the law for which both
+        probabilities are equal to alpha / 2 at every alpha: with probability alpha / 2 an error is above the distance
+        of the estimate from its lower limit, and with probability alpha / 2 it is below minus the distance from its
+        upper limit.
         """
         levels = np.geomspace(1e-9, 1 - 1e-9, LEVELS)
         R = np.eye(len(used))[used]

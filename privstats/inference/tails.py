@@ -77,10 +77,11 @@ def _log_concave(noises: tuple[Loading, ...]) -> Quantile:
 
 
 def _matrix_parts(noise: Loading) -> Iterable[Quantile]:
-    """Yield one or two functions of alpha that bound the quantiles of parts of the given matrix-t noise.
+    """Yield one or two functions of alpha, each a bound on the 1 - alpha quantiles of one part of the matrix-t noise.
 
-    One function is for the noise matrix. A released number of rows has its own function if its noise is separate from
-    this matrix. The tails are polynomial, with exponents that are computed from the variances of the noise.
+    The noise of the released row count is entry (0, 0) of the noise matrix. If no other entry of row 0 is released, it
+    is independent of the other entries; the count and the rest of the matrix are then two parts. Otherwise the matrix
+    is one part. The tails are polynomial, with exponents that are computed from the variances of the noise.
     """
     law: Any = noise.law
     i, j = law.pairs

@@ -82,7 +82,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class WeightedColumns:
-    """Vector (weight, z'M) of a row z, for sums of weights, of weighted values z'M and of their squares (`Squares`).
+    """Vector (weight, z'M) of a row z; its contribution (`Squares`) is the weight times (1, z'M, squares of z'M).
 
     M is the field `matrix`, with one column for each linear function of z.
     """
@@ -135,7 +135,7 @@ class WeightedRows:
 
 @dataclass(frozen=True, eq=False)
 class RootWeighted:
-    """Vector (1, z'M) of a row z, times the root of the row's weight, for second moments (the set `BoxProducts`).
+    """Vector (1, z'M) of a row z, times the root of the row's weight; the set `BoxProducts` defines its products.
 
     M is the field `matrix`, with one column for each linear function of z.
     """
@@ -151,7 +151,7 @@ class RootWeighted:
 class CodedColumns:
     """Level codes of a row z in some factors, followed by (1, z'M) times the root of the row's weight.
 
-    M is the field `matrix`, with one column for each linear function of z. Products are defined in `CodedProducts`.
+    M is the field `matrix`, with one column for each linear function of z. The set `CodedProducts` defines products.
     """
 
     factors: tuple[int, ...]

@@ -83,7 +83,7 @@ class Prediction:
         if obs:
             z = ndtri(1 - alpha / 2)
             own, whole = z * sd, z * np.hypot(sd, self.sigma)
-            # `low` is eta - own - (an allowance for bias); the new limit has the same allowance, and `whole` for `own`
+            # `low` is eta - own - b, where b >= 0 allows for bias; the limit for a new response is eta - whole - b
             low = np.minimum(low + own, eta) - whole
             return np.column_stack([low, np.maximum(high - own, eta) + whole])
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])

@@ -347,10 +347,10 @@ class BoxProducts(Packed):
     *l2*, replace: let r and s be the two rows, p and p' the vectors of their squares, and T = T0 + sum B_i. The squared
     distance of the contributions is ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i - p'_i)^2``, where ``|rr' -
     ss'|_F^2 <= (T0 + sum p)^2 + (T0 + sum p')^2``. This gives a bound that is convex in (p, p'), so it is largest at a
-    vertex. With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)``, the bound is at most T^2 at every vertex. Proof: let b1 be the
-    sum of B_i over the entries where p is at its maximum and p' is zero, and b2 the sum over the entries where p' is at
-    its maximum and p is zero; then the bound minus T^2 is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. For
-    the entries of groups, c_i^2 = 1/2. The squared distance of a row from zero is at most T^2 - T0 + (weight of the
+    vertex, where each p_i and p'_i is 0 or B_i. With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)``, the bound is at most T^2 at
+    every vertex. Proof: let b1 be the sum of B_i over the i with p_i = B_i and p'_i = 0, and b2 the sum over the i with
+    p_i = 0 and p'_i = B_i; then the bound minus T^2 is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. For the
+    entries of groups, c_i^2 = 1/2. The squared distance of a row from zero is at most T^2 - T0 + (weight of the
     count)^2.
 
     *nuclear*: let D = diag(1, sqrt B_1, ..., sqrt B_q). By the triangle inequality for matrices of rank one, ``|D(rr' -
@@ -364,7 +364,7 @@ class BoxProducts(Packed):
     coordinate in [-1, 1]. A missing row differs from a row with z = 0 in the count only. Without an intercept K is the
     box [-2, 2]^dim.
 
-    *Add/remove*: the sensitivity is the length of a contribution whose entries all have the absolute value 1.
+    *Add/remove*: the sensitivity is the length of the contribution of a row with |z_i| = 1 for all i (one i per group).
     """
 
     q: int

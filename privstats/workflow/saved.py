@@ -1,4 +1,7 @@
-"""Plans as JSON files: a file contains the arguments of a call, from which the plan is computed again on reading."""
+"""Plans as JSON files; reading a file computes the plan again from the arguments of the call that was planned.
+
+In this module, "the call" is a call of a function such as `dp_lm`.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +44,15 @@ WRITTEN_APART = ("formula", "domain")  # arguments that have separate entries in
 
 
 def written_plan(plan: Any) -> dict[str, Any]:
-    """Return the contents of a plan file, as JSON types: the arguments of the call, and results such as the digest.
+    """Return the contents of a plan file, as JSON types: the planned function, its arguments, and the plan's digest.
+
+    The digest is a hash of the plan. The plan's guarantee and its accepted interval widths are written, too.
 
     Raises
     ------
     OptionError
-        If an expression calls a function registered by `rowwise`, or an option is not a string, a number, or a list or
-        mapping of strings and numbers.
+        If an expression calls a function registered by `rowwise`, an option is not a string, a number, or a list or
+        mapping of strings and numbers, or the plan computed from the contents has another digest.
     """
     spec = plan.specification
     written, defaults = spec.written, BY_NAME[spec.verb].defaults
@@ -80,7 +85,7 @@ def written_plan(plan: Any) -> dict[str, Any]:
 
 
 def plan_of(content: Mapping[str, Any], name: str) -> Any:
-    """Return the plan that a file describes: the call in the file is planned again, and nothing else is executed.
+    """Return the plan in a saved file, computed again from the arguments in the file; nothing else is executed.
 
     Parameters
     ----------
@@ -92,7 +97,7 @@ def plan_of(content: Mapping[str, Any], name: str) -> Any:
     Raises
     ------
     OptionError
-        If the content is not a plan, or the digest of the plan differs from the digest in the file.
+        If the content is not a plan, the plan cannot be made, or its digest or guarantee differs from that in the file.
     """
     if content.get("format") != PLAN_FORMAT:
         raise OptionError(f"{quote(name)} has a plan in another format than {quote(PLAN_FORMAT)}; save it again")
@@ -162,7 +167,7 @@ def marked(plan: Any, there: Any, fit: Any) -> Any:
 
 
 def planned_on(plan: Any, data: Any) -> Any:
-    """Return the plan of the same call for `data`, from the names and types of columns and the public number of rows.
+    """Return the plan of the same call on `data`, from the names and types of columns and the public number of rows.
 
     Raises
     ------
@@ -195,7 +200,7 @@ def fit_on(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
 
 
 def _attempt(content: Mapping[str, Any]) -> Any:
-    """Return the plan that a file describes, with its accepted interval widths; if this fails, return an error text."""
+    """Return the plan in a saved file, with its accepted interval widths; if this fails, return an error text."""
     try:
         plan = _planned(content)
         return plan.accept(content["accepted"]) if content["accepted"] else plan
@@ -206,7 +211,7 @@ def _attempt(content: Mapping[str, Any]) -> Any:
 
 
 def _planned(content: Mapping[str, Any]) -> Any:
-    """Return the plan of the call that a file describes."""
+    """Return the plan of the call whose function and arguments are in a file."""
     function, options = content["function"], content["options"]
     verb = BY_NAME.get(function.removeprefix("dp_")) if isinstance(function, str) else None
     if verb is None:

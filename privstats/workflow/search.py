@@ -302,8 +302,10 @@ class Way:
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
         self.roots = (math.nan, math.nan)  # extrapolated from the last tried number alone, and from two tried numbers
         self.ratios: dict[float, float] = {}
-        self.at_high: dict[int, FloatArray] = {}  # by fit: its width ratios, lower bounds at numbers below `high`
-        self.at_low: dict[int, FloatArray] = {}  # by fit: its width ratios, upper bounds at numbers above `low`
+        # ratios of interval width to requested width, by identifier of the simulated fit: those found at `high` or more
+        # are lower bounds at numbers below `high`, and those found at `low` or less are upper bounds at numbers above
+        self.at_high: dict[int, FloatArray] = {}
+        self.at_low: dict[int, FloatArray] = {}
         self.before: list[tuple[float, dict[int, FloatArray]]] = []  # earlier values of `high` and `at_high`
         self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
 

@@ -142,7 +142,7 @@ class Study:
         Raises
         ------
         OptionError
-            If a plan made for these data has another digest (hash) than the study's plan; nothing is charged.
+            If a plan, computed again for these data, has another digest (hash) than in the study; nothing is charged.
         BudgetError
             If the plans together cost more than the remaining budget of the ledger; nothing is charged.
         """
@@ -199,7 +199,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
 
 
 def charge_of(plan: Plan) -> Charge:
-    """Return the ledger entry for the fit of a plan: the queries with their guarantees, the call, and the method."""
+    """Return the ledger entry for the fit of a plan: queries with guarantees, function and formula, and method."""
     return plan.charge, _call(plan), plan.choice.mech
 
 
@@ -208,12 +208,13 @@ def _call(plan: Plan) -> str:
 
 
 def study_of(content: Mapping[str, Any], name: str) -> Study:
-    """Return the study that a file describes; each call in the file is planned again.
+    """Return the study in a saved file; each plan is computed again from its arguments in the file (`plan_of`).
 
     Raises
     ------
     OptionError
-        If the content is not a study, or the digest of the study or of a plan differs from the digest in the file.
+        If the content is not a study, a plan cannot be made, or the digest (hash) of the study or of a plan differs
+        from the digest in the file.
     """
     plans = content.get("plans")
     if not isinstance(plans, list) or not plans or not all(isinstance(plan, dict) for plan in plans):

@@ -208,3 +208,10 @@ def test_a_mean_of_hardly_any_row_speaks_of_no_levels():
     assert "leave the level out of the declared levels" in next(
         one.text for one in fit.notes if one.key == "empty group"
     )
+
+
+@pytest.mark.parametrize("budget", [{"eps": 2.0}, {"eps": None, "mu": 1.0}, {"delta": 1e-6}], ids=str)
+def test_a_response_in_bounds_far_beyond_its_values_is_named_under_every_budget(budget):
+    rows = ROWS[["x", "sex"]].assign(y=np.exp(ROWS.y - 10))
+    fit = fitted("y ~ x", rows, domain=DOMAIN | {"y": (0, 500)}, **budget)
+    assert "The declared bounds of 'y' extend to" in note_of(fit, "far response").text

@@ -35,8 +35,8 @@ LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 TINY = float(np.finfo(float).tiny)
 # upper limit of a density's rate: at this rate, float64 resolves the density for 1e7 rows; a lower rate is more private
 STEEP = 1e4
-# The level sets at all heights h above a limit are covered by the whole l1 ball. The limit is this number plus the
-# approximate h at which the ball becomes the cover of smallest volume. The number affects only the speed.
+# Heights above a limit form one bin, in which the whole l1 ball is the cover. The limit is so large that at most about
+# the share exp(-FLAT) of the proposals has such heights. FLAT affects only the speed.
 FLAT = 40.0
 
 

@@ -19,7 +19,7 @@ from privstats.privacy.promise import ApproxDP, Promise, Relation
 from privstats.privacy.release import Release
 
 TINY = float(np.finfo(float).tiny)
-LEAST_DELTA = 1e-100  # a delta up to this is refused, because the shift alpha(beta) might be 0 at every log ratio beta
+LEAST_DELTA = 1e-100  # a delta up to this is refused, because the noise scale (see `Smooth`) might become infinite
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
@@ -92,7 +92,7 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return public arrays alpha, beta: shifting Z by alpha is private if the scales' log ratio is at most beta."""
+        """Return public arrays of alpha(beta) and beta, which `Smooth` defines; alpha(beta) may be 0."""
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
@@ -121,9 +121,9 @@ class Smooth(Mechanism):
 class SmoothCauchy(Smooth):
     """Cauchy noise scaled to the smooth sensitivity of a quantile, for pure eps-DP.
 
-    Privacy: see `Smooth`; the largest shift alpha(beta) of T follows from the largest log ratio of two Cauchy densities
-    (`admissible.cauchy`). Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina
-    (2020), Proposition 3, take eps / 6 both as the shift alpha and as the log ratio beta of scales. The guarantee then
+    Privacy: see `Smooth`, which defines alpha(beta) and beta. Here alpha(beta) follows from the largest log ratio of
+    two Cauchy densities (`admissible.cauchy`). Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and
+    Gillenwater and Munoz Medina (2020), Proposition 3, take eps / 6 both as alpha and as beta. The guarantee then
     holds, too, but the noise is at least about six times as large as here at the same beta.
     """
 
@@ -143,7 +143,7 @@ class SmoothCauchy(Smooth):
 class SmoothLaplace(Smooth):
     """Laplace noise scaled to the smooth sensitivity of a quantile, for (eps, delta)-DP.
 
-    Privacy: see `Smooth`; the largest shift alpha(beta) of T is found from the exact delta of the least favourable pair
+    Privacy: see `Smooth`, which defines alpha(beta). Here it follows from the exact delta of the least favourable pair
     of laws (`admissible.laplace`). Bun and Steinke (2019), Theorem 34, give a sufficient but not necessary condition.
     """
 
@@ -162,9 +162,9 @@ class SmoothLaplace(Smooth):
 class SmoothLaplaceLN(Smooth):
     """Laplace noise times a log-normal number, scaled to the smooth sensitivity of a quantile at a fixed beta.
 
-    beta is a bound on the log ratio of the noise scales of two neighbours. Privacy: see `Smooth`; alpha follows from
-    Bun and Steinke (2019), Proposition 3 (`admissible.laplace_ln`). The log-normal number is e^(sigma Y), with Y normal
-    of variance 1. Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, but then sigma counts twice.
+    Privacy: see `Smooth`, which defines alpha(beta) and beta. Here both follow from Bun and Steinke (2019), Proposition
+    3 (`admissible.laplace_ln`). The log-normal number is e^(sigma Y), with Y normal of variance 1. Gillenwater and
+    Munoz Medina (2020) give Y the variance sigma^2, but then sigma counts twice.
     """
 
     label, needs_delta = "smooth laplaceln", True
@@ -182,10 +182,10 @@ class SmoothLaplaceLN(Smooth):
 class SmoothGaussian(Smooth):
     """Normal noise scaled to the smooth sensitivity of a quantile, for (eps, delta)-DP.
 
-    Privacy: see `Smooth`; `admissible.gaussian` computes the shift alpha(beta). Normal noise of scale 2 S_beta / eps,
-    with the smooth sensitivity S_beta, as in some lecture notes, does not satisfy (eps, delta)-DP: the scale lacks the
-    factor 5 sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith (2007). With this factor, the actual delta is far
-    below the required delta, so the noise is larger than necessary; `admissible.gaussian` needs less noise.
+    Privacy: see `Smooth`, which defines alpha(beta) and the smooth sensitivity S_beta; `admissible.gaussian` computes
+    alpha(beta). Normal noise of scale 2 S_beta / eps, as in some lecture notes, does not satisfy (eps, delta)-DP: the
+    scale lacks the factor 5 sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith (2007). With this factor, the
+    actual delta is far below the required delta, so the noise is larger than necessary; here it is smaller.
     """
 
     label, needs_delta = "smooth gaussian", True

@@ -234,14 +234,14 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
 def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
     """Return whether the objective's curvature near theta proves that its minimiser lies within r of theta.
 
-    The rows are read once. The result is True if ``bound <= (gamma + m) r``: `bound` is an upper bound of the norm of
-    f's gradient at theta, gamma the ridge's coefficient, and m a lower bound of the eigenvalues of the losses' Hessian
-    within r of theta. There a row's linear predictor differs by less than a number `reach` from the one computed at
-    theta (Higham 2002, section 3.1). So the Hessian is at least the sum of vv' over the rows, where v is a row's
-    predictors x times ``sqrt(w c)``, w its weight, and c a lower bound of the loss's second derivative within `reach`
-    of that predictor. Write v = z - e, with z a multiple of a grid step `root` and the entries of e at most root / 2.
-    Then ``vv' >= zz' / (1 + a) - ee' / a`` with a = 1 / 16, and |e|^2 <= d root^2 / 4 for d coefficients. So m is the
-    least eigenvalue of the sum of ``zz' / (1 + a)``, less the bound of the sum of ``ee' / a`` times 4 for rounding.
+    The rows are read once. The result is True if `bound`, an upper bound of the norm of the gradient of f at theta, is
+    at most ``(gamma + m) r``. Here gamma is the coefficient of the ridge in f, and m >= 0 a lower bound of the
+    eigenvalues of the losses' Hessian at all points within r of theta. At these points, a row's linear predictor eta is
+    less than a number `reach` away from the one computed at theta (Higham 2002, section 3.1). So the Hessian is at
+    least the sum of vv' over the rows, where v is a row's predictors times ``sqrt(w c)``, w its weight, and c a lower
+    bound of its loss's second derivative at such eta. Write v = z - e, with z on a grid of step `root` and |e_j| <=
+    root / 2. Then ``vv' >= zz' / (1 + a) - ee' / a`` with a = 1 / 16, and |e|^2 <= d root^2 / 4 for d predictors. So m
+    is the least eigenvalue of the sum of ``zz' / (1 + a)``, minus 4 times (for rounding) a bound of the sum of ee' / a.
     """
     d, within, loss = len(theta), f.within, f.within.loss
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
@@ -311,18 +311,18 @@ def digits_for(within: BoundedLosses, tolerance: float) -> int:
 
 @dataclass(frozen=True)
 class Steepest:
-    """Surrogate for a loss in upper bounds of Hessians; its second derivative is the loss's largest, its first is 0."""
+    """Stand-in for a loss, with which an upper bound of Hessians is computed; first derivatives are not needed."""
 
     loss: RowLoss
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return zeros as slopes, and the loss's largest second derivative over all eta for each y, shape (n,) each."""
+        """Return zeros for first derivatives, and for each y the loss's largest second derivative over all eta."""
         return np.zeros_like(eta), self.loss.steepest(y)
 
 
 @dataclass(frozen=True)
 class Flattest:
-    """Surrogate for a loss in lower bounds of Hessians; its first derivative is 0.
+    """Stand-in for a loss, with which a lower bound of Hessians is computed; first derivatives are not needed.
 
     At eta, its second derivative is a lower bound of the loss's second derivatives within the distance `reach` of eta.
     """
@@ -331,9 +331,9 @@ class Flattest:
     reach: float
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return zeros as slopes, and lower bounds of the loss's second derivative within `reach` of eta, shape (n,).
+        """Return zeros for first derivatives, and lower bounds of the loss's second derivatives within `reach` of eta.
 
-        `eta` has the linear predictors of n rows, and `y` their responses.
+        `eta` has the linear predictors of n rows, and `y` their responses; both results have the shape (n,).
         """
         return np.zeros_like(eta), self.loss.least_curvature(eta, y, self.reach)
 

@@ -187,8 +187,8 @@ def draw_joint(
     parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
-        # the log density, largest at the targets, is lower by `nearest` at the whole ranks nearest to them, and by at
-        # least 2 width times the smallest rate outside the windows; `width` makes the mass there small in comparison
+        # Up to a constant, minus the log density is 0 at the targets, `nearest` at the whole ranks next to them, and at
+        # least 2 width min(rates) if a boundary is outside its window; this width makes that improbable (`RARE`).
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
@@ -224,9 +224,9 @@ class Window:
     """The values with ranks in given intervals of ranks (spans), sorted.
 
     A value is stored as the index of a part of the grid cell around it (`Parts`); the part is drawn once, at random.
-    `values` has the values with ranks start + 1, ..., stop of each span. `labels`, shape (len(values) + 1,), has the
-    ranks of the gaps between these values. The mask `holes` marks gaps that contain further values, outside the spans;
-    the label of such a gap is the rank at one of its ends. The labels of gaps without further values are exact.
+    A span (start, stop) has the ranks start + 1, ..., stop; `values` has the values with these ranks, for all spans.
+    `labels`, shape (len(values) + 1,), has for each gap between or beside them the number of values below it. In the
+    gaps marked by the mask `holes`, there are further values; such a label is the number below one end of the gap.
 
     A grid cell is read as a whole, even if only some of its values are in a span. `stretches` has, for each span, the
     smallest and the largest grid point of its values. `inside` has all values that are read at first: for each span,
