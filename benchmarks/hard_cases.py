@@ -505,6 +505,11 @@ CASES = {
     "far_few": Case(  # README promises no coverage here
         lm(partial(far_cluster, 0.02), "y ~ x", {"x": (0, 30), "y": (-5, 12)}), promises=({"eps": 1.0},)
     ),
+    "yearly_wages": Case(  # README promises no coverage here
+        lm("cps_asec_2024_wages.csv", "WSAL_VAL ~ C(female)", {"WSAL_VAL": (0, 1_000_000), "female": [0, 1]}),
+        3000,
+        ({"eps": 1.0}, {"mu": 0.25}),
+    ),
     "far_logit": Case(glm(far_logit, "y ~ x", {"x": (0, 60), "y": [0, 1]}), 5000, ({"mu": 0.5}, {"mu": 1.0})),
     "lognormal_logit": Case(
         glm(lognormal_logit, "y ~ x", {"x": (0, 60), "y": [0, 1]}), 5000, ({"mu": 0.5}, {"mu": 1.0})
