@@ -23,6 +23,7 @@ from privstats.losses.rows import WeightedLinear
 from privstats.sets.cells import Shells
 
 SPREAD = 0.05  # budget share of the histogram of distances from the mean, which is asked if the variance is unclear
+POWER = 1.5  # for a mean without groups, least power of the expected length of steps that must be below that of sums
 LEVERAGES = 0.03  # budget share of the histogram of leverages; small, since rows of dummies have no extreme leverages
 
 
@@ -77,7 +78,9 @@ class ClippedMeans:
             variance = self._variance(ask, public, box, scales)
             sums = self._length_of_sums(ask, public, scales, variance)
             steps = self._length_of_steps(ask, of_dummies, box, scales, variance)
-            shorter = max(steps, 2.0) * np.log(steps) < np.log(sums)
+            # the variance includes differences between groups, which favours sums already
+            power = 1.0 if design.factors else max(steps, POWER)
+            shorter = power * np.log(steps) < np.log(sums)
             lengths = {"sums": sums, "steps": steps if shorter else np.inf}
             if ask.choose("estimator", lengths) == "sums":
                 ask.through(columns)
@@ -109,7 +112,7 @@ class ClippedMeans:
         known = None if box.design.weighted else Whole(scales.rows, scales.rows_sd)
         seen = Lengths.released(ask, self.noises, question, known, TAILS["usual"])
         square = seen.total_square[0] / max(float(seen.counts.sum()), 1.0)
-        return max(square - 2 * error**2, variance - noise, FLOOR * error**2)
+        return max(square - 2 * error**2, FLOOR * error**2)
 
     def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales, variance: float) -> float:
         """Return the expected interval length of method "sums", divided by the interval length without privacy.
@@ -125,8 +128,8 @@ class ClippedMeans:
         """Return the expected interval length of Newton steps, divided by the interval length without privacy.
 
         The intervals of sums need no assumption on large values that noise hides, and noise hides the more of them, the
-        longer the intervals of Newton steps are expected to be. Newton steps are therefore chosen only if this ratio,
-        raised to the power of itself (at least 2), is below the ratio of method "sums".
+        longer the intervals of Newton steps are expected to be. For a mean without groups, Newton steps are therefore
+        chosen only if this ratio, raised to the power of itself (at least `POWER`), is below the ratio of sums.
         """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / variance**0.5

@@ -135,8 +135,7 @@ class LikelihoodSteps:
         if self.margins:
             check_margins(public)
         problem = rough_fit(ask, by, public, loss, ("score",))
-        # gamma responses (amounts such as prices) have many large scores, rows far out in a predictor may have
-        heavy = isinstance(loss.family, Gamma) or bool(isinstance(loss.family, Binary) and problem.far_columns)
+        heavy = isinstance(loss.family, Gamma)  # gamma responses (amounts such as prices) have many large scores
         problem = problem.assuming(self.tail, self.cov_type, "usual" if heavy else "bounded")
         estimate = NewtonSteps.of(problem, loss=loss).equation(more=self.margins).solve(design.names)
         if self.margins:
