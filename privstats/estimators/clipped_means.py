@@ -23,7 +23,9 @@ from privstats.losses.rows import WeightedLinear
 from privstats.sets.cells import Shells
 
 SPREAD = 0.05  # budget share of the histogram of distances from the mean, which is asked if the variance is unclear
-POWER = 1.5  # for a mean without groups, least power of the expected length of steps that must be below that of sums
+# power of the expected length of steps that must be below the expected length of sums: least value without groups, and
+# value with groups
+POWER, BY_GROUP = 1.5, 1.15
 LEVERAGES = 0.03  # budget share of the histogram of leverages; small, since rows of dummies have no extreme leverages
 
 
@@ -78,8 +80,8 @@ class ClippedMeans:
             variance = self._variance(ask, public, box, scales)
             sums = self._length_of_sums(ask, public, scales, variance)
             steps = self._length_of_steps(ask, of_dummies, box, scales, variance)
-            # the variance includes differences between groups, which favours sums already
-            power = 1.0 if design.factors else max(steps, POWER)
+            # the variance includes differences between groups, which favour sums already
+            power = BY_GROUP if design.factors else max(steps, POWER)
             shorter = power * np.log(steps) < np.log(sums)
             lengths = {"sums": sums, "steps": steps if shorter else np.inf}
             if ask.choose("estimator", lengths) == "sums":
@@ -128,8 +130,9 @@ class ClippedMeans:
         """Return the expected interval length of Newton steps, divided by the interval length without privacy.
 
         The intervals of sums need no assumption on large values that noise hides, and noise hides the more of them, the
-        longer the intervals of Newton steps are expected to be. For a mean without groups, Newton steps are therefore
-        chosen only if this ratio, raised to the power of itself (at least `POWER`), is below the ratio of sums.
+        longer the intervals of Newton steps are expected to be. Without groups, Newton steps are therefore chosen only
+        if this ratio, raised to the power of itself (at least `POWER`), is below the ratio of sums. With groups, the
+        power is `BY_GROUP`.
         """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / variance**0.5
