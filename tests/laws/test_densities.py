@@ -25,6 +25,7 @@ from tests.laws.test_audits import CORNERS, MIXED, SETTINGS, data_of, odd_rows, 
 
 ROUNDING = 1e-6
 MORE = {
+    "mean of one": call("mean", "x", EPS),
     "one rank": call("median", "x", EPS, inference="none"),
     "ranks": call("quantile", "x", EPS, q=[0.2, 0.6], inference="none"),
     "ranks in stretches": call("quantile", "x", EPS, q=[0.2, 0.5, 0.7], mech="aq", inference="none"),
@@ -161,6 +162,7 @@ CASES = [  # for each mechanism a case whose neighbours nearly reach the promise
     ("logit l1", "replace", "clumps", 4.0, 0.8),
     ("logit bounded", "add_remove", "spread", 1.0, 0.7),
     ("rq objpert", "persons come and go", "spread", 50.0, 0.9),
+    ("mean of one", "replace", "alike", 4.0, 0.99),  # asks the optional question "spread"
 ]
 
 
