@@ -285,6 +285,13 @@ def curved(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": np.sqrt(x) + (0.2 + 0.1 * x) * rng.standard_t(4, n)})
 
 
+def several(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of five normal predictors, one of two values, and a response with normal errors."""
+    x, w = rng.normal(size=(n, 5)).clip(-5, 5), rng.integers(0, 2, n)
+    y = 50 + 0.9 * x.sum(axis=1) + 3 * w + 8 * rng.normal(size=n)
+    return pd.DataFrame({**{f"x{k}": x[:, k] for k in range(5)}, "w": w, "y": y.clip(0, 100)})
+
+
 def saturating(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows with a mean that is logarithmic in a long-tailed predictor: a line fails at its large values."""
     x, z = rng.lognormal(0, 1.2, n).clip(0, 150), rng.normal(size=n).clip(-5, 5)
@@ -571,6 +578,16 @@ CASES = {
     ),
     "curved_rq": Case(rq(curved, "y ~ x", {"x": (0, 20), "y": (-20, 30)}, 0.5)),
     "curved_rq_90": Case(rq(curved, "y ~ x", {"x": (0, 20), "y": (-20, 30)}, 0.9)),
+    "several_rq25": Case(
+        rq(
+            several,
+            "y ~ x0 + x1 + x2 + x3 + x4 + C(w)",
+            {**{f"x{k}": (-5, 5) for k in range(5)}, "w": [0, 1], "y": (0, 100)},
+            0.25,
+        ),
+        20_000,
+        ({"eps": 1.0}, {"mu": 0.25}),
+    ),
     "assets_rq25": Case(
         Population(assets, "dp_rq", "net ~ income + age + size", POPULATIONS["assets_rq90"].domain, {"tau": 0.25}),
         promises=({"mu": 1.0}, {"eps": 1.0}, {"eps": 4.0}),

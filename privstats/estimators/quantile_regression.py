@@ -724,10 +724,10 @@ class OneOrder(OneStep):
     def kernel(self, residuals: Residuals, radius: float) -> Kernel:
         """Return the kernel for the Hessian, with the clipping radius of the Hessian's rows.
 
-        A larger clipping radius causes more noise and needs a wider kernel. The Hessian is computed from the rows whose
-        residuals lie in the kernel. The chosen radius minimises the sum of two terms, both divided by the share of
-        these rows: the largest eigenvalue of the noise, and the amount by which clipping lowers their sum of squared
-        norms.
+        A larger clipping radius causes more noise and needs a wider kernel, but a wide kernel is biased where the scale
+        of residuals varies with the predictors. The Hessian is computed from the rows whose residuals lie in the
+        kernel. The chosen radius minimises the sum of two terms, both divided by the share of these rows: the largest
+        eigenvalue of the noise, and the amount by which clipping lowers their sum of squared norms.
 
         Parameters
         ----------
@@ -748,8 +748,11 @@ class OneOrder(OneStep):
         # largest eigenvalue of the noise is the share `MATRIX_NOISE` of a typical eigenvalue of the Hessian.
         most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)
         tried = np.r_[least, size[(size > least) & (size < most)]]
-        wide = np.maximum(KERNEL_WIDTH * self.rows**-0.2, unit * tried**2 / (MATRIX_NOISE * self.rows * inside))
-        width = np.clip(wide, *KERNEL_WITHIN)
+        # half-width at which the noise's largest eigenvalue is the share `MATRIX_NOISE` of a typical eigenvalue; up to
+        # 1.25 times this share where the kernel would be wider than `DENSITY_WIDEST`
+        quiet = unit * tried**2 / (MATRIX_NOISE * self.rows * inside)
+        quiet = np.maximum(np.minimum(quiet, DENSITY_WIDEST), quiet / 1.25)
+        width = np.clip(np.maximum(KERNEL_WIDTH * self.rows**-0.2, quiet), *KERNEL_WITHIN)
         cut = (lengths.counts[:, None] * np.maximum(size[:, None] ** 2 - tried**2, 0.0)).sum(axis=0)
         best = int(np.argmin(unit * tried**2 / (inside * width) + cut))
         chosen, narrowest = float(sigma * width[best]), float(sigma * width[0])

@@ -203,6 +203,21 @@ def test_logits_with_a_predictor_that_is_far_larger_in_few_rows_cover(name):
     assert np.mean(covered) > 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / 40)
 
 
+def test_a_quartile_of_several_predictors_is_short_at_a_short_budget():
+    """The Hessian's kernel was a residual scale wide, and the last step counted as error: 4.1 times as long."""
+    case, half, covered = CASES["several_rq25"], [], []
+    z, names = norm.ppf(0.25), [f"x{k}" for k in range(5)]
+    plain = 8 * np.sqrt(0.25 * 0.75 / case.n) / norm.pdf(z)
+    for seed in range(8):
+        rows = case.population.source(np.random.default_rng([9, seed]), case.n)
+        fit = ps.dp_rq(case.population.formula, rows, 1.0, tau=0.25, domain=dict(case.population.domain), rng=seed)
+        low, high = fit.conf_int().loc[names].to_numpy().T
+        half.append((high - low) / 2 / (1.96 * plain))
+        covered.append((low <= 0.9) & (high >= 0.9))
+    assert np.median(half) < 2.8
+    assert np.mean(covered) > 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / 40)
+
+
 @pytest.mark.parametrize("tau", [0.1, slow(0.9)])
 def test_an_outer_quantile_of_few_rows_is_given_and_covers(tau):
     """By steps .40 of the coefficients were given, in the slow case .50."""
