@@ -13,7 +13,7 @@ import numpy as np
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import PublicFacts
 from privstats.gate.questions import Sum, Values
-from privstats.inference.notes import Note, noise_note
+from privstats.inference.notes import Note, empty_note, may_be_empty, noise_note
 from privstats.losses.location import ColumnValues, Group, InGroup, RowFunction
 from privstats.losses.rows import Weight
 from privstats.mechanisms.additive.laplace import Laplace
@@ -252,11 +252,14 @@ class RowNumbers:
         True if only used rows were counted, False if some counted rows may have missing values and not be used.
     diagnostics : mapping of str to float
         The number of rows used and its standard error, if the number was released.
+    release : Release, optional
+        The release of the numbers, if they were released.
     """
 
     each: FloatArray
     certain: bool
     diagnostics: Mapping[str, float] = field(default_factory=dict)
+    release: Release | None = None
 
     @classmethod
     def public(cls, rows: int, certain: bool) -> RowNumbers:
@@ -269,7 +272,21 @@ class RowNumbers:
     @classmethod
     def released(cls, release: Release) -> RowNumbers:
         """Return the `RowNumbers` of the groups, from a release of the number of rows in each group."""
-        return cls(np.maximum(1.0, release.value), True, used(release.value, release.law.variance()))
+        return cls(np.maximum(1.0, release.value), True, used(release.value, release.law.variance()), release)
+
+    def empty(self, about: Sequence[Sequence[str]]) -> dict[int, Note]:
+        """Return a note for each group that may have no rows, by its index; `about` has the estimates of each group.
+
+        Without groups the result is empty.
+        """
+        if self.release is None or len(self.each) == 1:
+            return {}
+        told = zip(self.release.value.tolist(), np.sqrt(self.release.law.variance()).tolist(), strict=True)
+        return {
+            k: empty_note(about[k], count, sd, "this budget", several=True)
+            for k, (count, sd) in enumerate(told)
+            if may_be_empty(count, sd)
+        }
 
 
 def used(counts: FloatArray, variance: FloatArray) -> dict[str, float]:

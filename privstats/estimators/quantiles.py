@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.errors import OptionError, quote
 from privstats.estimators.base import PublicFacts
@@ -47,8 +48,8 @@ from privstats.sets.stretches import Stretches
 
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
 MOST_TIMES = 1e6  # upper limit of the factor, stated in a note, by which the number of rows must increase for intervals
-TOGETHER: Mapping[str, float] = {"grid": 0.1, "quantile": 1.0, "rows": 0.05}
-APART: Mapping[str, float] = {"grid": 0.1, "quantile": 0.5, "interval": 0.5, "rows": 0.05}
+TOGETHER: Mapping[str, float] = {"grid": 0.1, "quantile": 1.0, "rows": 0.1}
+APART: Mapping[str, float] = {"grid": 0.1, "quantile": 0.5, "interval": 0.5, "rows": 0.1}
 
 
 def orders(q: Any) -> tuple[float, ...]:
@@ -174,8 +175,12 @@ class Quantiles(ABC):
         The array `values` contains quantiles, shape (columns times groups, len(q)), and `ends` contains the endpoints
         of their intervals, shape (columns times groups, len(q), 2), with NaN for a missing interval.
         """
+        of_group = np.array(names).reshape(len(columns), grouping.cells, -1).swapaxes(0, 1).reshape(grouping.cells, -1)
+        empty = rows.empty(of_group.tolist())
+        gone = np.tile(np.isin(np.arange(grouping.cells), list(empty)), len(columns))
+        values, ends = np.where(gone[:, None], np.nan, values), np.where(gone[:, None, None], np.nan, ends)
         each = [(law, n) for law in laws for n in rows.each.tolist()]  # ordered by column, then by group
-        drawn = [law.hopeful(n) for law, n in each]
+        drawn = [None if none else law.hopeful(n) for (law, n), none in zip(each, gone, strict=True)]
         sampling = np.stack([_sampling(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
         targets = np.stack([_target_shares(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
@@ -183,8 +188,9 @@ class Quantiles(ABC):
         used = 0.0 if grouping.groups else rows.each.sum()  # 0: with groups, no zeros were counted
         ends = np.concatenate([column.around(part, target, used) for column, part, target in parts])
         values, ends = spelled(columns, values), spelled(columns, ends)
-        short = np.isnan(ends[..., 0])
+        short = np.isnan(ends[..., 0]) & ~gone[:, None]
         notes = (
+            *empty.values(),
             *_short_note(names, short, each),
             *(() if self.together else (note("second release"),)),
             *self._silent(names, columns, values),
@@ -421,7 +427,7 @@ def _chain_note(release: Release) -> tuple[Note, ...]:
     return (note("chain", length=release.chain, steps="steps", cure="fewer columns, up to three are drawn exactly"),)
 
 
-def _short_note(names: Sequence[str], short: FloatArray, each: Sequence[tuple[Ends, float]]) -> tuple[Note, ...]:
+def _short_note(names: Sequence[str], short: NDArray[np.bool_], each: Sequence[tuple[Ends, float]]) -> tuple[Note, ...]:
     """Return a note on missing intervals: the factor by which the number of rows must increase to permit intervals."""
     if not short.any():
         return ()

@@ -16,12 +16,10 @@ from privstats.inference.joint_tests import bonferroni, combines, echelon
 from privstats.inference.matrix import NoisyMatrix
 from privstats.inference.meat import positive_mean
 from privstats.inference.noise import total_covariance
-from privstats.inference.notes import Note, note
+from privstats.inference.notes import Note, empty_note, may_be_empty
 from privstats.inference.simulate import noise_draws
 from privstats.inference.tables import through
 from privstats.numerics.law import FloatArray, Law
-
-LEAST = 3.0  # a group may be empty if its released count is below this many std errors, or below this many rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,14 +132,12 @@ class GroupMeans(Estimate):
         relative = (sd / np.maximum(variance, 1e-300)) ** 2
         variance = np.minimum(variance, 1 - mean**2) * (1 + relative) / (1 + 2 * relative) / freedom
         uncertain = 2 * variance**2 * (1 / freedom + relative / (2 + 4 * relative))
-        needed = np.maximum(LEAST, LEAST * np.sqrt(of_count))
-        missing = (sums[:, 0] < needed) & (not known)
+        each = list(zip(sums[:, 0].tolist(), np.sqrt(of_count).tolist(), strict=True))
+        missing = np.array([not known and may_be_empty(*one) for one in each])
         empty = []
         for i in np.flatnonzero(missing).tolist():
             about = [names[j] for j in index[:, i]]
-            told = {"count": max(0.0, sums[i, 0]), "sd": np.sqrt(of_count[i]), "needed": np.ceil(needed[i])}
-            told["budget"] = budget
-            one = note("empty group", about, **told) if len(missing) > 1 else note("no rows", about, **told)
+            one = empty_note(about, *each[i], budget, several=g > 1)
             if not any(other.key == one.key and about[0] in other.about for other in remarks):
                 empty.append(one)
         theta = np.where(missing[:, None], np.nan, centre + half * mean)

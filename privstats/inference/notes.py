@@ -15,6 +15,8 @@ from typing import Any
 
 from privstats.errors import OptionError, listed
 
+LEAST_COUNT = 3.0  # a group may be empty if its released count is below this many std errors, or below this many rows
+
 
 @dataclass(frozen=True)
 class Note:
@@ -410,6 +412,36 @@ def percent(share: float) -> str:
 
 
 UNKNOWN_ROWS = "an unknown number of rows"  # text for a released count if its noise sd is at least the number of rows
+
+
+def may_be_empty(count: float, sd: float) -> bool:
+    """Return whether a group may have no rows, from its released number of rows and the standard error of this number.
+
+    It may if the released number is below `LEAST_COUNT` standard errors, or below `LEAST_COUNT`.
+    """
+    return count < _least_count(sd)
+
+
+def _least_count(sd: float) -> float:
+    return LEAST_COUNT * max(1.0, sd)
+
+
+def empty_note(about: Sequence[str], count: float, sd: float, budget: str, several: bool) -> Note:
+    """Return the note on estimates of a group that may have no rows, or of all rows if there is no other group.
+
+    Parameters
+    ----------
+    about : sequence of str
+        Names of the estimates.
+    count, sd : float
+        Released number of rows, and its standard error.
+    budget : str
+        Budget of the fit, such as "eps = 1", or "this budget".
+    several : bool
+        Whether there are several groups.
+    """
+    told = {"count": max(0.0, count), "sd": sd, "needed": math.ceil(_least_count(sd)), "budget": budget}
+    return note("empty group", about, **told) if several else note("no rows", about, **told)
 
 
 def about_rows(rows: float) -> str:

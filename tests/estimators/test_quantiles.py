@@ -127,9 +127,10 @@ def test_releases_lie_on_the_declared_grid_and_heavy_ties_are_found(mech):
 def test_several_quantiles_never_cross_and_are_sorted(mech):
     q = (0.1, 0.5, 0.9)
     for eps in (0.01, 1.0):
-        estimate, _ = fit(EVERY[mech]([0.9, 0.1, 0.5]), "x ~ g", normal(101), DOMAIN, eps, components=q, seed=2)
+        estimate, _ = fit(EVERY[mech]([0.9, 0.1, 0.5]), "x ~ g", normal(501), DOMAIN, eps, components=q, seed=2)
         assert estimate.names[:3] == ("x[a, 0.1]", "x[a, 0.5]", "x[a, 0.9]")
-        assert (np.diff(estimate.params().reshape(2, 3)) >= 0).all()
+        for group in estimate.params().reshape(2, 3):  # a group that may be empty at this budget has no estimates
+            assert np.isnan(group).all() if eps < 1 else (np.diff(group) >= 0).all()
 
 
 @pytest.mark.parametrize("mech", ["rank", "duff"])
@@ -159,7 +160,7 @@ def test_a_private_number_of_rows_is_released_and_decides_which_intervals_are_gi
         data = normal(n).assign(who=np.arange(n))
         estimate, releases = fit(RankQuantiles(neighbors=relation), formula, data, DOMAIN, eps, neighbors=relation)
         assert np.isnan(ends(estimate)).all() == np.isnan(ends(estimate)).any() == short
-        assert ("short ends" in keys(estimate)) == short
+        assert (("empty group" if "g" in formula else "short ends") in keys(estimate)) == short
         (rows,) = (release for release in releases if release.name == "rows")
         assert len(rows.value) == (2 if "g" in formula else 1)
         assert estimate.diagnostics["rows used"] == pytest.approx(n, abs=200 / eps)
@@ -170,10 +171,27 @@ def test_a_private_number_of_rows_is_released_and_decides_which_intervals_are_gi
 def test_some_intervals_may_be_short_of_rows_and_others_not():
     data = normal(1001)
     data["g"] = np.where(data.index % 25 == 0, "b", "a")
-    estimate, _ = fit(RankQuantiles(), "x ~ g", data, DOMAIN, 1.0)
+    estimate, _ = fit(RankQuantiles(0.1), "x ~ g", data, DOMAIN, 4.0)
     assert not np.isnan(ends(estimate)[0]).any() and np.isnan(ends(estimate)[1]).all()
     assert [note.about for note in estimate.notes if note.key == "short ends"] == [("x[b]",)]
+    assert not np.isnan(estimate.params()).any()
     assert np.isnan(estimate.contrast([[1.0, -1.0]])[4]).all()
+
+
+@every
+@pytest.mark.parametrize("eps", [0.5, 4.0])
+def test_a_level_that_may_have_no_rows_has_neither_estimate_nor_interval(mech, eps):
+    """Estimates were drawn of no rows, one in ten with an interval, when counts had .05 of the budget."""
+    levels, given = list("abcdefgh"), 0
+    for seed in range(4):
+        domain = {**DOMAIN, "g": levels}
+        estimate, _ = fit(EVERY[mech](), "x ~ g", normal(4001), domain, eps, seed=seed)
+        assert not np.isnan(estimate.params()[:2]).any() and not np.isnan(ends(estimate)[:2]).any()
+        given += np.sum(~np.isnan(estimate.params()[2:]))
+        assert np.isnan(ends(estimate)[np.isnan(estimate.params())]).all()
+        names = {name for one in estimate.notes if one.key == "empty group" for name in one.about}
+        assert names == {name for name, value in zip(estimate.names, estimate.params(), strict=True) if np.isnan(value)}
+    assert given <= 1  # of 24; a count is Laplace's, and three std errors are exceeded by .007
 
 
 @apart
@@ -201,7 +219,7 @@ def test_groups_are_one_question_whose_cells_each_keep_the_promise_of_one_step(r
     _, releases = fit(RankQuantiles(grid=0.01), "x ~ g", normal(), DOMAIN, 1.0, neighbors=relation)
     (drawn,) = (release for release in releases if release.name == "quantile of x")
     assert drawn.value.shape == (6,)
-    assert drawn.keeps.eps == pytest.approx(1 / 1.05)
+    assert drawn.keeps.eps == pytest.approx(1 / 1.1)
     assert drawn.law.eps == pytest.approx(drawn.keeps.eps / steps)
     assert sum(prices(releases).values()) == pytest.approx(1.0)
 
