@@ -11,6 +11,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -25,8 +26,9 @@ from privstats.api.saved import load
 from privstats.errors import BudgetError, DomainError, OptionError, PrivstatsError, PrivstatsWarning, quote
 from privstats.formula.domain import Domain
 from privstats.privacy.ledger import Ledger
+from privstats.privacy.ledger_later import created_later
 from privstats.privacy.ledger_text import PROMISES
-from privstats.privacy.promise import Neighbors, Promise
+from privstats.privacy.promise import Neighbors, Promise, promise_of
 from privstats.results.files import OPEN_LEDGER, check_new, write_text
 from privstats.results.study import StudyResults
 from privstats.results.text import RULE
@@ -109,7 +111,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except PrivstatsError as error:
             cure = f"list a ledger by privstats ledger {getattr(chosen, 'file', '')}"
             problem = str(error).replace(OPEN_LEDGER, cure)
-            problem, code = in_shell(problem) if hasattr(chosen, "formula") else problem, REFUSED
+            other = f"give another --ledger with {getattr(chosen, 'needed', '')}, or "
+            other += r"fit with --\1" if hasattr(chosen, "formula") else r"save a plan with \1="
+            problem = re.sub(r"open it with ps\.Ledger\(ps\..*, or fit with (\w+)=$", other, problem)
+            problem, code = _for_call(in_shell(problem), chosen) if hasattr(chosen, "formula") else problem, REFUSED
         except KeyboardInterrupt as stop:
             problem, code = str(stop) or "interrupted", INTERRUPTED_CODE
         except Exception as error:  # its text may quote rows and is not shown
@@ -217,6 +222,13 @@ def in_shell(problem: str) -> str:
     return re.sub(rf"\b({names})=(\[.*?\]|'\w*'|[\w.+-]*)", _as_option, problem)
 
 
+def _for_call(problem: str, chosen: argparse.Namespace | None) -> str:
+    """Return an error text that says which option of a call a budget of another kind replaces."""
+    found = re.search(r"; give --(eps|mu|rho) \S+$", problem)
+    given = [name for name in ("eps", "mu", "rho") if getattr(chosen, name) is not None]
+    return f"{problem} in place of --{given[0]}" if found and given and found[1] not in given else problem
+
+
 def _as_option(found: re.Match[str]) -> str:
     value = found[2].strip("[']").replace(" ", "")
     return f"--{found[1].replace('_', '-')} {value}".rstrip()
@@ -298,7 +310,10 @@ def _fit(chosen: argparse.Namespace) -> None:
     if chosen.ledger is None and (chosen.budget or chosen.analyst):
         raise OptionError("--budget and --analyst belong to a ledger; add --ledger study.sqlite")
     options = _options(chosen)
-    ledger = None if chosen.ledger is None else _ledger(chosen)
+    ledger = None
+    if chosen.ledger is not None:
+        around = Neighbors(chosen.neighbors or "replace", chosen.unit)
+        ledger = _ledger(chosen, promise_of(chosen.eps, chosen.mu, chosen.rho, chosen.delta or 0.0, around))
     fit = VERBS[chosen.function](chosen.formula, chosen.data, ledger=ledger, **options)
     _deliver(chosen.out, fit.save, lambda: FORMATS[chosen.format](fit))
 
@@ -333,21 +348,43 @@ def _run(chosen: argparse.Namespace) -> None:
     plan = load(chosen.file)
     if not isinstance(plan, Plan | Study):
         raise OptionError(f"{quote(Path(chosen.file).name)} is a fit, which was run already; give a plan or a study")
-    fit = plan.run(chosen.data, ledger=_ledger(chosen))
+    fit = plan.run(chosen.data, ledger=_ledger(chosen, plan.guarantee))
     _deliver(chosen.out, fit.save, lambda: str(fit))
     if isinstance(fit, StudyResults) and (failed := sum(map(bool, fit.failed))):
         raise OptionError(f"{failed} of {len(fit)} fits failed after the ledger was charged; the file says why")
 
 
-def _ledger(chosen: argparse.Namespace) -> Ledger:
-    """Return the ledger that the command names; a ledger that does not exist yet needs a budget."""
-    if chosen.budget is None and not Path(chosen.ledger).exists():
-        asked = {name: getattr(chosen, name, None) for name in ("eps", "delta", "mu", "rho")}
-        own = ",".join(f"{name}={number:g}" for name, number in asked.items() if number)
-        cure = "create it with --budget mu=1" + (f", or {own} for this call alone" if own else "")
-        raise BudgetError(f"there is no ledger {quote(Path(chosen.ledger).name)}; {cure}")
-    budget = None if chosen.budget is None else budget_of(chosen.budget)
-    return Ledger(budget, chosen.ledger, analyst=chosen.analyst)
+def _ledger(chosen: argparse.Namespace, cost: Promise | None) -> Ledger:
+    """Return the ledger that the command names; one that does not exist yet needs a budget, such as the call's cost.
+
+    Its file is created with the first charge: a call that is refused leaves no ledger with a budget that was a slip.
+    """
+    chosen.needed = "--budget mu=1" if cost is None else _as_budget(cost)
+    exists = Path(chosen.ledger).exists()
+    if chosen.budget is not None:
+        budget = budget_of(chosen.budget)
+        return (Ledger if exists else created_later)(budget, chosen.ledger, analyst=chosen.analyst)
+    if not exists:
+        raise BudgetError(
+            f"there is no ledger {quote(Path(chosen.ledger).name)}; create it with {chosen.needed}, or more if other "
+            "calls follow"
+        )
+    return Ledger(path=chosen.ledger, analyst=chosen.analyst)
+
+
+def _as_budget(promise: Promise) -> str:
+    """Return the option of a command that creates a ledger with a guarantee as its budget.
+
+    Examples
+    --------
+    >>> _as_budget(ApproxDP(0.5, 1e-6, Neighbors("replace", "person id")))
+    "--budget 'eps=0.5,delta=1e-06,unit=person id'"
+    """
+    around = promise.neighbors
+    parts = [f"{name}={number:.15g}" for name, number in promise.numbers.items()]
+    parts += [f"unit={around.unit}"] * (around.unit is not None)
+    parts += [f"neighbors={around.kind}"] * (not around.exchange)
+    return f"--budget {shlex.quote(','.join(parts))}"
 
 
 def budget_of(text: str) -> Promise:

@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -125,6 +126,42 @@ def test_a_table_schema_becomes_a_domain(declared, capsys):
     assert (code, complaint) == (0, "")
     assert said == "Domain of 1 column\n  y  0 to 10\nWritten to new.json\n"
     assert ps.Domain.from_json((declared / "new.json").read_text()) == ps.Domain({"y": (0, 10)})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--eps", 0.5),
+        ("--eps", 0.123456789012),
+        ("--eps", 0.5, "--delta", 1e-6),
+        ("--mu", 1.5),
+        ("--rho", 0.5),
+        ("--eps", 0.5, "--neighbors", "add_remove"),
+        ("--eps", 0.5, "--unit", "a person"),
+    ],
+    ids=str,
+)
+def test_a_ledger_that_is_missing_names_a_budget_that_the_fit_can_be_charged_to(options, declared, capsys):
+    """It named mu=1 for each call, was created by a call that it could not count, and kept that budget."""
+    rows = DOMAIN.synthetic(500, seed=3)
+    rows.assign(**{"a person": range(500)}).to_csv("rows.csv", index=False)
+    call = ("fit", "y", "--function", "mean", "--domain", "domain.json", *options, "rows.csv", "--ledger", "l.sqlite")
+    code, _, complaint = ran(capsys, *call)
+    assert code == 2
+    budget = re.search(r"^privstats: there is no ledger 'l\.sqlite'; create it with (.*), or more if", complaint)[1]
+    wrong = "eps=3" if options[0] == "--mu" else "mu=0.01"
+    code, _, complaint = ran(capsys, *call, "--budget", wrong)
+    assert code == 2 and not (declared / "l.sqlite").exists()
+    assert "ps." not in complaint
+    if options[0] == "--mu":
+        assert complaint.endswith("; give another --ledger with --budget mu=1.5, or fit with --eps\n")
+    if options == ("--eps", 0.5):
+        assert complaint.endswith("; give --mu 0.01 in place of --eps\n")
+    code, _, complaint = ran(capsys, *call, *shlex.split(budget))
+    assert code == 0, complaint
+    assert len(ps.Ledger(path="l.sqlite").entries) == 1
+    code, _, complaint = ran(capsys, *call)
+    assert code == 2 and "the ledger has" in complaint
 
 
 def test_a_terminal_shows_progress_and_what_is_captured_has_none(declared, capsys, monkeypatch):
@@ -331,6 +368,7 @@ def test_a_study_is_charged_at_once_and_written_to_one_file(folder, capsys):
 
 
 SHORT_PLAN = "the ledger has eps = 0.1 left and this fit costs eps = 0.5; save a plan with eps=0.1 or less\n"
+SHORT_NEW = SHORT_PLAN.replace("0.1", "0.25")
 SHORT_STUDY = "the ledger has eps = 0.1 left and this fit costs eps = 0.75; save a study with eps=0.1 or less\n"
 
 
@@ -346,7 +384,8 @@ SHORT_STUDY = "the ledger has eps = 0.1 left and this fit costs eps = 0.75; save
         ({"file": "rows.parquet"}, "the file 'rows.parquet' cannot be read"),
         ({"file": "old.fit.json"}, "'old.fit.json' is a fit, which was run already; give a plan or a study"),
         ({"file": "half.plan.json"}, "the file 'half.plan.json' is incomplete, or not JSON; save it again"),
-        ({"ledger": "new.sqlite"}, "there is no ledger 'new.sqlite'; create it with --budget mu=1"),
+        ({"ledger": "new.sqlite"}, "there is no ledger 'new.sqlite'; create it with --budget eps=0.5, or"),
+        ({"ledger": "new.sqlite", "more": ("--budget", "eps=0.25")}, SHORT_NEW),
         ({"ledger": "rows.parquet"}, "the ledger 'rows.parquet' is no ledger; begin one elsewhere"),
         ({"ledger": "short.sqlite"}, SHORT_PLAN),
         ({"ledger": "short.sqlite", "file": "study.json"}, SHORT_STUDY),

@@ -20,6 +20,7 @@ from privstats.errors import BudgetError
 from privstats.privacy import account, ledger_file
 from privstats.privacy.account import Entry
 from privstats.privacy.ledger import Ledger
+from privstats.privacy.ledger_later import created_later
 from privstats.privacy.ledger_text import promise_as_text, promise_of_text
 from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, PureDP, ZeroCDP
 
@@ -471,3 +472,20 @@ def test_what_is_no_path_is_refused(tmp_path):
     (tmp_path / "other").symlink_to(tmp_path / "one")
     for path in (tmp_path / "one", f"{tmp_path}/a\0b", b"study.sqlite", 3):
         assert "not the path of a file" in refused(path, budget=PureDP(1.0))
+
+
+def test_a_file_that_is_created_later_is_created_by_its_first_charge(tmp_path):
+    path = tmp_path / "later.sqlite"
+    first, second, other = (created_later(PureDP(eps), path) for eps in (1.0, 1.0, 2.0))
+    for ledger in (first, second, other):
+        with pytest.raises(BudgetError, match="the ledger has"):
+            ledger.charge([("", PureDP(3.0))])
+        assert ledger.remaining() == ledger.budget and not path.exists()
+    first.charge([("", PureDP(0.75))])
+    assert Ledger(path=path).remaining() == second.remaining() == PureDP(0.25)
+    with pytest.raises(BudgetError, match=r"the ledger has eps = 0\.25 left"):
+        second.charge([("", PureDP(0.5))])
+    with pytest.raises(BudgetError, match="was replaced by one with another budget"):
+        other.charge([("", PureDP(0.5))])
+    second.charge([("", PureDP(0.25))])
+    assert len(Ledger(path=path).entries) == 2
