@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from privstats.errors import PrivacyError
+from privstats.results.facts import FitFacts
 
 ROWS, RELEASE = "would need the rows", "was not released"
 
@@ -12,7 +13,7 @@ ROWS, RELEASE = "would need the rows", "was not released"
 CURES = {
     (
         ROWS,
-        "for a histogram of residuals write ps.dp_hist('I(y - 2 * x1)', data, eps=1, bins=[-7, 0, 12], domain=domain)",
+        "for a private histogram of residuals write ps.dp_diagnostics(fit, data, eps=0.5)",
     ): """resid resid_anscombe resid_anscombe_scaled resid_anscombe_unscaled resid_dev resid_deviance
         resid_generalized resid_pearson resid_response resid_working wresid plot_added_variable plot_ceres_residuals
         plot_partial_residuals""",
@@ -33,7 +34,12 @@ CURES = {
     (RELEASE, "for the residual std dev, NaN where it was not released, write fit.glance()['sigma']"): """mse mse_resid
         scale ssr""",
     (RELEASE, "for the covariance with the noise write fit.cov_params()"): """cov_HC0 cov_HC1 cov_HC2 cov_HC3
-        cov_kwds normalized_cov_params""",
+        cov_kwds""",
+    (
+        RELEASE,
+        "for the covariance with the noise write fit.cov_params(), and for the inverse of X'X fit dp_lm with "
+        "mech='suffstats', cov_type='nonrobust'",
+    ): "normalized_cov_params",
     (RELEASE, "for std errors with the noise write fit.bse"): "HC0_se HC1_se HC2_se HC3_se bandwidth sparsity",
     (ROWS, "for what std errors allow for write fit.cov_type, and name another in a new fit"): "get_robustcov_results",
     (RELEASE, "for the share of noise in the information write fit.diagnostics"): "condition_number eigenvals",
@@ -53,19 +59,38 @@ OF_LINEAR_MEANS = dict.fromkeys(  # attributes that models with a link function,
     ("rsquared", "rsquared_adj"),
     ("exists for linear regression alone", "to test whole terms write fit.wald_test_terms()"),
 )
+RESIDUALS = [name for name, cure in ABSENT.items() if cure == ABSENT["resid"]]
+OF_OTHER_REGRESSIONS = dict.fromkeys(  # residuals of models that `dp_diagnostics` does not take
+    RESIDUALS,
+    (
+        ROWS,
+        "for residuals of least squares write ps.dp_diagnostics(ps.dp_lm(fit.formula, data, eps=1, domain=domain), "
+        "data, eps=0.5)",
+    ),
+)
+OF_NO_REGRESSION = dict.fromkeys(  # residuals of means, quantiles, modes and counts
+    RESIDUALS, ("exists for regressions alone", "write ps.dp_lm('y ~ x1', data, eps=1, domain=domain)")
+)
 
 
 class NotAvailableError(PrivacyError, AttributeError):
     """Error on access to an attribute of statsmodels that a private fit lacks; `hasattr` then returns False."""
 
 
-def missing(name: str, owner: str, linear_mean: bool = True) -> AttributeError:
+def missing(name: str, owner: str, facts: FitFacts | None) -> AttributeError:
     """Return the error for access to `name`, an attribute that objects of the class `owner` lack.
 
-    `linear_mean` is False for a model with a link function, and for a quantile regression.
+    The cure depends on the function and the link of the fit, which `facts` has; it may be None for other names than
+    those in `ABSENT`, as on an object that is being made.
     """
-    cures = ABSENT if linear_mean else {**ABSENT, **OF_LINEAR_MEANS}
-    if name in cures:
-        why, instead = cures[name]
-        return NotAvailableError(f"{name} {why}; {instead}")
-    return AttributeError(f"{owner!r} object has no attribute {name!r}")
+    if facts is None:
+        return AttributeError(f"{owner!r} object has no attribute {name!r}")
+    cures = dict(ABSENT)
+    if facts.link is not None or facts.taus:
+        cures |= OF_LINEAR_MEANS
+    if not facts.tested:
+        cures |= OF_NO_REGRESSION
+    elif not facts.diagnosed:
+        cures |= OF_OTHER_REGRESSIONS
+    why, instead = cures[name]
+    return NotAvailableError(f"{name} {why}; {instead}")

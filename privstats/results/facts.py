@@ -180,6 +180,11 @@ class FitFacts:
         return self.verb in REGRESSIONS
 
     @property
+    def diagnosed(self) -> bool:
+        """Whether `dp_diagnostics` takes the fit: least squares and other linear regressions of means, and logits."""
+        return self.verb in ("lm", "glm") and self.link in (None, "logit") and self.design is not None
+
+    @property
     def least_squares(self) -> bool:
         """Whether the fit is a regression by least squares."""
         return self.loss == "squares" or self.family == "gaussian"

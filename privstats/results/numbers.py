@@ -310,8 +310,27 @@ class FitNumbers:
 
     @property
     def normalized_cov_params(self) -> pd.DataFrame:
-        """Covariance of the estimates (`cov_params`, which includes noise), divided by the dispersion `scale`."""
-        return self.cov_params() / self.scale
+        """Inverse of X'X (of the information, with a binomial or Poisson family), which some fits have released.
+
+        It is the sampling covariance, without noise, divided by the dispersion `scale`; NaN where an estimate is not
+        given. These fits have ``cov_type="nonrobust"``, no weights, and the method "suffstats" or such a family.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from privstats.api import dp_lm
+        >>> rows = pd.DataFrame({"x": [0.0, 1.0] * 5000, "y": [1.0, 2.0, 2.0, 3.0] * 2500})
+        >>> domain = {"x": (0, 1), "y": (0, 4)}
+        >>> fit = dp_lm("y ~ x", rows, eps=5, domain=domain, cov_type="nonrobust", rng=1)
+        >>> (1e4 * fit.normalized_cov_params).round(1).to_numpy().tolist()
+        [[2.0, -2.0], [-2.0, 4.0]]
+        """
+        facts, sampling = self.facts, getattr(self.estimate, "sampling", None)
+        inverse = facts.mech == "suffstats" or facts.family in KNOWN_SCALE  # by other methods `scale` has its own noise
+        if sampling is None or not inverse or self.cov_type != "nonrobust" or facts.weights is not None:
+            raise AttributeError
+        total = self.cov_params()
+        return total.where(total.isna(), sampling) / self.scale
 
     @property
     def HC1_se(self) -> pd.Series:

@@ -12,7 +12,7 @@ import pandas as pd
 from privstats.errors import FormulaError, OptionError, quote
 from privstats.privacy.ledger_copy import seen
 from privstats.results import measurements, record
-from privstats.results.absent import ABSENT, OF_LINEAR_MEANS, missing
+from privstats.results.absent import ABSENT, missing
 from privstats.results.deployment import deployment
 from privstats.results.entry import entry
 from privstats.results.files import as_line, write_text
@@ -585,8 +585,7 @@ class Results(FitNumbers):
         return [name for name in PUBLIC if name not in OF_SOME or hasattr(self, name)]
 
     def __getattr__(self, name: str) -> NoReturn:
-        other = name in OF_LINEAR_MEANS and (self.facts.link is not None or self.facts.taus)
-        raise missing(name, type(self).__name__, not other)
+        raise missing(name, type(self).__name__, self.facts if name in ABSENT else None)
 
     def __repr__(self) -> str:
         many = len(self.estimate.names)

@@ -90,7 +90,7 @@ def _design_of(fit: Any) -> Any:
     if not isinstance(fit, Results):
         raise OptionError(f"the first argument is {quote(fit)}; write ps.dp_diagnostics(fit, data, eps=1)")
     facts = fit.facts
-    if facts.verb not in ("lm", "glm") or facts.link not in (None, "logit") or facts.design is None:
+    if not facts.diagnosed:
         raise OptionError(
             f"there are no diagnostics of a {facts.title[0].lower()}{facts.title[1:]}: residuals are those of least "
             "squares or of a logistic regression; fit the formula by dp_lm"

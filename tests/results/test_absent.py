@@ -10,7 +10,7 @@ import statsmodels.formula.api as smf
 
 import privstats as ps
 from privstats.errors import PrivacyError
-from privstats.results.absent import ABSENT, OF_LINEAR_MEANS
+from privstats.results.absent import ABSENT, OF_LINEAR_MEANS, RESIDUALS, missing
 
 RNG = np.random.default_rng(20261127)
 N = 4000
@@ -19,17 +19,18 @@ DATA["y"] = (3 + 2 * DATA["x1"] - 0.5 * DATA["x2"] + RNG.normal(size=N)).clip(-5
 DATA["b"] = (DATA["y"] > 2) * 1
 DOMAIN = {"x1": (-1, 1), "x2": (0, 5), "y": (-5, 10), "b": [0, 1]}
 BINARY, NUMERIC = "b ~ x1 + x2", "y ~ x1 + x2"
+MUCH = {"eps": 20, "domain": DOMAIN, "rng": 1}
+COUNT = {**MUCH, "family": "poisson", "domain": {**DOMAIN, "y": (0, 10)}}
 GAUSSIAN = {"eps": 20, "domain": DOMAIN, "family": "gaussian", "rng": 1}
 
 
 def fits(model):
     """Return a fit of statsmodels and ours of the same model."""
-    usual = {"eps": 20, "domain": DOMAIN, "rng": 1}
     if model == "ols":
-        return smf.ols(NUMERIC, DATA).fit(), ps.dp_lm(NUMERIC, DATA, **usual)
+        return smf.ols(NUMERIC, DATA).fit(), ps.dp_lm(NUMERIC, DATA, **MUCH)
     if model == "quantreg":
-        return smf.quantreg(NUMERIC, DATA).fit(q=0.5), ps.dp_rq(NUMERIC, DATA, tau=0.5, **usual)
-    private = ps.dp_glm(BINARY, DATA, **usual)
+        return smf.quantreg(NUMERIC, DATA).fit(q=0.5), ps.dp_rq(NUMERIC, DATA, tau=0.5, **MUCH)
+    private = ps.dp_glm(BINARY, DATA, **MUCH)
     if model == "logit":
         return smf.logit(BINARY, DATA).fit(disp=0), private
     return smf.glm(BINARY, DATA, family=sm.families.Binomial()).fit(), private
@@ -63,14 +64,27 @@ def test_each_public_name_of_statsmodels_works_or_says_what_to_use(pairs, model)
     assert {"params", "df_resid", "cov_params"} <= {name for name in names if works(ours, name)}
 
 
-@pytest.mark.parametrize("cure", sorted({cure for _, cure in (*ABSENT.values(), *OF_LINEAR_MEANS.values())}))
-def test_each_cure_runs(cure, pairs, tmp_path, monkeypatch):
-    code = re.split(r"\bwrite ", cure)[1].partition(", and name another")[0]
+@pytest.mark.parametrize("model", ["ols", "glm", "quantreg", "count"])
+def test_each_cure_runs(model, pairs, tmp_path, monkeypatch):
+    """Residuals of a histogram, too, were said to be those of y - 2 * x1, with bins that did not cover them."""
+    fit = ps.dp_glm(BINARY.replace("b", "y"), DATA, **COUNT) if model == "count" else pairs[model][1]
+    errors = {name: missing(name, "", fit.facts) for name in ABSENT if not hasattr(fit, name)}
+    cures = {re.split(r"\bwrite ", str(error))[1] for error in errors.values()}
     monkeypatch.chdir(tmp_path)
-    for _, fit in pairs.values():
-        fit.save("fit.json")
-        names = {"ps": ps, "fit": fit, "data": DATA, "domain": DOMAIN, "new_data": DATA[:3]}
-        eval(code, names)
+    fit.save("fit.json")
+    for cure in cures:
+        code = re.split(", and name another|, and for the inverse", cure)[0]
+        eval(code, {"ps": ps, "fit": fit, "data": DATA, "domain": DOMAIN, "new_data": DATA[:3]})
+
+
+@pytest.mark.parametrize("call", [lambda: ps.dp_hist("y", DATA, bins=5, **MUCH), lambda: ps.dp_mean("y", DATA, **MUCH)])
+def test_what_is_no_regression_has_no_residuals(call):
+    fit = call()
+    for name in RESIDUALS:
+        with pytest.raises(PrivacyError, match=f"^{name} exists for regressions alone; write ") as refused:
+            getattr(fit, name)
+        other = eval(str(refused.value).split("write ")[1], {"ps": ps, "data": DATA, "domain": DOMAIN})
+        assert other.facts.diagnosed
 
 
 @pytest.mark.parametrize("model", ["glm", "quantreg"])
@@ -97,13 +111,38 @@ def test_least_squares_has_the_public_and_free_numbers_of_statsmodels(pairs):
     ample = ps.dp_lm(NUMERIC, DATA, eps=100, domain=DOMAIN, rng=1)  # so that noise is a small part of the variance
     np.testing.assert_allclose(ample.HC1_se, robust.HC1_se, rtol=0.1)
     assert (ours.HC1_se == ours.bse).all() and ours.cov_HC1.equals(ours.cov_params())
-    np.testing.assert_allclose(ours.normalized_cov_params * ours.scale, ours.cov_params())
+    assert not hasattr(ours, "normalized_cov_params")  # X'X is not to be had from a robust covariance
 
 
 def test_equal_variances_are_not_called_heteroskedastic():
     fit = ps.dp_lm(NUMERIC, DATA, eps=20, domain=DOMAIN, cov_type="nonrobust", rng=1)
     for name in ("HC1_se", "cov_HC1"):
         assert not hasattr(fit, name) and name not in dir(fit)
+
+
+UNEVEN = DATA.assign(y=DATA["y"].where(DATA["x1"] < 0.8, DATA["y"] + 3 * RNG.normal(size=N)).clip(-5, 10))
+
+
+@pytest.mark.parametrize(
+    ("private", "usual", "formula"), [(ps.dp_lm, smf.ols, NUMERIC), (ps.dp_glm, smf.logit, BINARY)]
+)
+def test_the_normalized_covariance_is_the_inverse_of_the_information(private, usual, formula):
+    """It was cov_params() / scale, twice as large for x1 where the variance is larger at large x1."""
+    theirs = usual(formula, UNEVEN).fit()
+    options = {"eps": 200, "domain": DOMAIN, "mech": "suffstats" if private is ps.dp_lm else "newton", "rng": 1}
+    fit = private(formula, UNEVEN, cov_type="nonrobust", **options)
+    assert "normalized_cov_params" in dir(fit)
+    np.testing.assert_allclose(np.diag(fit.normalized_cov_params), np.diag(theirs.normalized_cov_params), rtol=0.05)
+    with pytest.raises(PrivacyError, match=r"and for the inverse of X'X fit dp_lm with mech='suffstats', cov_type="):
+        private(formula, UNEVEN, **options).normalized_cov_params  # noqa: B018
+    weighted = {**options, "domain": {**DOMAIN, "w": (0, 2)}, "weights": "w", "cov_type": "nonrobust"}
+    assert not hasattr(private(formula, UNEVEN.assign(w=1.0), **weighted), "normalized_cov_params")
+
+
+def test_no_inverse_of_the_information_is_given_where_the_residual_variance_has_noise_of_its_own():
+    for mech in ("newton", "objpert"):
+        fit = ps.dp_lm(NUMERIC, DATA, cov_type="nonrobust", mech=mech, **MUCH)
+        assert hasattr(fit, "scale") and not hasattr(fit, "normalized_cov_params")
 
 
 def test_a_family_is_statsmodels_own(pairs):
