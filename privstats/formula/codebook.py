@@ -29,29 +29,37 @@ def of_schema(schema: Mapping[str, Any] | str | Path) -> Declarations:
     """Return a Table Schema's bounds and levels, and its columns without missing values; see `Domain.from_schema`."""
     columns: dict[str, Known] = {}
     complete = []
-    for field in _fields(schema):
-        name = field["name"]
+    read = json_of(schema)
+    for field in _fields(read):
+        name, codes = field["name"], _missing({**read, **field})
         constraints = field.get("constraints", {})
         where = f"field '{name}' of the schema"
         if name in columns:
             raise DomainError(f"{where} appears twice; give each field its own name")
         low, high = (constraints.get(end) for end in ("minimum", "maximum"))
         ordered = bool(field.get("categoriesOrdered", False))
-        known = located(where, declaration, field.get("type", "string"), low, high, _levels(field), ordered)
+        known = located(where, declaration, field.get("type", "string"), low, high, _levels(field, codes), ordered)
         if known is None:
             continue
+        located(where, _check_missing, name, known, codes)
         columns[name] = known
         if constraints.get("required") is True:
             complete.append(name)
     return columns, complete
 
 
-def _fields(schema: Mapping[str, Any] | str | Path) -> Sequence[Mapping[str, Any]]:
-    """Return the fields, one for each column, of a Table Schema given as a dict, as JSON text, or as a file's path."""
-    if isinstance(schema, str) and schema.lstrip().startswith("{"):
-        schema = _parsed(schema)
-    elif isinstance(schema, str | Path):
-        schema = _parsed(_text(schema))
+def json_of(given: Any) -> Any:
+    """Return what JSON text, or a file with such text, contains (None if it is not JSON); any other object as it is.
+
+    A string is JSON text if it begins with a bracket, and otherwise the path of a file.
+    """
+    if isinstance(given, str) and given.lstrip().startswith(("{", "[")):
+        return _parsed(given)
+    return _parsed(_text(given)) if isinstance(given, str | Path) else given
+
+
+def _fields(schema: Any) -> Sequence[Mapping[str, Any]]:
+    """Return the fields of a Table Schema, one for each column."""
     fields = schema.get("fields") if isinstance(schema, Mapping) else None
     if not isinstance(fields, list) or not all(map(_is_field, fields)):
         raise DomainError(
@@ -77,15 +85,43 @@ def _is_field(field: Any) -> bool:
     )
 
 
-def _levels(field: Mapping[str, Any]) -> Iterable[Any] | None:
+def _levels(field: Mapping[str, Any], codes: Sequence[str]) -> Iterable[Any] | None:
     """Return the levels of a Table Schema's field: the list `enum` or, without `enum`, the list `categories`.
 
-    Labels of categories are dropped. The result is None if there is no such list.
+    Labels of categories are dropped, and so are `codes`, which stand for missing values. The result is None if there is
+    no such list.
     """
     levels = field.get("constraints", {}).get("enum", field.get("categories"))
     if not isinstance(levels, list):
         return None
-    return [level.get("value") if isinstance(level, Mapping) else level for level in levels]
+    values = [level.get("value") if isinstance(level, Mapping) else level for level in levels]
+    return [value for value in values if str(value) not in codes]
+
+
+def _missing(where: Mapping[str, Any]) -> list[str]:
+    """Return the codes of missing values of a field, which has its own list or else that of the Table Schema."""
+    codes = where.get("missingValues", [])
+    if not isinstance(codes, list):
+        raise DomainError('missingValues of the schema is no list; write "missingValues": ["", "NA"]')
+    return [str(code.get("value") if isinstance(code, Mapping) else code) for code in codes]
+
+
+def _check_missing(name: str, known: Known, codes: Iterable[str]) -> None:
+    """Raise an error for the code of a missing value that would count as a number or date, moved to a bound.
+
+    Other codes, such as "NA", are no number, date or declared level, so that they count as missing.
+    """
+    if isinstance(known, Levels):
+        return
+    for code in codes:
+        value = _end(code)
+        counts = re.match(r"[0-9]{4}-[0-9]{2}", code) if isinstance(known, Dates) else value != code and value == value
+        if counts:
+            shown = repr(code) if isinstance(known, Dates) else code
+            raise DomainError(
+                f"missing values are coded as {code}, which would count as a value; write data[{name!r}] = "
+                f"data[{name!r}].mask(data[{name!r}] == {shown}), and leave {code} out of missingValues"
+            )
 
 
 def of_codebook(codebook: str | Path | pd.DataFrame) -> Declarations:

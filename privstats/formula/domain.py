@@ -255,16 +255,23 @@ class Domain(Mapping[str, Known]):
         return json.dumps({"columns": columns, "complete": sorted(self.complete), **hints})
 
     @classmethod
-    def from_json(cls, text: str) -> Domain:
-        """Return the domain from JSON text that `to_json` wrote.
+    def from_json(cls, text: str | Path) -> Domain:
+        """Return the domain from JSON text that `to_json` wrote, or from a file with this text.
+
+        Parameters
+        ----------
+        text : str or path
+            The text, which begins with a bracket, or the path of a file.
 
         Raises
         ------
         DomainError
-            If `text` is not a domain in the format of `to_json`.
+            If `text` is not a domain in the format of `to_json`, or no file that can be read.
         """
+        from privstats.formula.codebook import json_of
+
+        read = json_of(text)
         try:
-            read = json.loads(text)
             columns = {name: _from_json(known) for name, known in read["columns"].items()}
             complete = read.get("complete", ())
             hints = {name: _hint_from_json(hint) for name, hint in read.get("hints", {}).items()}
@@ -291,8 +298,9 @@ class Domain(Mapping[str, Known]):
             The schema, its JSON text, or a file with this text. A field with ``minimum`` and ``maximum`` declares
             bounds (whole numbers for an integer, dates for a date). A field with ``enum`` or ``categories`` declares
             levels. A boolean field declares the two levels False and True. ``required`` declares that no value is
-            missing. A field with incomplete information, such as only one bound, is ignored. The schema must be written
-            from public knowledge, not inferred from the data.
+            missing. A field with incomplete information, such as only one bound, is ignored. ``missingValues`` are
+            removed from levels; one that a column with bounds would read as a number or a date is refused. The schema
+            must be written from public knowledge, not inferred from the data.
 
         Returns
         -------

@@ -52,6 +52,48 @@ def test_a_table_schema_declares_a_domain_as_dict_text_and_file(tmp_path):
         assert Domain.from_schema(schema) == SAYS
 
 
+def test_codes_of_missing_values_are_removed_from_levels():
+    """They were ignored: -99 was a level, or was moved to a bound."""
+    level = field("region", "string", enum=["N", "S", "-9"])
+    size = {"name": "size", "type": "integer", "categories": [1, 2, -9], "missingValues": [{"value": "2"}]}
+    wage = field("wage", "number", minimum=0, maximum=9)
+    domain = Domain.from_schema({"fields": [level, size, wage], "missingValues": ["", "NA", "NaN", "-9"][:3]})
+    assert domain == Domain({"region": ["N", "S", "-9"], "size": [1, -9], "wage": (0, 9)})
+    domain = Domain.from_schema({"fields": [level, size], "missingValues": ["-9"]})
+    assert domain == Domain({"region": ["N", "S"], "size": [1, -9]})
+
+
+@pytest.mark.parametrize(
+    ("known", "code", "recoded"),
+    [
+        (field("age", "integer", minimum=0, maximum=110), "-99", [1.0, None]),
+        (field("age", "number", minimum=0, maximum=110), "77.5", [1.0, None]),
+        (field("age", "date", minimum="2020-01-01", maximum="2020-12-31"), "1900-01-01", ["2020-02-01", None]),
+    ],
+)
+def test_codes_of_missing_values_that_would_count_as_values_say_how_to_recode(known, code, recoded):
+    """Means of about 50 with 20% of -99 were 39.9."""
+    with pytest.raises(DomainError, match=f"^field 'age' of the schema: missing values are coded as {code}") as refused:
+        Domain.from_schema({"fields": [known], "missingValues": ["", code]})
+    first = recoded[0]
+    names = {"data": pd.DataFrame({"age": [first, float(code) if isinstance(first, float) else code]})}
+    exec(str(refused.value).split("write ")[1].split(", and")[0], names)
+    assert names["data"]["age"].isna().tolist() == [False, True]
+    with pytest.raises(DomainError, match="missingValues of the schema is no list"):
+        Domain.from_schema({"fields": [known], "missingValues": code})
+
+
+def test_a_domain_in_json_is_text_or_a_path(tmp_path, monkeypatch):
+    """from_json("domain.json") said how a domain in JSON reads; from_schema and from_codebook take paths."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "domain.json"
+    path.write_text(SAYS.to_json())
+    for given in (SAYS.to_json(), path, "domain.json"):
+        assert Domain.from_json(given) == SAYS
+    with pytest.raises(DomainError, match=r"^'none\.json' cannot be read \(no such file"):
+        Domain.from_json("none.json")
+
+
 @pytest.mark.parametrize("given", ["minimum", "maximum"])
 def test_one_bound_declares_nothing(given):
     assert not Domain.from_schema({"fields": [field("wage", "number", required=True, **{given: 0})]})
