@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from privstats.errors import OptionError, quote
-from privstats.results.files import path_of, read_content
+from privstats.results.files import SAVED, path_of, read_content
 from privstats.results.record import FORMAT
 from privstats.results.results import Results
 from privstats.results.study import STUDY_FORMAT, study_results_of
@@ -61,9 +61,7 @@ def load(path: str | PathLike[str]) -> Any:
     kinds = {kind.partition(",")[0]: kind for kind in READERS}
     kind = kinds.get(wanted.partition(",")[0]) if isinstance(wanted, str) else None
     if kind is None:
-        raise OptionError(
-            f"{quote(name)} is not a plan, study or fit of privstats; give a file that plan.save or fit.save wrote"
-        )
+        raise OptionError(f"{quote(name)} is not a plan, study or fit of privstats; give a file that {SAVED}")
     if kind != wanted:
         raise OptionError(f"{quote(name)} has {quote(wanted)}, and this version reads {quote(kind)}; save it again")
     return READERS[kind](content, name)

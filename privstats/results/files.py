@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from privstats.errors import OptionError, quote
 
+SAVED = "plan.save, study.save or fit.save wrote"
 OPEN_LEDGER = "open a ledger by ps.Ledger(path=...)"
 LINE = 76  # a part of a JSON text is written on one line if it has at most this many characters, indent included
 
@@ -92,7 +93,7 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
         If the file does not exist, or is not a JSON object with unique names and finite numbers.
     """
     file = path_of(path)
-    text, cure = None, "give the path of one that plan.save wrote"
+    text, cure = None, f"give the path of one that {SAVED}"
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeError:  # the file is binary, and may be a ledger
@@ -105,8 +106,12 @@ def read_content(path: str | PathLike[str]) -> dict[str, Any]:
         content = json.loads(text, object_pairs_hook=_once, parse_constant=_refused, parse_float=_finite)
     except (ValueError, RecursionError):
         content = None
+    if content is None:
+        raise OptionError(
+            f"the file {quote(file.name)} is incomplete, or not JSON; save it again by plan.save or fit.save"
+        )
     if not isinstance(content, dict):
-        raise OptionError(f"the file {quote(file.name)} is incomplete, or not JSON; save it again, as plan.save does")
+        raise OptionError(f"{quote(file.name)} is not a plan, study or fit of privstats; give a file that {SAVED}")
     return content
 
 

@@ -12,7 +12,8 @@ import copyreg
 import datetime
 import math
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from importlib import import_module
 from typing import Any, TypeVar
@@ -28,7 +29,8 @@ T = TypeVar("T")
 FORMAT = "privstats results, version 1"
 ROOMS = "errors|estimators|formula|inference|losses|mechanisms|models|numerics|privacy|results|sets|workflow"
 CLASS_NAME = re.compile(rf"privstats\.({ROOMS})(\.\w+)*:\w+(\.\w+)*")
-OPENS = "privstats.privacy.ledger_file"  # objects of this module open files, and are not restored
+# objects of these modules open files, and are not restored
+OPENS = ("privstats.privacy.ledger_file", "privstats.privacy.ledger_later")
 CALLED = re.compile(r"privstats\.formula\.\w+:(bind_\w+|_rebound)")
 SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -38,26 +40,36 @@ def written(value: object) -> dict[str, Any]:
     return {"format": FORMAT, "content": _write(value)}
 
 
-def read_record(saved: Mapping[str, Any], kind: type[T]) -> T:
+def read_record(saved: Mapping[str, Any], kind: type[T], used: Callable[[T], object] = repr) -> T:
     """Rebuild an object of class `kind` from the dict that `written` returned for the object.
+
+    Parameters
+    ----------
+    saved : mapping
+    kind : type
+    used : callable
+        Uses the object once, since a part that was changed to another type or shape raises an error only then.
 
     Raises
     ------
     OptionError
-        If the mapping was not returned by `written`, or was returned for an object of another class.
+        If the mapping was not returned by `written`, was returned for an object of another class, or was changed.
     """
     known = isinstance(saved, Mapping) and saved.get("format") == FORMAT and "content" in saved
-    value = _attempt(saved["content"]) if known else None
+    value = _attempt(_read, saved["content"]) if known else None
     needed = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    if not isinstance(value, kind) or not needed <= vars(value).keys():
-        raise OptionError("the dict is not that of a result; write fit.to_dict(), and read it unchanged")
-    return value
+    if isinstance(value, kind) and needed <= vars(value).keys() and _attempt(used, value) is not None:
+        return value
+    raise OptionError("the dict is not that of a result; write fit.to_dict(), and read it unchanged")
 
 
-def _attempt(content: Any) -> Any:
+def _attempt(act: Callable[[Any], Any], given: Any) -> Any:
+    """Return ``act(given)``, or None after an exception, of which a damaged or foreign record may raise any kind."""
     try:
-        return _read(content)
-    except Exception:  # reading a damaged or foreign record may raise any exception; all give the same error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return act(given)
+    except Exception:  # all give the same error
         return None
 
 
@@ -155,12 +167,13 @@ def _with_state(made: Any, state: Any) -> Any:
 
 def _found(name: str) -> Any:
     module, _, path = name.partition(":")
-    if not CLASS_NAME.fullmatch(name) or module == OPENS:
+    if not CLASS_NAME.fullmatch(name) or module in OPENS:
         raise ValueError
     value: Any = import_module(module)
     for part in path.split("."):
         value = getattr(value, part)
-    if not str(getattr(value, "__module__", "")).startswith("privstats"):
+    home = str(getattr(value, "__module__", ""))
+    if not home.startswith("privstats") or home in OPENS:
         raise ValueError
     return value
 

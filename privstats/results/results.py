@@ -577,9 +577,9 @@ class Results(FitNumbers):
         Raises
         ------
         OptionError
-            If the mapping was not returned by `to_dict`.
+            If the mapping was not returned by `to_dict`, or was changed so that it cannot be shown.
         """
-        return record.read_record(saved, cls)
+        return record.read_record(saved, cls, lambda fit: (repr(fit), str(fit.summary())))
 
     def __dir__(self) -> list[str]:
         return [name for name in PUBLIC if name not in OF_SOME or hasattr(self, name)]

@@ -164,7 +164,7 @@ CHANGED = [
 ]  # fmt: skip
 TEXT = json.dumps(GOOD)
 TEXTS = [
-    TEXT[:-1], TEXT[: len(TEXT) // 2], "", "[]", "3", "null", "[" * 100_000, "\0", TEXT.replace("0.5", "NaN"),
+    TEXT[:-1], TEXT[: len(TEXT) // 2], "", "null", "[" * 100_000, "\0", TEXT.replace("0.5", "NaN"),
     TEXT.replace("0.5", "Infinity"), TEXT.replace("0.5", "1e999"), TEXT.replace('"eps": 0.5', '"eps": 0.1, "eps": 5'),
     TEXT.replace("0.5", "9" * 5000),
 ]  # fmt: skip
@@ -180,6 +180,12 @@ def test_a_file_that_was_changed_is_refused(words, content):
 @looped([(text,) for text in TEXTS])
 def test_a_file_that_is_not_whole_is_refused(text):
     with pytest.raises(OptionError, match="is incomplete, or not JSON"):
+        saved_as(text)
+
+
+@looped([("[]",), ("3",), ("{}",)])
+def test_json_of_something_else_is_not_called_incomplete(text):
+    with pytest.raises(OptionError, match=r"' is not a plan, study or fit of privstats; give a file that plan\.save, "):
         saved_as(text)
 
 
