@@ -107,8 +107,9 @@ class Domain(Mapping[str, Known]):
         Parameters
         ----------
         column : str
-            A declared column, or an expression in declared columns such as "I(visits > 0)", as the formula writes it. A
-            second hint about a column replaces the first hint.
+            A declared column, or an expression in declared columns such as "I(visits > 0)", as the formula writes it:
+            a response, or an expression in one numeric column without another hint, such as "np.log(income)". A second
+            hint about a column replaces the first hint.
         mean, sd : float, optional
             Mean and standard deviation of a numeric column, which may be a column of weights. By default the mean is
             the middle of the bounds, and the standard deviation is small relative to the width of the bounds.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -19,11 +20,12 @@ import pandas as pd
 import scipy
 from scipy import special
 
-from privstats.errors import OptionError, quote
+from privstats.errors import FormulaError, OptionError, quote
 from privstats.formula.block import Block, on_block_grid
 from privstats.formula.declarations import Dates, Known, Levels, Numbers
 from privstats.formula.domain import Domain
 from privstats.formula.expression import columns, parse, spelling
+from privstats.formula.factors import NumericFactor, numeric
 from privstats.formula.hints import Hint, levels_with_shares
 from privstats.formula.schema import check_schema
 from privstats.gate.rows import BlockRows
@@ -42,8 +44,9 @@ RARE = 0.05  # share of rows at a rare factor level, or with a rare binary outco
 LIGHT = 0.1  # pessimistic assumption: (mean - lower bound) and sd of weights, both divided by the range of the weights
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
 POINTS, FAR = 1024, 700.0  # number of quantiles for a logit-normal law; limit of |mean of the logits| in a search
-# identifiers of the public random streams for simulated predictors, simulated responses and columns with hints
-PREDICTORS, RESPONSE, HINTED = -1, -2, -50
+DENSE = 30.0  # largest |logit| of the points at which an expression with a hint is evaluated
+# identifiers of public random streams: simulated predictors and responses, columns and expressions with hints
+PREDICTORS, RESPONSE, HINTED, SOLVED = -1, -2, -50, -51
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,7 @@ def assumed_rows(
         check_schema(like, design.reads)
         frame = like.reset_index(drop=True)
     else:
-        drawn = usual_rows(design.domain, design.reads, assumed.hints)
+        drawn = usual_rows(design.domain, design.reads, assumed.hints, _outcome(design))
         # the same simulated rows are used for every n, so that the forecast interval widths change little with n
         frame = drawn.head(max(n, 1))
     unit = neighbors.unit
@@ -234,7 +237,8 @@ def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = No
         found[name] = design.domain[name] if name in design.domain else _outcome_range(design)
     weights = columns(parse(design.written[1])) if design.weighted else ()
     factors = [name for name in design.reads if isinstance(design.domain.get(name), Levels) and name not in outcome]
-    others = (name for name in (*weights, *factors) if name not in hints and name in design.domain)
+    known = {name for code in hints for name in _columns_of(code)}
+    others = (name for name in (*weights, *factors) if name not in known and name in design.domain)
     return found | {name: design.domain[name] for name in others}
 
 
@@ -265,15 +269,62 @@ def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
     return list(kinds)
 
 
-def usual_rows(domain: Domain, reads: Sequence[str], hints: Mapping[str, Hint]) -> pd.DataFrame:
+def usual_rows(
+    domain: Domain, reads: Sequence[str], hints: Mapping[str, Hint], outcome: Sequence[str] = ()
+) -> pd.DataFrame:
     """Return synthetic rows with the columns that are named in `reads`.
 
     Columns with hints follow the hints. Numeric columns without hints are uniform on the middle part of their range. In
-    columns with levels and without hints, all levels are equally frequent.
+    columns with levels and without hints, all levels are equally frequent. A hint about an expression such as
+    ``np.log(x)`` is followed by the column x, unless the column is among `outcome`, the columns of the response.
+
+    Raises
+    ------
+    OptionError
+        If a hint is about an expression in several columns, or in one that has no bounds or another hint.
     """
     rows, rng = narrowed(domain, reads).draw(reads, ROWS, public_stream(PREDICTORS)), public_stream(HINTED)
     places = {name: (rng.permutation(ROWS) + 0.5) / ROWS for name in reads if name in hints}
-    return rows.assign(**{name: usual_values(domain[name], hints[name], place) for name, place in places.items()})
+    rows = rows.assign(**{name: usual_values(domain[name], hints[name], place) for name, place in places.items()})
+    for code in hints:
+        names = _columns_of(code)
+        if code not in names and set(names) <= set(reads) - set(outcome):
+            known = domain.get(names[0])
+            if len(names) > 1 or names[0] in places or not isinstance(known, Numbers) or isinstance(known, Dates):
+                raise OptionError(
+                    f"the hint about {quote(code)} cannot be followed: it is not about a single numeric column without "
+                    f"another hint; write a hint about the column, as in domain.hint({names[0]!r}, ...), in its place"
+                )
+            places[names[0]] = (rng.permutation(ROWS) + 0.5) / ROWS
+            rows[names[0]] = _solved(numeric(code, domain), known, hints[code], places[names[0]])
+    return rows
+
+
+def _columns_of(code: str) -> tuple[str, ...]:
+    """Return the columns in an expression about which there is a hint; for a column, its name."""
+    with suppress(FormulaError):
+        return columns(parse(code))
+    return (code,)
+
+
+def _solved(part: NumericFactor, known: Numbers, hint: Hint, places: FloatArray) -> FloatArray:
+    """Return values of a numeric column for which an expression in this column has the distribution of a hint.
+
+    They are chosen among points within the bounds, which are dense near the bounds: that with the nearest value of the
+    expression or, if several have the same value, as in a comparison, one of these at random.
+    """
+    share = np.concatenate([np.linspace(0, 1, POINTS), special.expit(np.linspace(-DENSE, DENSE, 8 * POINTS))])
+    points = known.lo + (known.hi - known.lo) * np.sort(share)
+    found = part.values({part.reads[0]: points})[:, 0]
+    points, found = points[~np.isnan(found)], found[~np.isnan(found)]
+    order = np.argsort(found, kind="stable")
+    points, found = points[order], found[order]
+    wanted = usual_values(Numbers(part.within.lo, part.within.hi), hint, places)
+    near = np.clip(np.searchsorted(found, wanted), 1, len(found) - 1)
+    nearest = found[near - (wanted - found[near - 1] < found[near] - wanted)]
+    first, end = np.searchsorted(found, nearest), np.searchsorted(found, nearest, side="right")
+    solved: FloatArray = points[public_stream(SOLVED).integers(first, end)]
+    return solved
 
 
 def usual_values(known: Known, hint: Hint, places: FloatArray) -> Any:

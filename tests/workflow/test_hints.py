@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import privstats as ps
+from privstats.errors import OptionError
 from privstats.workflow.assumed import ROWS, usual_rows
 from privstats.workflow.plan import forget
 from tests.workflow.calls import DOMAIN, fitted, frame, planned
@@ -198,3 +199,43 @@ def test_rows_that_stand_for_the_data_belong_to_the_persons_that_they_name(verb,
         low, high = getattr(ps, f"dp_{verb}")(formula, data, rng=seed, **known).conf_int().to_numpy().T
         widths.append(high - low)
     assert np.abs(np.log(wide / np.median(widths, axis=0))).max() < np.log(1.25)
+
+
+@pytest.mark.parametrize(
+    ("code", "bounds", "hint"),
+    [
+        ("np.log(x)", (290, 13540), {"mean": 7.55, "sd": 0.42}),
+        ("np.log(x)", (1, 1e7), {"mean": 7, "sd": 0.5}),
+        ("I(x**2)", (-3, 2), {"mean": 1, "sd": 0.5}),
+        ("I(-x)", (0, 4), {"mean": -1, "sd": 0.25}),
+    ],
+)
+def test_the_hint_about_a_term_is_followed_by_its_column(code, bounds, hint):
+    """It was accepted and ignored."""
+    domain = ps.Domain({"x": bounds, "y": (0, 1)})
+    rows = usual_rows(domain, ("y", "x"), domain.hint(code, **hint).hints)
+    assert rows["x"].between(*bounds).all() and rows["y"].equals(usual_rows(domain, ("y", "x"), {})["y"])
+    found = eval(code, {"np": np, "I": lambda values: values, "x": rows["x"]})
+    assert found.mean() == pytest.approx(hint["mean"], abs=0.02) and found.std() == pytest.approx(hint["sd"], rel=0.03)
+    widths = [ranges(of, formula=f"y ~ {code}")[1]["width"].iloc[1] for of in (domain, domain.hint(code, **hint))]
+    assert abs(np.log(widths[1] / widths[0])) > 0.05
+
+
+def test_the_hint_about_a_condition_is_followed_by_its_column():
+    domain = ps.Domain({"x": (0, 60)})
+    rows = usual_rows(domain, ("x",), domain.hint("I(x > 3)", shares={1: 0.2}).hints)
+    assert (rows["x"] > 3).mean() == pytest.approx(0.2, abs=1 / ROWS) and rows["x"].nunique() > ROWS / 8
+
+
+def test_a_hint_about_a_term_that_cannot_be_followed_says_to_hint_the_column():
+    domain = ps.Domain({"x": (1, 5), "z": (1, 5), "y": (0, 1)})
+    for hinted in (
+        domain.hint("I(x * z)", mean=3),
+        domain.hint("x", mean=3).hint("np.log(x)", mean=1),
+        domain.hint("np.log(x)", mean=1).hint("np.sqrt(x)", mean=1.5),
+    ):
+        plan = ps.plan("lm", "y ~ I(x * z) + np.log(x)", 900, eps=4, domain=hinted)
+        with pytest.raises(OptionError, match=r"write a hint about the column, as in domain\.hint\('x', \.\.\.\), in"):
+            plan.expected()
+        ps.dp_lm("y ~ I(x * z) + np.log(x)", hinted.synthetic(900), eps=4, domain=hinted)  # fits use no hints
+    assert len(ps.plan("lm", "y ~ z", 900, eps=4, domain=domain.hint("np.log(x)", mean=1)).expected())
