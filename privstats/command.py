@@ -173,12 +173,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def parsed_numbers(text: str) -> Any:
+def number_or_list(text: str) -> Any:
     """Return the number in a string, or the list of numbers if the string has several, separated by commas.
 
-    The parser prints the name of this function in its error messages.
+    Examples
+    --------
+    >>> number_or_list("20"), number_or_list("0.5"), number_or_list("-7,0,12.5")
+    (20, 0.5, [-7, 0, 12.5])
     """
-    found = [float(part) for part in text.split(",")]
+    try:
+        found = [int(part) if part.strip("+- ").isdecimal() else float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{quote(text)} is no number, and no numbers with commas between") from None
     return found if "," in text else found[0]
 
 
@@ -198,9 +204,13 @@ OPTIONS: Mapping[str, tuple[Callable[[str], Any], str]] = MappingProxyType(
         "weights": (str, "column of sampling weights, with declared bounds"),
         "unit": (str, "column that names the person or household of a row; all its rows are protected together"),
         "rows_per_unit": (int, "largest number of rows of one unit that count"),
-        "tau": (parsed_numbers, "of rq: one number between 0 and 1, or several: 0.1,0.5,0.9"),
-        "q": (parsed_numbers, "of quantile: one number between 0 and 1, or several: 0.25,0.5,0.75"),
-        "bins": (int, "of hist: number of bins of a numeric column"),
+        "tau": (number_or_list, "of rq: one number between 0 and 1, or several: 0.1,0.5,0.9"),
+        "q": (number_or_list, "of quantile: one number between 0 and 1, or several: 0.25,0.5,0.75"),
+        "bins": (
+            number_or_list,
+            "of hist and mode: number of bins, or their edges: 0,10,100, or --bins=-7,0,12 below zero",
+        ),
+        "grid": (float, "of mode, median and quantile: step between the values of a column, such as 1"),
     }
 )
 
@@ -260,18 +270,21 @@ def _options(chosen: argparse.Namespace) -> dict[str, Any]:
     for name in given:
         if name not in has:
             raise OptionError(f"dp_{chosen.function} has no option {name!r}; leave --{name.replace('_', '-')} out")
-    return {**given, "domain": _declared(chosen.domain)}
+    return {**given, "domain": _declared(chosen.domain, "write --domain domain.json or codebook.csv")}
 
 
-def _declared(path: str) -> Domain:
-    """Return the domain (bounds and levels of columns) in a file: a codebook, a Table Schema or a domain in JSON."""
+def _declared(path: str, cure: str) -> Domain:
+    """Return the domain (bounds and levels of columns) in a file: a codebook, a Table Schema or a domain in JSON.
+
+    `cure` is a part of the error message for a file that cannot be read.
+    """
     name = Path(path).name
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
         text = None
     if text is None:
-        raise OptionError(f"{quote(name)} cannot be read; write --domain domain.json or codebook.csv")
+        raise OptionError(f"{quote(name)} cannot be read; {cure}")
     if path.lower().endswith(".csv"):
         return Domain.from_codebook(path)
     try:
@@ -330,7 +343,7 @@ def _report(chosen: argparse.Namespace) -> None:
 
 
 def _domain(chosen: argparse.Namespace) -> None:
-    domain = _declared(chosen.file)
+    domain = _declared(chosen.file, "write privstats domain codebook.csv, or a file in JSON")
     _deliver(chosen.out, lambda path: write_text(path, domain.to_json() + "\n"), lambda: repr(domain))
 
 
@@ -377,6 +390,7 @@ def _as_budget(promise: Promise) -> str:
 
     Examples
     --------
+    >>> from privstats.privacy.promise import ApproxDP
     >>> _as_budget(ApproxDP(0.5, 1e-6, Neighbors("replace", "person id")))
     "--budget 'eps=0.5,delta=1e-06,unit=person id'"
     """

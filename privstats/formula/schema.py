@@ -55,6 +55,8 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
             raise FormulaError(f"'{name}' is the index of the data, not a column; write data.reset_index()")
         near = near_name(name, offered)
         cure = f"did you mean '{near}'?" if near else "check the formula and the names of the columns"
+        if near and not near.isidentifier():
+            cure = f"did you mean '{near}', in a formula Q({near!r})?"
         parted = next((sign for sign in SEPARATORS if len(offered) == 1 and name in str(offered[0]).split(sign)), None)
         if parted:
             cure = f"all names stand in one column, with {parted!r} between them; write commas there, and decimals "

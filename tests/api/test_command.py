@@ -109,6 +109,26 @@ def test_a_plan_by_formula_is_the_plan_of_the_function(declared, capsys):
     assert all(f"\ny[{level}, {q}] " in said for level in "ab" for q in ("0.25", "0.5"))
 
 
+@pytest.mark.parametrize(
+    ("options", "keywords"),
+    [
+        (("hist", "--bins", "5"), {"bins": 5}),
+        (("hist", "--bins", "0,2.5,10"), {"bins": [0, 2.5, 10]}),
+        (("mode", "--bins", "0,2.5,10"), {"bins": [0, 2.5, 10]}),
+        (("mode", "--grid", "1"), {"grid": 1}),
+        (("quantile", "--q", "0.25,0.5", "--grid", "1"), {"q": [0.25, 0.5], "grid": 1}),
+    ],
+    ids=str,
+)
+def test_bins_are_a_number_or_edges_and_a_grid_is_its_step(options, keywords, declared, capsys):
+    """The cure for missing bins named edges and a grid, which the command refused."""
+    code, said, complaint = ran(
+        capsys, "plan", "y", "--domain", "domain.json", "--eps", 1, "--n", 500, "--function", *options
+    )
+    assert (code, complaint) == (0, "")
+    assert said == f"{ps.plan(options[0], 'y', 500, eps=1, domain=DOMAIN, **keywords)}\n"
+
+
 def test_a_codebook_becomes_a_domain(folder, capsys):
     (folder / "codebook.csv").write_text("name,low,high,levels\ny,0,10,\ng,,,a|b\n")
     code, said, complaint = ran(capsys, "domain", "codebook.csv", "--out", "domain.json")
@@ -195,6 +215,7 @@ FILES = {
     "escaped.json": json.dumps({"columns": {"y": {"bounds": [0, 10]}, "région": {"about": 3}}}, indent=1),
     "half.json": '{"columns": {\n "y": {"bounds": [0, 10]},\n "g": {"levels": ["a" "b"]}}}',
     "list.json": "[1, 2]",
+    "spaced.csv": "g, y\na,1\n",
     "wrong.json": json.dumps({"fields": [{"name": "y", "constraints": {"minimum": 9, "maximum": 1}}]}),
 }
 
@@ -209,9 +230,22 @@ FILES = {
         (["fit", *CALL[:-1], "much", "rows.csv"], "argument --eps: invalid float value: 'much'"),
         (["plan", *CALL[:1], "--domain", "none.json", "--n", "5", "--eps", "1"], "'none.json' cannot be read; write"),
         (["ledger", "none.sqlite"], "there is no ledger 'none.sqlite'; give the file of a ledger"),
-        (["domain", "rows.parquet"], "'rows.parquet' cannot be read; write --domain"),
-        (["domain", "none.csv"], "'none.csv' cannot be read; write --domain"),
-        (["domain", "."], "'' cannot be read; write --domain"),
+        (["domain", "rows.parquet"], "'rows.parquet' cannot be read; write privstats domain codebook.csv"),
+        (["domain", "none.csv"], "'none.csv' cannot be read; write privstats domain codebook.csv, or"),
+        (["domain", "."], "'' cannot be read; write privstats domain"),
+        (
+            ["fit", "y ~ g", "--function", "hist", *CALL[5:], "rows.csv"],
+            "dp_hist needs bins for the numeric column 'y'; write --bins 20, or the edges\n",
+        ),
+        (
+            ["fit", "y", "--function", "mode", *CALL[5:], "rows.csv"],
+            "dp_mode needs bins for the numeric column 'y'; write --bins 20, or the edges, or --grid 1",
+        ),
+        (
+            ["fit", *CALL, "rows.csv", "--bins", "0,x"],
+            "argument --bins: '0,x' is no number, and no numbers with commas between; see",
+        ),
+        (["fit", *CALL, "spaced.csv"], "the data have no column 'y'; did you mean ' y', in a formula Q(' y')?"),
         (["domain", "part.json"], "part.json declares no bounds or levels for 'région' (line 4); write"),
         (["domain", "escaped.json"], "escaped.json declares no bounds or levels for 'région' (line 9); write"),
         (["domain", "half.json"], "half.json is not valid JSON from line 3 on; write"),
