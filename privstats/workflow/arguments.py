@@ -85,12 +85,12 @@ def warn_of_little_protection(call: Mapping[str, Any]) -> None:
             warn(f"{name} = {given:g} protects nobody (above {most} a guarantee means little); give {name}=1")
 
 
-def check_formula(verb: str, formula: Any) -> None:
-    """Raise an error if the first argument of the function dp_<verb>, the formula, is not a string."""
+def formula_error(verb: str, formula: Any) -> FormulaError | None:
+    """Return the error for a first argument of the function dp_<verb>, the formula, that is not a string."""
     if isinstance(formula, str):
-        return
+        return None
     example = "y ~ x" if verb in ("lm", "glm", "rq") else "y"
-    raise FormulaError(
+    return FormulaError(
         f'the first argument of dp_{verb} is a formula, not {_kind(formula)}; write dp_{verb}("{example}", data, eps=1)'
     )
 

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from privstats.boundary import door
 from privstats.models.base import Model
-from privstats.workflow.arguments import warn_of_little_protection
+from privstats.workflow.arguments import formula_error, warn_of_little_protection
 from privstats.workflow.fit import run
 from privstats.workflow.protected import unprotected
 from privstats.workflow.verbs import Verb, register
@@ -27,7 +27,8 @@ R = TypeVar("R")
 USUAL = MappingProxyType(  # names of arguments in other packages, with the corresponding names in this package
     {"epsilon": "eps", "seed": "rng", "random_state": "rng", "bounds": "domain", "confidence": "alpha",
      "level": "alpha", "groups": "unit", "sensitivity": "domain", "accountant": "ledger", "budget": "eps",
-     "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid", "exposure": "offset"}
+     "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid", "exposure": "offset",
+     "tau": "q", "q": "tau"}
 )  # fmt: skip
 
 INTERVALS = ("alpha", "confidence", "level")  # names for a confidence level, an argument that few functions have
@@ -37,6 +38,8 @@ ELSEWHERE = MappingProxyType(  # remedies in error messages; keys: (function, ar
         ("dp_median", "weights"): 'write dp_rq("y ~ 1", data, weights="w"), whose intercept is the weighted median',
         ("dp_quantile", "weights"): 'write dp_rq("y ~ 1", data, tau=0.9, weights="w"), whose intercept is the quantile',
         ("dp_glm", "exposure"): "write offset='np.log(years)' for an exposure of years",
+        ("dp_lm", "tau"): 'tau belongs to quantile regression, write dp_rq("y ~ x", data, eps=1, tau=0.5)',
+        ("dp_glm", "tau"): 'tau belongs to quantile regression, write dp_rq("y ~ x", data, eps=1, tau=0.5)',
         ("dp_mode", "weights"): "a mode counts rows, leave weights out",
         ("dp_hist", "weights"): "a histogram counts rows, leave weights out",
     }
@@ -142,7 +145,8 @@ def _outcome(signature: inspect.Signature, name: str, answer: Callable[..., Any]
     """Return the result of a call, or its exception without stack frames, which would hold rows."""
     arguments = bound(signature, name, args, keywords)
     if isinstance(arguments, str):
-        return TypeError(arguments)
+        first = args[0] if args and next(iter(signature.parameters)) == "formula" else ""
+        return formula_error(name.removeprefix("dp_"), first) or TypeError(arguments)
     try:
         return answer(arguments)
     except BaseException as error:  # an error of this package, raised by `door`; its last stack frames are removed

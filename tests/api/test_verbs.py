@@ -127,6 +127,9 @@ def test_the_first_argument_is_a_formula(verb):
     with pytest.raises(ps.FormulaError, match=rf"the first argument of dp_{verb} is a formula, not a Series") as caught:
         function(verb)(series, eps=1.0, data=None)
     assert "918273" not in str(caught.value)
+    with pytest.raises(ps.FormulaError, match=rf"; write dp_{verb}\(\"y( ~ x)?\", data, eps=1\)$") as alone:
+        function(verb)(series, eps=1.0)  # was: missing a required argument: 'data'
+    assert "918273" not in str(alone.value) and alone.value.__context__ is None
 
 
 # ------------------------------------------------------------------ plans

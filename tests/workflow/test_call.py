@@ -56,6 +56,14 @@ def test_a_usual_name_of_another_package_is_hinted_only_where_the_argument_exist
     assert hint("seed", ("formula", "data")) == ""
 
 
+def test_quantile_levels_are_said_to_belong_to_quantile_functions():
+    """The hint for tau in dp_lm was 'tail'."""
+    parameters = inspect.Signature([inspect.Parameter("tail", inspect.Parameter.KEYWORD_ONLY)])
+    problem = bound(parameters, "dp_lm", (), {"tau": 0.5})
+    assert problem.endswith('; tau belongs to quantile regression, write dp_rq("y ~ x", data, eps=1, tau=0.5)')
+    assert hint("tau", ("q", "tail")) == "; did you mean 'q'?" and hint("q", ("tau",)) == "; did you mean 'tau'?"
+
+
 def test_every_verb_is_registered_by_its_short_name():
     import privstats.api  # noqa: F401 registers
 
