@@ -421,11 +421,12 @@ class Domain(Mapping[str, Known]):
 
         Examples
         --------
-        >>> domain = Domain({"age": (0, 100), "np.log(wage)": (0, 8), "region": ["N", "S"]})
-        >>> for words in domain.check({"Age": "int64", "wage": "float64", "region": "int64"}):
+        >>> domain = Domain({"age": (0, 100), "np.log(wage)": (0, 8), "g": ["N", "S"]})
+        >>> for words in domain.check({"Age": "int64", "wage": "float64", "g": "int64"}):
         ...     print(words)
         there is no column 'age'; did you mean 'Age'?
-        column 'region' has numbers, and is declared as levels 'N', 'S'; declare its levels as numbers: [1, 2]
+        column 'g' has numbers, and is declared as levels 'N', 'S'; write domain={'g': (low, high)}, or its levels as
+        numbers: [1, 2]
         >>> Domain({"age": (0, 100)}).check(pd.DataFrame({"age": [33]}))
         []
         """

@@ -125,12 +125,12 @@ def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], typ
 
 def misfit(name: str, known: Known, dtype: Any) -> str | None:
     """Return a sentence about a column whose declaration does not suit its type; None if the declaration suits."""
-    if (instead := _cure(known, dtype)) is None:
+    if (instead := _cure(name, known, dtype)) is None:
         return None
     return f"column '{name}' has {HOLDS[kind_of(dtype)]}, and is declared as {known.shown(40)}; {instead}"
 
 
-def _cure(known: Known, dtype: Any) -> str | None:
+def _cure(name: str, known: Known, dtype: Any) -> str | None:
     """Return advice on a better declaration, as text; None if the declared bounds or levels suit the column's type."""
     kind, numeric = kind_of(dtype), kind_of(dtype) in ("number", "truth")
     if isinstance(known, Levels):
@@ -144,5 +144,7 @@ def _cure(known: Known, dtype: Any) -> str | None:
     if kind == "other":
         return "turn them into numbers, dates or text"
     if kind == "number" and isinstance(known, Levels):
-        return "declare its levels as numbers: [1, 2]"
-    return f"write {DECLARED[kind][0]}"
+        return f"write domain={{{name!r}: (low, high)}}, or its levels as numbers: [1, 2]"
+    converted = f", or for numbers data[{name!r}] = pd.to_numeric(data[{name!r}], errors='coerce')"
+    text_of_numbers = kind == "text" and not isinstance(known, Dates)
+    return f"write domain={{{name!r}: {DECLARED[kind][0]}}}{converted if text_of_numbers else ''}"

@@ -49,8 +49,10 @@ def test_texts_that_say_what_to_write():
     domain = Domain({"age": (0, 100), "fair": ["yes", "no"], "visits": (0, 9), "np.log(wage)": (0, 8), "id_": (0, 1)})
     types = {"age": "object", "fair": "int64", "visit": "int64", "region": "str", "born": "datetime64[ns]", 7: "int64"}
     assert domain.check(types) == [
-        "column 'age' has text, and is declared as 0 to 100; write ['first', 'second']",
-        "column 'fair' has numbers, and is declared as levels 'yes', 'no'; declare its levels as numbers: [1, 2]",
+        "column 'age' has text, and is declared as 0 to 100; write domain={'age': ['first', 'second']}, "
+        "or for numbers data['age'] = pd.to_numeric(data['age'], errors='coerce')",
+        "column 'fair' has numbers, and is declared as levels 'yes', 'no'; write domain={'fair': (low, "
+        "high)}, or its levels as numbers: [1, 2]",
         "there is no column 'visits'; did you mean 'visit'?",
         "there is no column 'wage', which 'np.log(wage)' reads; rename or delete the declaration",
         "there is no column 'id_'; rename or delete the declaration",
@@ -141,8 +143,16 @@ def test_frames_of_polars_and_tables_of_pyarrow_are_checked_by_their_schemas():
     ("column", "known", "says"),
     [
         ("dates", (0, 9), "has dates, and is declared as 0 to 9; write"),
-        ("float", ["a", "b"], "has numbers, and is declared as levels 'a', 'b'; declare its levels as numbers"),
-        ("truth", ["yes", "no"], "has truth values, and is declared as levels 'yes', 'no'; write bool"),
+        (
+            "float",
+            ["a", "b"],
+            "has numbers, and is declared as levels 'a', 'b'; write domain={'float': (low, high)}, or",
+        ),
+        (
+            "truth",
+            ["yes", "no"],
+            "has truth values, and is declared as levels 'yes', 'no'; write domain={'truth': bool}",
+        ),
         ("spans", (0, 9), "has values of a type that no declaration suits, and is declared as 0 to 9; turn them"),
     ],
 )
