@@ -24,7 +24,7 @@ from privstats.results.plots import draw_intervals
 from privstats.results.prediction import Prediction, predicted, prediction
 from privstats.results.statement import statement
 from privstats.results.summary import Summary, summarise
-from privstats.results.terms import pairwise_tests, term_tests
+from privstats.results.terms import PairTests, TermTests, pairwise_tests, term_tests
 from privstats.results.tidy import column_names, glance, tidy
 
 
@@ -156,12 +156,12 @@ class Results(FitNumbers):
         """
         return self.wald_test(hypothesis)
 
-    def wald_test_terms(self) -> pd.DataFrame:
+    def wald_test_terms(self) -> TermTests:
         """Test for each term of the formula whether all coefficients of the term (at all quantile levels tau) are zero.
 
         Returns
         -------
-        DataFrame
+        DataFrame (also as its attribute `table`, the name in statsmodels)
             A row for each term: statistic, pvalue and df; NaN where a coefficient of the term is not identified.
 
         Examples
@@ -176,7 +176,7 @@ class Results(FitNumbers):
         return term_tests(self)
 
     @entry
-    def t_test_pairwise(self, term: str, method: str = "holm", alpha: float = 0.05) -> pd.DataFrame:
+    def t_test_pairwise(self, term: str, method: str = "holm", alpha: float = 0.05) -> PairTests:
         """Test all pairs of levels of a factor for equal coefficients, or all pairs of groups for equal estimates.
 
         Parameters
@@ -192,7 +192,7 @@ class Results(FitNumbers):
 
         Returns
         -------
-        DataFrame
+        DataFrame (also as its attribute `result_frame`, the name in statsmodels)
             A row for each pair, with the column names of statsmodels; NaN where a difference is not identified.
 
         Raises

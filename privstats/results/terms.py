@@ -22,7 +22,25 @@ MAX_T = "max-t"
 ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh")  # names in statsmodels
 
 
-def term_tests(results: FitNumbers) -> pd.DataFrame:
+class TermTests(pd.DataFrame):
+    """Tests of the terms of a fit, one in each row."""
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The same table, under the name that it has in statsmodels."""
+        return pd.DataFrame(self)
+
+
+class PairTests(pd.DataFrame):
+    """Tests of differences between all pairs of levels, one in each row."""
+
+    @property
+    def result_frame(self) -> pd.DataFrame:
+        """The same table, under the name that it has in statsmodels."""
+        return pd.DataFrame(self)
+
+
+def term_tests(results: FitNumbers) -> TermTests:
     """Return a table with a row for each term: the Wald test of the hypothesis that all its coefficients are zero."""
     terms = getattr(results.facts.design, "terms", None)
     if terms is None:
@@ -35,10 +53,10 @@ def term_tests(results: FitNumbers) -> pd.DataFrame:
         R = each[[column in own for column in columns]]
         test = wald_test(results.estimate, R, np.zeros(len(R)))
         rows[term] = {"statistic": test.statistic, "pvalue": test.pvalue, "df": test.df}
-    return pd.DataFrame.from_dict(rows, orient="index")
+    return TermTests(pd.DataFrame.from_dict(rows, orient="index"))
 
 
-def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) -> pd.DataFrame:
+def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) -> PairTests:
     """Return a table of tests of equal coefficients for all pairs of levels of a factor, with adjusted p-values."""
     from statsmodels.stats.multitest import multipletests
 
@@ -60,7 +78,7 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
         reject, adjusted, *_ = multipletests(np.where(given, p, 1.0), alpha, method)  # p = 1 if not identified
     frame[f"pvalue-{method}"] = np.where(given, adjusted, np.nan)
     frame[f"reject-{method}"] = reject & given
-    return frame
+    return PairTests(frame)
 
 
 def _by_level(results: FitNumbers, term: str) -> tuple[Sequence[Any], FloatArray]:

@@ -171,3 +171,11 @@ def test_groups_are_compared_by_the_largest_difference_if_the_joint_law_is_known
     several = ps.dp_mean("y + z ~ cut(x, [0, .5, 1])", rows, 4.0, domain=domain, rng=1)
     with pytest.raises(FormulaError, match="one estimate for each group, and the fit has several"):
         several.t_test_pairwise("cut(x, [0, .5, 1])")
+
+
+def test_tables_of_tests_have_the_names_of_statsmodels_too():
+    fit = fit_of("y ~ x + C(g)")
+    for table, name in ((fit.wald_test_terms(), "table"), (fit.t_test_pairwise("C(g)"), "result_frame")):
+        assert isinstance(table, pd.DataFrame)
+        pd.testing.assert_frame_equal(getattr(table, name), pd.DataFrame(table))
+        assert type(table[table.columns[:2]]) is pd.DataFrame and str(table) == str(pd.DataFrame(table))
