@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from privstats.errors import OptionError, listed, quote
+from privstats.errors import CHOICES, OptionError, listed, quote
 from privstats.privacy.account import COUNTED
 from privstats.privacy.composition import together
 from privstats.privacy.promise import ApproxDP, Promise
@@ -97,6 +97,13 @@ def table_of_fits(
         raise OptionError(f"fmt is {quote(fmt)}; write fmt={' or '.join(map(repr, FORMATS))}")
     if not isinstance(rename, Mapping | None):
         raise OptionError("rename is not a dict; write rename={'x': 'a name to print'}")
+    if not isinstance(stars, bool | np.bool_):
+        raise OptionError(f"stars is {quote(stars)}; write stars=True or stars=False")
+    terms = tuple(dict.fromkeys(term for fit in fits for term in _terms(fit)))
+    if strange := [term for term in rename or {} if term not in terms]:
+        raise OptionError(
+            f"rename names {quote(strange[0])}, which is a term of no fit; they have {listed(terms, CHOICES)}"
+        )
     if not isinstance(digits, int) or digits < 1:
         raise OptionError(f"digits is {quote(digits)}; give a whole number, such as 3")
     keys = tuple(dict.fromkeys(key for fit in fits for key in fit.facts.keys[1:]))
@@ -251,8 +258,7 @@ def _entries(
     values = TableValues.of(fit, 0.05)
     plain = without_errors(fit.facts, values)
     entries: dict[Label, Cell] = {}
-    own = fit.facts.labels or tuple((name,) for name in fit.estimate.names)
-    for k, (label, value) in enumerate(zip(own, fit.params.tolist(), strict=True)):
+    for k, (label, value) in enumerate(zip(_labels(fit), fit.params.tolist(), strict=True)):
         parts = dict(zip(fit.facts.keys[1:], label[1:], strict=True))
         term = rename.get(str(label[0]), str(label[0]))
         renamed = (term, *(parts.get(key) for key in keys))
@@ -260,6 +266,14 @@ def _entries(
             raise OptionError(f"rename gives two terms of one fit the name {quote(term)}; give each its own")
         entries[renamed] = _entry(value, values, k, "" if plain else "no interval", stars and fit.facts.tested, digits)
     return entries
+
+
+def _labels(fit: FitNumbers) -> tuple[tuple[Any, ...], ...]:
+    return fit.facts.labels or tuple((name,) for name in fit.estimate.names)
+
+
+def _terms(fit: FitNumbers) -> list[str]:
+    return [str(label[0]) for label in _labels(fit)]
 
 
 def _entry(value: Any, values: TableValues, k: int, missing: str, stars: bool, digits: int) -> Cell:

@@ -46,6 +46,8 @@ class Settings:
         one_of("inference", self.inference, INFERENCE)
         if not isinstance(self.dry_run, bool | np.bool_):
             raise OptionError(f"dry_run is {quote(self.dry_run)}; write dry_run=True or dry_run=False")
+        if not (is_number(self.bounds_share) and 0 < self.bounds_share < 1):  # also where no bounds are estimated
+            raise BudgetError(f"bounds_share is {quote(self.bounds_share)}; give a number between 0 and 1, such as 0.1")
         limit = self.memory_limit
         if limit is not None and not (is_number(limit) and limit > 0):
             raise OptionError(
@@ -93,6 +95,12 @@ def formula_error(verb: str, formula: Any) -> FormulaError | None:
     return FormulaError(
         f'the first argument of dp_{verb} is a formula, not {_kind(formula)}; write dp_{verb}("{example}", data, eps=1)'
     )
+
+
+def check_formula(verb: str, formula: Any) -> None:
+    """Raise an error if the first argument of the function dp_<verb>, the formula, is not a string."""
+    if error := formula_error(verb, formula):
+        raise error
 
 
 def check_columns(head: Callable[[], pd.DataFrame | None], model: Model, neighbors: Neighbors) -> None:

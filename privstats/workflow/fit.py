@@ -25,7 +25,7 @@ from privstats.models.base import Model
 from privstats.privacy.account import Account, check_affordable
 from privstats.privacy.promise import Neighbors, Promise, promise_of
 from privstats.results.results import Results
-from privstats.workflow.arguments import Settings, check_columns, check_unit, formula_error, take
+from privstats.workflow.arguments import Settings, check_columns, check_formula, check_unit, take
 from privstats.workflow.facts import fit_facts
 from privstats.workflow.plan import Plan, Specification, make_plan
 from privstats.workflow.progress import Course
@@ -48,8 +48,7 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
         Defaults of the signature; an option that equals its default is treated as absent.
     """
     written = {name: value for name, value in call.items() if name not in APART}
-    if wrong := formula_error(verb, call["formula"]):
-        raise wrong
+    check_formula(verb, call["formula"])
     check_unit(call["unit"])
     neighbors = Neighbors(call.pop("neighbors"), call.pop("unit"), call.pop("rows_per_unit"))
     promise = promise_of(call.pop("eps"), call.pop("mu"), call.pop("rho"), call.pop("delta"), neighbors)

@@ -227,6 +227,8 @@ def test_lines_of_text_have_at_most_80_characters():
         ({"results": [FIRST, 3]}, r"write ps.summary_table\(\[fit1, fit2\]\)"),
         ({"names": ["a"]}, "names needs one text for each of the 3 fits"),
         ({"rename": ["a"]}, "rename is not a dict"),
+        ({"rename": {"lncoin": "x"}}, "rename names 'lncoin', which is a term of no fit; they have lncoins and disea"),
+        ({"stars": "x"}, "stars is 'x'; write stars=True or stars=False"),
         ({"digits": 0}, "give a whole number"),
         ({"rename": {"disea": "x", "lncoins": "x"}}, "two terms of one fit the name 'x'"),
     ],

@@ -285,6 +285,7 @@ def test_bounds_are_estimated_inside_the_same_charge():
         ({"eps": 0.1}, DomainError, r"would need eps = 7.5 at 4,000 rows"),
         ({"neighbors": "add_remove"}, DomainError, "number of rows is private"),
         ({"bounds_share": 1.0}, BudgetError, "bounds_share"),
+        ({"bounds_share": 2, "domain": {"y": (0, 6), "x": (0, 1)}}, BudgetError, "bounds_share is 2; give a number"),
         ({"formula": "y ~ C(g)"}, DomainError, "'g'"),
     ],
 )
