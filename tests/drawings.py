@@ -24,7 +24,7 @@ def _seen(figure):
     from matplotlib.text import Text
 
     ticks = {
-        tick.label1: tick in axis.get_major_ticks() and low <= tick.get_loc() <= high
+        tick.label1: low <= tick.get_loc() <= high
         for axes in figure.axes
         for axis in (axes.xaxis, axes.yaxis)
         for low, high in [sorted(axis.get_view_interval())]

@@ -26,6 +26,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import LogLocator, NullLocator
 
 import privstats as ps
 
@@ -187,9 +188,10 @@ for axis, what, label in zip(axes, ("seconds", "MB"), ("seconds, reading include
         axis.plot(some["rows"], some[what], style, label=source, color="black" if source == "frame" else "tab:blue")
     axis.set(xscale="log", yscale="log", xlabel="rows", ylabel=label)
     axis.set_xticks(SIZES, [f"{n:,}" for n in SIZES])
-    axis.set_xticks([], minor=True)
-    for ticks in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
-        ticks("{x:g}")
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter("{x:g}")
+    for minor in (axis.xaxis, axis.yaxis):
+        minor.set_minor_locator(NullLocator())
     axis.spines[["top", "right"]].set_visible(False)
 axes[0].legend(frameon=False)
 drawing.suptitle("A private fit from a frame and from a folder")

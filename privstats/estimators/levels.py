@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import listed
 from privstats.estimators.base import Noises, sd_of
 from privstats.estimators.constants import HELD_LEAST, MOST_LEFT_OUT, RARE_NUMBER, TWO_ENDED, VISIBLE
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Estimate, product_parts
 from privstats.inference.matrix import HIDDEN
-from privstats.inference.notes import UNKNOWN_ROWS, Note, about_rows, note
+from privstats.inference.notes import UNKNOWN_ROWS, Note, Span, note
 from privstats.inference.tables import PointEstimate
 from privstats.losses.rows import AtLevels, Level, LevelWeight, OffEnds
 from privstats.numerics.law import FloatArray
@@ -463,14 +462,13 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
         rare, first = np.flatnonzero(~kept).tolist(), factor.reference
         if not rare:
             continue
-        count = listed([about_rows(counts[level]) for level in rare])
         most = factor.compared_with(factor.levels[int(np.argmax(np.where(kept, counts, -np.inf)))])
         others = tuple(kept if one is kept else np.ones(len(one), dtype=bool) for one in levels.kept)
         gone = np.linalg.norm(to_users @ box.null_space(others), axis=1) > UNSEEN * np.linalg.norm(to_users, axis=1)
         about = [j for j in range(box.c) if gone[j]]
         if first is None and ":" not in factor.name:
-            left = listed([repr(factor.levels[level]) for level in rare])
-            what = {"level": left, "factor": factor.name, "count": count, "code": most}
+            left = [factor.levels[level] for level in rare]
+            what = {"level": left, "factor": factor.name, "count": Span.of(counts[rare].tolist()), "code": most}
             notes.append(note("rare contrast", [names[j] for j in about], **what, **known))
             continue
         own_cells = has_all_levels(box, factor)
@@ -481,17 +479,16 @@ def level_notes(box: PublicBox, levels: KeptLevels) -> tuple[Note, ...]:
             own = [j for j in about if dummies & set(product_parts(columns[j]))]
             compared = [j for j in about if j not in own]
             about, known["code"] = own, most
-            what = {"level": factor.levels[first], "factor": factor.name, "count": about_rows(counts[first])}
+            what = {"level": factor.levels[first], "factor": factor.name, "count": counts[first]}
             notes.append(note("rare reference", [names[j] for j in compared], **what, **known))
-            count = listed([about_rows(counts[level]) for level in rare])
         if rare:
             known |= {"code": "", "other": "another one" if own_cells else "the reference level"}
-            notes.append(note("rare level", [names[j] for j in about], count=count, **known))
+            notes.append(note("rare level", [names[j] for j in about], count=Span.of(counts[rare].tolist()), **known))
     for one in levels.ends:
         gone = np.linalg.norm(to_users @ box.null_space(None, [(one.column, one.end)]), axis=1) > UNSEEN
         hidden = [name for name, lost in zip(names, gone, strict=True) if lost]
         bounds = box.design.centers[one.column] + one.end * box.design.halves[one.column]
-        what = {"value": f"{bounds:g}", "column": f"'{names[one.column]}'", "count": about_rows(one.others)}
+        what = {"value": f"{bounds:g}", "name": names[one.column], "count": one.others}
         notes.append(note("rare number", hidden, **what, sd=one.sd, needed=levels.needed, budget="this budget"))
     return tuple(notes)
 
@@ -545,7 +542,7 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
         [box.design.names[j] for j in of_level(box, factor, one.level)],
         level=factor.levels[one.level],
         factor=factor.name,
-        count=about_rows(count[one.level]),
+        count=float(count[one.level]),
         sd=levels.sds[one.factor][one.level],
         needed=needed,
         code=compared_with_another(box, factor, one.level, count, needed),
@@ -595,7 +592,7 @@ def hidden_levels(
         factor = box.design.factors[k]
         for level in np.flatnonzero(counts < needed).tolist():
             at = of_level(box, factor, level)
-            count = about_rows(counts[level]) if sds[level] < rows else UNKNOWN_ROWS
+            count = float(counts[level]) if sds[level] < rows else UNKNOWN_ROWS
             code = compared_with_another(box, factor, level, counts, needed[level])
             what = {"level": factor.levels[level], "factor": factor.name, "count": count, "code": code}
             what |= {"sd": sds[level], "needed": needed[level]}

@@ -53,7 +53,7 @@ from privstats.inference.estimate import Allowance, Estimate, EstimatingEquation
 from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.inference.meat import Meat
 from privstats.inference.noise import total_covariance
-from privstats.inference.notes import Note, about_rows, note
+from privstats.inference.notes import Note, note
 from privstats.losses.families import Binary, Family, Gamma, Logit, LogLink
 from privstats.losses.psi import Likelihood
 from privstats.numerics.law import FloatArray
@@ -710,9 +710,9 @@ def few_outcomes(names: Any, effective: FloatArray, levels: KeptLevels) -> tuple
     if few.any():
         about = tuple(name for name, one in zip(names, few, strict=True) if one)
         most = float(np.floor(effective[few].max()))  # rounded down, so that a note never says "8 rows, 8 needed"
-        notes.append(note("few outcomes", about, count=about_rows(most), needed=FEW_OUTCOMES))
+        notes.append(note("few outcomes", about, count=most, needed=FEW_OUTCOMES))
     for j, rows in levels.rare_values:
         if not few[j]:
-            notes.append(note("rare value", (names[j],), count=about_rows(rows), needed=levels.needed))
+            notes.append(note("rare value", (names[j],), count=rows, needed=levels.needed))
             few[j] = True
     return few, tuple(notes)

@@ -66,7 +66,7 @@ from privstats.inference.estimate import Allowance, Estimate, NormalEstimate, St
 from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.inference.meat import Meat
 from privstats.inference.noise import Loading
-from privstats.inference.notes import merged, note
+from privstats.inference.notes import note
 from privstats.inference.tables import PointEstimate
 from privstats.losses.convex import SmoothedCheck
 from privstats.losses.psi import (
@@ -237,7 +237,7 @@ def stacked(fits: list[Fitted], taus: tuple[float, ...], names: Any) -> NormalEs
     """Return the joint estimate from the fits of all taus, with the correlations between the fits' sampling errors."""
     if len(fits) == 1:
         return fits[0].solve(names)
-    notes = merged(note for fit in fits for note in fit.notes)
+    notes = [note for fit in fits for note in fit.notes]
     facts: dict[str, float] = {}
     for fit in fits:
         facts = {name: max(value, facts.get(name, -np.inf)) for name, value in fit.facts.items()}

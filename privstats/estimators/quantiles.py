@@ -31,7 +31,7 @@ from privstats.estimators.columns import (
 )
 from privstats.estimators.grid_detection import on_grids
 from privstats.gate.questions import Ask, Values
-from privstats.inference.notes import Note, about_rows, noise_note, note, rank_note
+from privstats.inference.notes import Note, noise_note, note, rank_note
 from privstats.inference.order_intervals import OrderStatisticEstimate
 from privstats.losses.location import ColumnValues, InStretch
 from privstats.mechanisms.base import Mechanism
@@ -435,7 +435,7 @@ def _short_note(names: Sequence[str], short: NDArray[np.bool_], each: Sequence[t
     missing = ((law, n, np.flatnonzero(row).tolist()) for (law, n), row in zip(each, short, strict=True) if row.any())
     needed = [(_times(law, n, orders), n) for law, n, orders in missing]
     times, rows = max(needed)
-    return (note("short ends", about, count=about_rows(rows), times=times),)
+    return (note("short ends", about, count=rows, times=times),)
 
 
 def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Printed form of declared bounds and levels of columns, in lines of at most 80 characters unless names are longer."""
+"""Printed form of declared bounds and levels of columns, in lines of at most 80 characters."""
 
 from __future__ import annotations
 
@@ -31,13 +31,17 @@ def domain_lines(columns: Mapping[str, Known], complete: Container[str], hints: 
     for name, text in texts.items():
         said = f"{text:<{wide}}{'':{GAP}}{COMPLETE if name in complete else ''}".rstrip()
         if len(name) > width:
-            yield f"{'':{INDENT}}{name}"
+            yield from _name(name)
         yield f"{'':{INDENT}}{name if len(name) <= width else '':<{width}}{'':{GAP}}{said}"
         if name in hints:
             yield from _hint(hints[name], min(INDENT + width + GAP, DEEPEST))
     for name in (name for name in hints if name not in columns):
-        yield f"{'':{INDENT}}{name}"
+        yield from _name(name)
         yield from _hint(hints[name], 2 * INDENT)
+
+
+def _name(name: str) -> list[str]:
+    return textwrap.wrap(name, LINE, initial_indent=" " * INDENT, subsequent_indent=" " * 3 * INDENT)
 
 
 def _hint(hint: Hint, indent: int) -> list[str]:

@@ -94,7 +94,7 @@ def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[N
     found = []
     for (first, one), *more in whose.values():
         others = f", and {len(more)} more" if more else ""
-        found.append(replace(one, text=f"Fit {first}{others}: {one.text}"))
+        found.append(replace(one, text=f"Fit {first}{others}: {one.text}", fields=None))
     return tuple(found)
 
 

@@ -891,7 +891,7 @@ class NormalEstimate(Estimate):
             return ()
         names = tuple(dict.fromkeys(name for name, seen in zip(self.names, visible, strict=True) if seen))
         size = float((bias[visible] / np.maximum(sd, 1e-6 * bias)[visible]).max())
-        return (replace(note("weak direction", names, size=size), about=()),)
+        return (replace(note("weak direction", names, size=size), about=(), fields=None),)
 
     def _unreliable(self) -> tuple[Note, ...]:
         """Return a note if the noise of the Hessian is large relative to the information; otherwise an empty tuple."""

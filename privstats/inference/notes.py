@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -30,25 +30,55 @@ class Note:
         Text of the note, in whole sentences.
     about : tuple of str
         Names of the coefficients that tables mark "not given [k]" or "no interval [k]", with the number k of the note.
+    fields : tuple of (str, object), optional
+        Values of the fields of the template, by which `merged` finds notes that differ only in these; None for a note
+        without a template.
     """
 
     key: str
     text: str
     about: tuple[str, ...] = ()
+    fields: tuple[tuple[str, Any], ...] | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return self.text
 
 
+@dataclass(frozen=True)
+class Span:
+    """Smallest and largest of the numbers that one field of a note has in several cases, such as levels."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> Any:
+        """Return the span of several numbers or spans; a single one is returned as it is."""
+        ends = [float(end) for one in values for end in ((one.low, one.high) if isinstance(one, cls) else (one,))]
+        return cls(min(ends), max(ends)) if len(values) > 1 else values[0]
+
+
 class _Prose(string.Formatter):
-    """Formatter of the numbers in notes, with two format codes of its own.
+    """Formatter of the fields of notes, with format codes of its own.
 
     The code ``~`` rounds numbers below 10 to one decimal, and larger numbers to whole numbers. The code ``<`` is for
     ratios of noise to information, which are never larger than `CAP`: it rounds as ``~`` does, and prints the number
-    `CAP` as "at least 100".
+    `CAP` as "at least 100". The code ``rows`` is for released numbers of rows. Of a field with a code in `LISTS`, a
+    note may list several values (a list). A code in `PLURAL` stands for a word, which is in the plural if the field
+    has several values, or is a `Span`.
     """
 
     def format_field(self, value: Any, spec: str) -> str:
+        if spec in PLURAL:
+            return PLURAL[spec][isinstance(value, Span) or (isinstance(value, list | tuple) and len(value) > 1)]
+        if isinstance(value, list) or (spec and spec in LISTS):
+            return listed([LISTS[spec].format(one) for one in (value if isinstance(value, list) else [value])])
+        if isinstance(value, str):
+            return str(super().format_field(value, ""))
+        if isinstance(value, Span):
+            return _between(self.format_field(value.low, spec), self.format_field(value.high, spec))
+        if spec == "rows":
+            return about_rows(value)
         if spec == "<" and value >= CAP * (1 - 1e-9):
             return f"at least {CAP:.0f}"
         if spec not in ("~", "<"):
@@ -59,40 +89,53 @@ class _Prose(string.Formatter):
 _PROSE = _Prose()
 NOT_GIVEN = " not given"  # text after the coefficient names in a note on coefficients whose estimates are not reported
 CAP = 100.0  # upper limit of computed ratios of noise to information, which notes print as "at least 100"
+LISTS = {"": "{}", "quoted": "'{}'", "repr": "{!r}", "number": "{:g}"}  # codes of fields that may have several values
+PLURAL = {  # words of notes, each in the singular and in the plural
+    "s": ("", "s"),
+    "has": ("has", "have"),
+    "ends": ("s", ""),
+    "its": ("its", "their"),
+    "it": ("it", "them"),
+    "this level": ("this level", "each of these levels"),
+    "of each": ("", " of each"),
+}
+RANGED = ("count", "sd", "needed", "ratio", "times", "size", "sds")  # fields of which a merged note states the range
+SEVERAL = ("level", "name", "tau")  # fields of which a merged note lists the values
 RELIABLE = 0.4  # if the ratio of noise to information exceeds this, a note says that noise lengthens the intervals
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {
         # notes on coefficients that are not reported
         "rare level": (
-            "{names} not given: {count} have this level (released count, std err {sd:.0f}) and about {needed:,.0f} "
-            "rows are needed at {budget}. Rows with the level were left out of the fit. Remedy: spend more, or merge "
-            "the level with {other}{code}."
+            "{names} not given: {count:rows} have {count:this level} (released count{count:s}, std err {sd:.0f}) and "
+            "about {needed:,.0f} rows are needed at {budget}. Rows with the level{count:s} were left out of the fit. "
+            "Remedy: spend more, or merge the level{count:s} with {other}{code}."
         ),
         "rare number": (
-            "{names} not given: {count} have a value other than {value} in {column} (released count, std err {sd:.0f}) "
-            "and about {needed:,.0f} rows are needed at {budget}. These rows were left out of the fit. Remedy: spend "
-            "more, or leave {column} out."
+            "{names} not given: {count:rows} have a value other than {value} in {name:quoted} (released "
+            "count{count:s}, std err {sd:.0f}) and about {needed:,.0f} rows are needed at {budget}. These rows were "
+            "left out of the fit. Remedy: spend more, or leave {name:quoted} out."
         ),
         "rare reference": (
-            "{names} not given: {count} have the level {level!r}, with which {factor} compares the others (released "
-            "count, std err {sd:.0f}), and about {needed:,.0f} rows are needed at {budget}. Rows with the level were "
-            "left out of the fit. Remedy: compare with another level, {code}."
+            "{names} not given: {count:rows} have the level {level:repr}, with which {factor} compares the others "
+            "(released count, std err {sd:.0f}), and about {needed:,.0f} rows are needed at {budget}. Rows with the "
+            "level were left out of the fit. Remedy: compare with another level, {code}."
         ),
         "rare contrast": (
-            "{names} not given: they depend on the level {level} of {factor}, with {count} (released count, std err "
-            "{sd:.0f}), and about {needed:,.0f} rows are needed at {budget}. Rows with the level were left out of the "
-            "fit. Remedy: spend more, merge the level with another one, or compare with a frequent level, {code}."
+            "{names} not given: they depend on the level{level:s} {level:repr} of {factor}, with {count:rows} "
+            "(released count{count:s}, std err {sd:.0f}), and about {needed:,.0f} rows are needed at {budget}. Rows "
+            "with the level{level:s} were left out of the fit. Remedy: spend more, merge the level{level:s} with "
+            "another one, or compare with a frequent level, {code}."
         ),
         "hidden level": (
-            "{names} not given: the level {level!r} of {factor} has {count} (released count, std err {sd:.0f}), and "
-            "about {needed:,.0f} are needed at this budget. Remedy: spend more, or merge the level with another one"
-            "{code}."
+            "{names} not given: the level{level:s} {level:repr} of {factor} {level:has} {count:rows} (released "
+            "count{count:s}, std err {sd:.0f}), and about {needed:,.0f} are needed at this budget. Remedy: spend more, "
+            "or merge the level{level:s} with another one{code}."
         ),
         "noisy level": (
-            "The size of the noise in {names} is not known: the level {level!r} of {factor} has {count} (released "
-            "count, std err {sd:.0f}), and about {needed:,.0f} are needed at this budget. Remedy: spend more, or merge "
-            "the level with another one{code}."
+            "The size of the noise in {names} is not known: the level{level:s} {level:repr} of {factor} {level:has} "
+            "{count:rows} (released count{count:s}, std err {sd:.0f}), and about {needed:,.0f} are needed at this "
+            "budget. Remedy: spend more, or merge the level{level:s} with another one{code}."
         ),
         "no level": (
             "Nearly no row has a declared level of {factors}, or nearly all rows miss another value: {count} of "
@@ -115,9 +158,9 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "{times:<} times as large, declare closer bounds of {column} where they are far, or leave it out."
         ),
         "weak term": (
-            "{names} not given: the noise is {ratio:<} times the information, since its values vary little for its "
-            "bounds or nearly follow from other terms. Remedy: declare closer bounds, leave it out, or make rows x "
-            "budget {times:<} times as large."
+            "{names} not given: the noise is {ratio:<} times the information, since {about:its} values vary little for "
+            "{about:its} bounds or nearly follow from other terms. Remedy: declare closer bounds, leave {about:it} "
+            "out, or make rows x budget {times:<} times as large."
         ),
         "wide interval": (
             "{names} not given: noise, or what clipping may have taken off, makes the 95% interval so wide that its "
@@ -133,18 +176,19 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "jumps, and errors are not normal. Remedy: dp_lm for means, or dp_glm(family='poisson') for counts."
         ),
         "few outcomes": (
-            "{names} not given: the estimates rest on {count} (effective number, expected from the "
+            "{names} not given: the estimates rest on {count:rows} (effective number, expected from the "
             "releases) and about {needed:.0f} are needed for a normal error. Remedy: more rows, or merge the level "
             "with another one."
         ),
         "rare value": (
-            "{names} is not given: by its released mean and variance the column has two values, one of them in "
-            "{count}, and about {needed:,.0f} are needed at this budget. Remedy: spend more, or leave it out."
+            "{names} not given: by {about:its} released mean{about:s} and variance{about:s} the column{about:s} "
+            "{about:has} two values, one of them in {count:rows}, and about {needed:,.0f} are needed at this budget. "
+            "Remedy: spend more, or leave {about:it} out."
         ),
         "empty group": (
-            "{names} not given: the released count is {count:,.0f} with std err {sd:.1f}, so the group may be empty; "
-            "about {needed:,.0f} rows are needed at {budget}. Remedy: leave the level out of the declared levels, "
-            "merge it with another level, or spend more."
+            "{names} not given: the released count{count:of each} is {count:,.0f} with std err {sd:.1f}, so the "
+            "group{count:s} may be empty; about {needed:,.0f} rows are needed at {budget}. Remedy: leave the "
+            "level{count:s} out of the declared levels, merge {count:it} with another level, or spend more."
         ),
         "no rows": (
             "{names} not given: the released count is {count:,.0f} with std err {sd:.1f}, so hardly any row may be "
@@ -191,9 +235,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "budget {times:~} times as large."
         ),
         "far bounds": (
-            "The declared bounds of '{name}' extend to {sds:.0f} of its std devs (released), so a few rows far out "
-            "could decide its coefficient. The interval assumes that large scores become rare as fast as a finite "
-            "variance requires. Remedy: closer bounds, or the logarithm of '{name}'."
+            "The declared bounds of {name:quoted} extend to {sds:.0f} of {name:its} std devs (released), so a few rows "
+            "far out could decide {name:its} coefficient{name:s}. The interval{name:s} assume{name:ends} that large "
+            "scores become rare as fast as a finite variance requires. Remedy: closer bounds, or the logarithm{name:s} "
+            "of {name:quoted}."
         ),
         "far response": (
             "The declared bounds of '{name}' extend to {sds:.0f} of its std devs (released), so a few rows with "
@@ -242,12 +287,12 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "Remedy: a larger theta_bound, or a larger budget."
         ),
         "too few rows": (
-            "No intervals: {rows:,.0f} rows and this budget are too few for tau = {tau:g} with {many} coefficients, so "
-            "the estimate may lie anywhere in its bounds. Remedy: more rows, a larger budget, fewer predictors, a tau "
-            "nearer 0.5, or a smaller theta_bound."
+            "No intervals: {rows:,.0f} rows and this budget are too few for tau = {tau:number} with {many} "
+            "coefficients, so the estimate may lie anywhere in its bounds. Remedy: more rows, a larger budget, fewer "
+            "predictors, a tau nearer 0.5, or a smaller theta_bound."
         ),
         "short ends": (
-            "No interval for {names}: its ends would lie beyond the outermost of {count}. Remedy: rows "
+            "No interval for {names}: its ends would lie beyond the outermost of {count:rows}. Remedy: rows "
             "x eps {times:~} times as large, or a quantile nearer the median."
         ),
         "ridge": (
@@ -268,8 +313,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "No intervals: none is released for a geometric median. Remedy: dp_median of each column has intervals."
         ),
         "unproved tau": (
-            "No intervals: under pure eps this minimiser has valid ones for tau = {tau:g} only where rows are few. "
-            "Remedy: mech='newton'."
+            "No intervals: under pure eps this minimiser has valid ones for tau = {tau:number} only where rows are "
+            "few. Remedy: mech='newton'."
         ),
         "second release": (
             "The interval comes from a second release (rank), so no std error belongs to this estimate. Remedy: "
@@ -335,7 +380,7 @@ SYMPTOMS = (
 
 
 def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]:
-    """Return the notes of a fit in the order in which they are printed, without notes that another note explains.
+    """Return the notes of a fit in the order in which they are printed, merged, without those that another explains.
 
     `cause` contains the notes on the call and the data, and `others` the notes on the estimates. A note is a root cause
     if it is in `cause` and its key is in `CAUSES`. Root causes come first, then the notes of `others`, then the
@@ -344,7 +389,7 @@ def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]
     """
     known = [one for one in cause if one.key in CAUSES]
     rest = [one for one in others if not (known and one.key in SYMPTOMS)]
-    return (*known, *rest, *(one for one in cause if one.key not in CAUSES))
+    return merged((*known, *rest, *(one for one in cause if one.key not in CAUSES)))
 
 
 def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
@@ -374,25 +419,47 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
     template, about = NOTES[key], tuple(about)
     verb = f" {'is' if len(about) == 1 else 'are'}" if f"{{names}}{NOT_GIVEN}" in template else ""
     subject = f"{listed(about)}{verb}"
-    if "times" in numbers:
+    if "times" in numbers and not isinstance(numbers["times"], Span):
         numbers["times"] = max(numbers["times"], 1.1)  # "1.0 times as large" would be no remedy
     try:
-        return Note(key, _PROSE.format(template, **{"names": subject, **numbers}), about)
+        return Note(
+            key, _PROSE.format(template, **{"names": subject, "about": about, **numbers}), about, tuple(numbers.items())
+        )
     except (KeyError, ValueError, TypeError):
         raise OptionError(f"the note '{key}' lacks a number, or has a wrong one; see its template") from None
 
 
 def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """Return the notes, after merging notes on unreported coefficients that differ only in the coefficient names."""
-    found: dict[tuple[str, str], Note] = {}
+    """Return the notes, after merging those of one kind that differ only in names, levels and numbers.
+
+    A merged note lists the names and levels, and states the smallest and the largest number. Notes with another remedy
+    or another column or factor are not merged.
+    """
+    found: dict[tuple[object, ...], list[Note]] = {}
     for one in notes:
-        _, given, reason = one.text.partition(NOT_GIVEN)
-        same = (one.key, reason if given and one.about else one.text)
-        if same in found and found[same] != one:
-            about = tuple(dict.fromkeys((*found[same].about, *one.about)))
-            one = Note(one.key, f"{listed(about)} are{NOT_GIVEN}{reason}", about)
-        found[same] = one
-    return tuple(found.values())
+        fixed = (one.text,) if one.fields is None else (pair for pair in one.fields if not _varies(*pair))
+        found.setdefault((one.key, bool(one.about), *fixed), []).append(one)
+    return tuple(_union(list(dict.fromkeys(alike))) for alike in found.values())
+
+
+def _varies(name: str, value: object) -> bool:
+    """Return whether notes that differ in this field of their template can be merged."""
+    return name in SEVERAL or (name in RANGED and not isinstance(value, str))
+
+
+def _union(alike: Sequence[Note]) -> Note:
+    """Return the note that says what several notes say, which have one template and differ only in some fields."""
+    (first, *others), fields = alike, {}
+    if not others:
+        return first
+    for name, value in first.fields or ():
+        values = [dict(one.fields or ())[name] for one in alike]
+        if name in SEVERAL:
+            several = list(dict.fromkeys(part for one in values for part in (one if isinstance(one, list) else [one])))
+            fields[name] = several if len(several) > 1 else value
+        else:
+            fields[name] = Span.of(values) if _varies(name, value) else value
+    return note(first.key, tuple(dict.fromkeys(name for one in alike for name in one.about)), **fields)
 
 
 def in_rho(one: Note) -> Note:
@@ -409,6 +476,22 @@ def percent(share: float) -> str:
     if share < 0.001:
         return "less than 0.1%"
     return f"about {100 * share:.1f}%" if share < 0.1 else f"about {100 * share:.0f}%"
+
+
+def _between(low: str, high: str) -> str:
+    """Return a range in words, given the texts of its smallest and its largest number.
+
+    >>> _between("about 12 rows", "about 41 rows"), _between("hardly any rows", "about 41 rows")
+    ('about 12 to 41 rows', 'at most about 41 rows')
+    >>> _between("1.2", "at least 100"), _between("3", "3")
+    ('1.2 to 100 or more', '3')
+    """
+    if low == high:
+        return low
+    if low.startswith("hardly"):
+        return f"at most {high}"
+    most = high.removeprefix("about ").replace(f"at least {CAP:.0f}", f"{CAP:.0f} or more")
+    return f"{low.partition(' row')[0]} to {most}"
 
 
 UNKNOWN_ROWS = "an unknown number of rows"  # text for a released count if its noise sd is at least the number of rows

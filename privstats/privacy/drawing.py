@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73")  # palette of Okabe and Ito, distinguishable with colour blindness
 LINES = ("-", "--", "-.", ":")  # line styles, for print without colour
 HATCHES = ("", "//", "..", "xx")
+BESIDE = 40  # largest number of characters in a line of a name beside an axis or in a legend
+LINE_HEIGHT = 0.18  # height of a line of text, in inches
 LETTERS = 11  # assumed number of letters per inch, by which a title is broken into lines
+SPACES = re.compile(r"(\s+|(?<=[-+*~,:])(?=[^\s*]))")  # where a line of a title may end; formulas may have no blanks
 LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # type I error rates at which a curve is drawn
 
 
@@ -36,13 +40,29 @@ def new_axes(width: float, height: float) -> Axes:
     return axes
 
 
+def in_two_lines(text: str, width: int) -> str:
+    """Return text, such as a formula, in at most two lines of `width` letters, broken at blanks and operators.
+
+    >>> print(in_two_lines("y ~ age+education+income+wealth", 16))
+    y ~ age+
+    education+ ...
+    """
+    return "\n".join(broken(text, width, max_lines=2, placeholder=" ..."))
+
+
+def broken(text: str, width: int, **options: Any) -> list[str]:
+    """Return text in lines of at most `width` letters, broken at blanks and operators, with options of `textwrap`."""
+    wrapper = textwrap.TextWrapper(width, break_on_hyphens=False, **options)
+    wrapper.wordsep_simple_re = SPACES
+    return wrapper.wrap(text)
+
+
 def entitle(ax: Axes, *parts: str) -> None:
     """Set the title of axes to several strings; each string is broken into at most two lines as wide as the axes."""
     ax.figure.figure.draw_without_rendering()  # the final width of the axes is known only after drawing
     inches = ax.figure.bbox.width * ax.get_position().width / ax.figure.dpi
     width = max(20, int(LETTERS * inches))
-    filled = (textwrap.fill(part, width, max_lines=2, placeholder=" ...") for part in parts)
-    ax.set_title("\n".join(filled), fontsize="medium")
+    ax.set_title("\n".join(in_two_lines(part, width) for part in parts), fontsize="medium")
 
 
 def draw_tradeoff(

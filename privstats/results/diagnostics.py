@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +9,26 @@ import numpy as np
 import pandas as pd
 
 from privstats.errors import OptionError
+from privstats.privacy.drawing import in_two_lines
 from privstats.privacy.promise import Promise
 from privstats.results.facts import FloatArray
 from privstats.results.header import in_short, not_private
-from privstats.results.hypotheses import level
+from privstats.results.hypotheses import estimates, level
 from privstats.results.plots import Panel, new_figure, panel_rows
 from privstats.results.results import Results
-from privstats.results.text import confidence, headed, labelled
+from privstats.results.text import (
+    BOTH_INCLUDED,
+    NAME,
+    RULE,
+    TextTable,
+    confidence,
+    decimals,
+    headed,
+    labelled,
+    limits,
+    number,
+    numbered,
+)
 from privstats.results.tidy import tidy
 
 TITLES = {
@@ -24,6 +36,7 @@ TITLES = {
     "binned": "Mean residual by fitted value",
     "scale_location": "Size of residuals by fitted value",
 }
+EMPTY_BIN = "A bin is not given if noise hides whether it has rows. Remedy: a larger budget, or fewer bins."
 HEIGHTS = {
     "residuals": "count",
     "binned": "mean residual",
@@ -95,7 +108,7 @@ class Diagnostics:
         if ax is None:
             figure = new_figure(max(6.0, 4.0 * many), 4.2)
             places = list(figure.subplots(1, many, squeeze=False)[0])
-            formula = textwrap.fill(self.formula, 22 * many, max_lines=2, placeholder=" ...")
+            formula = in_two_lines(self.formula, 22 * many)
             guarantee = in_short(self.guarantee, self.fits[0].facts.seeded)
             figure.suptitle(f"{formula}\n{confidence(alpha)} intervals, {guarantee}")
         else:
@@ -140,7 +153,26 @@ class Diagnostics:
         return f"<Diagnostics of {self.formula}: {', '.join(self.kinds)}; {self.guarantee}>"
 
     def __str__(self) -> str:
-        parts = [f"{TITLES[kind]}\n{getattr(self, kind).to_string(index=False)}" for kind in self.kinds]
         seed, promise = self.fits[0].facts.seeded, str(self.guarantee)
         words = promise if seed is None else f"{not_private(seed)}. With rng=None it would be {promise}"
-        return "\n\n".join(["\n".join([*headed("Diagnostics", self.formula), *labelled("Guarantee", words)]), *parts])
+        lines = [*headed("Diagnostics", self.formula), *labelled("Guarantee", words)]
+        tables = [self._table(kind) for kind in self.kinds]
+        for kind, table in zip(self.kinds, tables, strict=True):
+            lines += [RULE, TITLES[kind], *table.as_text()]
+        missing = any(span is not None for table in tables for span in table.spans)
+        return "\n".join([*lines, RULE, BOTH_INCLUDED, *(numbered([EMPTY_BIN]) if missing else ())])
+
+    def _table(self, kind: str) -> TextTable:
+        """Return one of the tables of residuals as text."""
+        frame = getattr(self, kind)
+        along, name = ("residual", "count") if kind == "residuals" else ("fitted value", "mean")
+        ends = frame[["low", "high"]].to_numpy()
+        places = decimals(float(np.ptp(ends[0])), 0.0)
+        value, sd, first, last = (frame[column].to_numpy() for column in (name, "std_error", "conf_low", "conf_high"))
+        return TextTable(
+            (along,),
+            tuple((f"{number(low, places)} to {number(high, places)}",) for low, high in ends.tolist()),
+            estimates((name, 12), value, sd, first, last, limits(0.05)),
+            tuple((0, "not given [1]") if np.isnan(value) else None for value in frame[name]),
+            name=max(NAME, 2 * places + 12),
+        )

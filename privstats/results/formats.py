@@ -84,16 +84,25 @@ class Sheet:
         return ": ".join(part for part in (self.title, self.about) if part)
 
     def panels(self, width: int = WIDTH) -> Iterator[Sheet]:
-        """Return the table split by columns into tables of about `width` characters, each with the row labels."""
+        """Return the table split by columns into tables of about `width` characters, each with the row labels.
+
+        The two ends of an interval, and the share of noise that follows them, stay in one table.
+        """
         cells = [self.heads, *self.body, *self.foot]
         widths = [max(len(row[j]) for row in cells) + GAP for j in range(len(self.heads))]
         room = width - sum(min(size, KEPT) for size in widths[: self.labels])
-        chosen: list[int] = []
+        together: list[list[int]] = []
         for j in range(self.labels, len(self.heads)):
-            if chosen and sum(widths[k] for k in (*chosen, j)) > room:
+            if together and (self.heads[j - 1].startswith("[") or self.heads[j] == "noise"):
+                together[-1].append(j)
+            else:
+                together.append([j])
+        chosen: list[int] = []
+        for some in together:
+            if chosen and sum(widths[k] for k in (*chosen, *some)) > room:
                 yield self._columns(chosen)
                 chosen = []
-            chosen.append(j)
+            chosen += some
         yield self._columns(chosen)
 
     def _columns(self, chosen: Sequence[int]) -> Sheet:

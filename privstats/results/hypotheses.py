@@ -41,7 +41,7 @@ class ContrastTest:
     null : ndarray, shape (q,)
         The hypothetical values r of the linear functions ``R params``.
     names : tuple of str
-        The hypotheses as text, such as ``x1 - 2 x2 = 0``.
+        The hypotheses as text, such as ``x1 - 2*x2 = 0``.
     """
 
     estimate: Estimate
@@ -184,13 +184,6 @@ class WaldTest:
         return "largest z^2" if self.bonferroni else "chi2"
 
 
-def contrast_test(estimate: Estimate, R: FloatArray, null: FloatArray, names: Sequence[str]) -> ContrastTest:
-    """Return separate tests of the linear hypotheses ``R params = null`` about coefficients."""
-    return ContrastTest(
-        estimate, R, null, tuple(in_words(row, value, names) for row, value in zip(R, null, strict=True))
-    )
-
-
 def wald_test(estimate: Estimate, R: FloatArray, null: FloatArray) -> WaldTest:
     """Return the joint Wald test of the linear hypotheses ``R params = null`` about coefficients."""
     together = np.linalg.matrix_rank(np.column_stack([R, null]))
@@ -239,6 +232,19 @@ def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray
             f"{len(names)} columns"
         )
     return R, r
+
+
+def texts_of(hypothesis: Any, R: FloatArray, null: FloatArray, names: Sequence[str]) -> tuple[str, ...]:
+    """Return each hypothesis of `parsed_hypothesis` as text: as the user wrote it, or in words if given as numbers."""
+    texts = [in_words(row, value, names) for row, value in zip(R, null, strict=True)]
+    given = [hypothesis] if isinstance(hypothesis, str) else hypothesis if isinstance(hypothesis, Sequence) else []
+    at = 0
+    for part in (part for text in given if isinstance(text, str) for part in _parts(text, names)):
+        if (many := len(_equations(part, names))) == 1:  # not a chain such as x1 = x2 = 0
+            text = part.strip()
+            texts[at] = f"{text} = 0" if text in names or "=" not in text else text
+        at += many
+    return tuple(texts)
 
 
 def in_words(row: FloatArray, null: float, names: Sequence[str]) -> str:

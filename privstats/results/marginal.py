@@ -683,6 +683,9 @@ def _heading(name: str) -> str:
 
 def _column(name: Any, known: Mapping[str, Any]) -> str:
     """Return the name of the data column that a term contains: g for the terms ``g`` and ``C(g)``."""
+    if np.iterable(name) and not isinstance(name, str):
+        first = next(iter(known))
+        raise FormulaError(f"the predictor is {quote(name)}; give one name, {first!r}, and others in by= or at=")
     found = (coded_column(name) or name) if isinstance(name, str) else None
     if found is None or found not in known:
         cure = "; name one of them, and give others in by= or at=" if len(known) > 1 else ""

@@ -15,6 +15,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from privstats.errors import CHOICES, OptionError, listed, quote
+from privstats.privacy.drawing import BESIDE, LINE_HEIGHT, in_two_lines
 from privstats.results.header import in_short
 from privstats.results.labels import part_of
 from privstats.results.numbers import FitNumbers
@@ -29,10 +30,8 @@ ALONG = ("tau", "q")  # label parts that are quantile levels; a line joins the e
 TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of whole intervals and of sampling error, distinct for the colour-blind
 BAR = "0.85"  # colour of bars, a lighter grey than the colour of intervals
 ACROSS = 3  # largest number of panels in a row
-# in inches: width of a single panel, width of each panel if there are several, and height of a line of text
-WIDE, NARROW, HIGH = 7.0, 3.3, 0.18
+WIDE, NARROW = 7.0, 3.3  # in inches: width of a single panel, and of each panel if there are several
 TITLE = 60  # largest number of characters in a line of the title of a single panel
-BESIDE = 40  # largest number of characters in a line of a name beside an axis
 INTERVAL = re.compile(r"\[(\S+), (\S+)[)\]]")
 
 
@@ -113,7 +112,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 def _title(results: FitNumbers, rows: pd.DataFrame, alpha: float, width: int) -> str:
     """Return the title of a plot: the formula in at most two lines, then the kind of interval and the guarantee."""
-    formula = textwrap.fill(results.formula, width, max_lines=2, placeholder=" ...")
+    formula = in_two_lines(results.formula, width)
     given = rows["conf_low"].notna().any()
     kind = f"{confidence(alpha)} intervals" if given else "estimates without intervals"
     kept = textwrap.fill(f"{kind}, {in_short(results.guarantee, results.facts.seeded)}", width)
@@ -219,7 +218,7 @@ class Panel:
         if self.upright:
             return 2.6
         lines = max(name.count("\n") + 1 for name in self.names)
-        return 0.5 + (0.1 + HIGH * lines) * len(self.names)
+        return 0.5 + (0.1 + LINE_HEIGHT * lines) * len(self.names)
 
     def draw(self, axes: Any) -> None:
         """Draw estimates and intervals; thicker lines inside the intervals show the sampling error alone."""

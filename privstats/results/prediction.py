@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -13,9 +13,12 @@ from scipy.special import expit, logit, ndtr, ndtri
 from privstats.errors import FormulaError, OptionError
 from privstats.inference.estimate import Estimate
 from privstats.results.facts import FloatArray
-from privstats.results.hypotheses import level
+from privstats.results.formats import Listing
+from privstats.results.hypotheses import estimates, level
 from privstats.results.numbers import FitNumbers
+from privstats.results.text import BOTH_INCLUDED, Column, TextTable, limits
 
+SHOWN = 10  # number of rows that a printed prediction shows
 CHUNK = 1000  # number of rows that are predicted at a time, unless the prediction is a plain matrix product
 MISSING_COLUMNS = "predict needs one column and one number of it for each group; read fit.params"
 
@@ -28,7 +31,7 @@ SLOPES: dict[str, Callable[[FloatArray], FloatArray]] = {
 LINKS: dict[str, Callable[[FloatArray], FloatArray]] = {"logit": logit, "probit": ndtri, "log": np.log}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prediction:
     """Fitted means at new rows with standard errors and intervals, under the attribute names of statsmodels.
 
@@ -102,6 +105,28 @@ class Prediction:
             },
             self.index,
         )
+
+    def __repr__(self) -> str:
+        """Return the first rows of `summary_frame` as a table of rounded numbers."""
+        rows = len(self.index)
+        first = replace(self, index=self.index[:SHOWN], _X=self._X[:SHOWN], _added=self._added[:SHOWN])
+        mean, se, low, high, obs_low, obs_high = first.summary_frame().to_numpy().T
+        columns: tuple[Column, ...] = estimates(("fitted", 10), mean, se, low, high, limits(0.05), (10, 9))
+        legend = [BOTH_INCLUDED]
+        if np.isfinite(self.sigma):
+            *_, of_new, to_new = estimates(("", 0), mean, se, obs_low, obs_high, ("new response", "to"), (10, 13))
+            columns = (*columns, of_new, to_new)
+            legend.append("The last two columns are the limits of 95% prediction intervals.")
+        spans = tuple((0, "not given") if np.isnan(value) else None for value in mean)
+        if np.isnan(mean).any():
+            legend.append(
+                "A row is not given if a value is missing, a level is not declared, or a coefficient is not given."
+            )
+        if rows > SHOWN:
+            legend.insert(0, f"and {rows - SHOWN:,} more rows; write summary_frame() for all of them.")
+        labels = tuple((str(label),) for label in first.index)
+        title = f"Predictions for {rows:,} new row{'s' * (rows != 1)}"
+        return Listing(title, TextTable(("row",), labels, columns, spans), tuple(legend)).as_text()
 
     def _linear(self, alpha: float) -> FloatArray:
         """Return linear predictors, std errors, and lower and upper limits of intervals, shape (4, rows)."""

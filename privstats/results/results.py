@@ -16,7 +16,7 @@ from privstats.results.absent import ABSENT, missing
 from privstats.results.deployment import deployment
 from privstats.results.entry import entry
 from privstats.results.files import as_line, write_text
-from privstats.results.hypotheses import ContrastTest, WaldTest, contrast_test, level, parsed_hypothesis, wald_test
+from privstats.results.hypotheses import ContrastTest, WaldTest, level, parsed_hypothesis, texts_of, wald_test
 from privstats.results.marginal import MarginalTable, comparisons_table, means_table, slopes_table
 from privstats.results.margins import EffectsTable, marginal_effects
 from privstats.results.numbers import FitNumbers
@@ -127,7 +127,8 @@ class Results(FitNumbers):
         FormulaError
             If the hypothesis is not linear in the coefficients, or has an unknown name.
         """
-        return contrast_test(self.estimate, *parsed_hypothesis(hypothesis, self.names), self.names)
+        R, null = parsed_hypothesis(hypothesis, self.names)
+        return ContrastTest(self.estimate, R, null, texts_of(hypothesis, R, null, self.names))
 
     def wald_test(self, hypothesis: Any) -> WaldTest:
         """Test linear hypotheses about the coefficients jointly.

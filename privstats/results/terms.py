@@ -14,7 +14,7 @@ from privstats.inference.estimate import Estimate, NormalEstimate
 from privstats.inference.group_means import GroupMeans
 from privstats.inference.simultaneous import max_t
 from privstats.results.facts import FloatArray
-from privstats.results.hypotheses import contrast_test, level, wald_test
+from privstats.results.hypotheses import ContrastTest, level, wald_test
 from privstats.results.labels import as_code, coded_column, difference
 from privstats.results.numbers import FitNumbers
 
@@ -66,9 +66,9 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
     estimate, (levels, rows) = results.estimate, _by_level(results, term)
     first, second = np.array(list(itertools.combinations(range(len(rows)), 2))).T
     R = rows[second] - rows[first]
-    tests = contrast_test(estimate, R, np.zeros(len(R)), results.names)
-    frame = tests.summary_frame(level(alpha)).drop(columns="null")
-    frame.index = pd.Index([difference(levels[b], levels[a], "-") for a, b in zip(first, second, strict=True)])
+    pairs = tuple(difference(levels[b], levels[a], "-") for a, b in zip(first, second, strict=True))
+    tests = ContrastTest(estimate, R, np.zeros(len(R)), pairs)
+    frame = tests.summary_frame(level(alpha)).drop(columns="null").set_axis(pairs)
     p = tests.pvalue
     given = ~np.isnan(p)
     if method == MAX_T:

@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from textwrap import wrap
 
+from privstats.inference.estimate import product_parts
+from privstats.privacy.drawing import broken
+
 WIDTH = 80
 RULE = "-" * WIDTH
 INDENT = 13  # width of the label of a header line, in characters
@@ -16,6 +19,8 @@ NAME = 18  # width of the column of coefficient names, in characters; a longer n
 LONGEST = 10  # largest number of digits of a number that is written without an exponent
 FINEST = 5  # largest number of decimals of a number with an exponent
 UNKNOWN = "unknown"
+BOTH_INCLUDED = "Std err and interval include privacy noise."
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 JOINED = "\u00a0"  # replaces a space at which a line must not break
 
 
@@ -40,19 +45,26 @@ def labelled(label: str, text: str) -> list[str]:
 def headed(title: str, formula: str) -> list[str]:
     """Return the title and the formula of a summary on one line if they fit, otherwise on separate lines."""
     whole = f"{title}: {formula}"
-    return [whole] if len(whole) <= WIDTH else [f"{title}:", *filled(formula, "  ", "  ")]
+    return (
+        [whole]
+        if len(whole) <= WIDTH
+        else [f"{title}:", *broken(formula, WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    )
 
 
 def numbered(notes: Sequence[str]) -> list[str]:
     """Return notes as lines of at most 80 characters; each note begins with its number in brackets."""
-    return [line for k, note in enumerate(notes, start=1) for line in filled(f"[{k}] {note}", "", " " * 4)]
+    return [line for k, note in enumerate(notes, start=1) for line in filled(f"[{k}] {on_one_line(note)}", "", " " * 4)]
 
 
-def percentages(shares: Iterable[float]) -> list[int]:
-    """Return shares as whole percentages whose sum is the rounded sum of the shares (method of largest remainders)."""
+def percentages(shares: Iterable[float], total: int | None = None) -> list[int]:
+    """Return shares as whole percentages that add up to `total` (method of largest remainders).
+
+    By default they add up to the rounded sum of the shares.
+    """
     exact = [100 * share for share in shares]
     whole = [math.floor(value) for value in exact]
-    missing = round(math.fsum(exact)) - sum(whole)
+    missing = (round(math.fsum(exact)) if total is None else total) - sum(whole)
     for k in sorted(range(len(exact)), key=lambda k: (whole[k] - exact[k], k))[: max(missing, 0)]:
         whole[k] += 1
     return whole
@@ -164,7 +176,7 @@ class Column:
     @property
     def least(self) -> int:
         """Smallest possible width of the column: the width of the contents and one space."""
-        return 1 + max(len(self.head), *(len(cell) for cell in self._shown))
+        return 1 + max(map(len, (self.head, *self._shown)))
 
     @property
     def _shown(self) -> tuple[str, ...]:
@@ -239,7 +251,8 @@ class TextTable:
 
     def as_text(self) -> list[str]:
         """Return the headings and the rows of the table in lines of at most 80 characters."""
-        return self._fitted()._lines()
+        labels = tuple(tuple(map(on_one_line, label)) for label in self.labels)
+        return replace(self, labels=labels)._fitted()._lines()
 
     def _fitted(self) -> TextTable:
         """Return the table with column widths that fit into a line; as a last resort, the label columns are joined."""
@@ -309,6 +322,11 @@ def shown_once(labels: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]
     return tuple(shown)
 
 
+def on_one_line(name: str) -> str:
+    """Return a name with its line breaks and other control characters as Python writes them in a string."""
+    return CONTROL.sub(lambda found: repr(found[0])[1:-1], name)
+
+
 def indented(names: Sequence[str], width: int) -> list[tuple[list[str], str]]:
     """Return the lines to print before each row, and the text to print in the row, so that long names fit.
 
@@ -316,7 +334,7 @@ def indented(names: Sequence[str], width: int) -> list[tuple[list[str], str]]:
     levels of its factor are indented below the name of the factor.
     """
     rows: list[tuple[list[str], str]] = []
-    for factor, run in groupby(names, key=lambda name: name[: name.rindex("[")] if name.endswith("]") else None):
+    for factor, run in groupby(names, key=_factor):
         members = list(run)
         if factor and len(members) > 1 and max(map(len, members)) >= width:
             members = [f"  {name.removeprefix(factor)}" for name in members]
@@ -326,6 +344,20 @@ def indented(names: Sequence[str], width: int) -> list[tuple[list[str], str]]:
         else:
             rows += [_row(name, width) for name in members]
     return rows
+
+
+def _factor(name: str) -> str:
+    """Return the name of a level's coefficient without the level, such as "x:C(g)" of ``x:C(g)[T.[a, b)]``; else "".
+
+    >>> _factor("x:C(g, levels=['a'])[T.b, [c]]"), _factor("C(g)[T.a]:C(h)[T.b]"), _factor("x")
+    ("x:C(g, levels=['a'])", 'C(g)[T.a]:C(h)', '')
+    """
+    last, depth = product_parts(name)[-1], 0
+    for k, letter in enumerate(last if name.endswith("]") else ""):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "[" and depth == 0:
+            return name[: len(name) - len(last) + k]
+    return ""
 
 
 def _row(name: str, width: int) -> tuple[list[str], str]:

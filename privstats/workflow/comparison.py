@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from privstats.errors import OptionError, quote
+from privstats.errors import CHOICES, OptionError, listed, quote
 from privstats.gate.sources import Unread
-from privstats.privacy.drawing import entitle, new_axes
+from privstats.privacy.drawing import BESIDE, COLORS, LINE_HEIGHT, entitle, new_axes
 from privstats.results.text import RULE, Column, TextTable, decimals, headed, labelled, number
 from privstats.workflow.verbs import BY_NAME
 
 BUDGETS = ("eps", "mu", "rho")
+DODGE = 0.06  # distance between the markers of two terms in a plot; neighbouring budgets have the distance 1
+MARKS = "osD^v*"  # markers of terms in a plot; of more terms it shows the median and the range
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,20 +32,29 @@ class Comparison:
         One row for each term and budget, with the columns term, budget (in words), method, std_error, width (of the 95%
         interval), noise_share (share of the noise in the squared standard error), and ratio (of widths with and without
         privacy). Numbers are NaN if no interval is expected.
-    head : tuple of str
-        Lines above the table: function, formula, and number of rows.
+    title, formula : str
+        Heading, such as "Budgets for dp_lm", and the formula.
+    rows : int
+        Number of rows that the widths are for.
     """
 
     frame: pd.DataFrame
-    head: tuple[str, ...]
+    title: str
+    formula: str
+    rows: int
 
-    def plot(self, ax: Any = None) -> Any:
-        """Plot the ratio of widths with and without privacy against the budget, with a marker for each term.
+    def plot(self, ax: Any = None, terms: str | Sequence[str] | None = None) -> Any:
+        """Plot the ratio of widths with and without privacy against the budget.
+
+        Each term has a marker. Of more than six terms, the median ratio has a marker and a line shows the range, unless
+        `terms` names those to show. Where no interval is expected, the label of the budget says for how many terms.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Axes to draw in; by default the axes of a new figure.
+        terms : str or list of str, optional
+            Terms to show; by default all but the intercept.
 
         Returns
         -------
@@ -49,21 +62,52 @@ class Comparison:
 
         Raises
         ------
+        OptionError
+            If the plan has no term of this name.
         ImportError
             If matplotlib is not installed.
         """
-        ax = new_axes(6.4, 4.8) if ax is None else ax
-        budgets = list(dict.fromkeys(self.frame["budget"]))
-        for mark, (term, rows) in zip("osD^v*" * len(self.frame), self.frame.groupby("term", sort=False), strict=False):
-            at = [budgets.index(budget) for budget in rows["budget"]]
-            ax.plot(at, rows["ratio"].to_numpy(), marker=mark, linestyle="none", label=str(term))
+        ratios = self._ratios(terms)
+        many = terms is None and len(ratios) > len(MARKS)
+        names = ["median", "their range"] if many else [textwrap.fill(term, BESIDE) for term in ratios.index]
+        columns = 2 if max(map(len, names)) <= BESIDE // 2 else 1
+        own = ax is None
+        if own:
+            lines = sum(name.count("\n") + 1 for name in names)
+            ax = new_axes(6.4, 4.4 + LINE_HEIGHT * math.ceil(lines / columns))
+        places = np.arange(len(ratios.columns))
+        if many:
+            ax.plot(places, ratios.median(), "o", color=COLORS[0], label=f"median of {len(ratios)} terms", zorder=3)
+            ax.vlines(places, ratios.min(), ratios.max(), color=COLORS[1], linewidth=3, label="their range")
+        else:
+            for k, name in enumerate(names):
+                beside = places + DODGE * (k - (len(names) - 1) / 2)  # so that no marker hides another one
+                ax.plot(beside, ratios.iloc[k], MARKS[k % len(MARKS)], color=f"C{k % 10}", label=name)
         ax.axhline(1.0, color="0.5", linestyle=":")
-        ax.set_xticks(range(len(budgets)), budgets, rotation=30, ha="right")
-        ax.set_xlim(-0.5, len(budgets) - 0.5)
-        entitle(ax, " ".join(self.head[: self.head.index("No row was read and no budget was spent.")]))
+        ax.set_xticks(places, [_at(budget, ratios[budget]) for budget in map(str, ratios)], rotation=30, ha="right")
+        ax.set_xlim(-0.5, len(places) - 0.5)
         ax.set_ylabel("expected width / width without privacy")
-        ax.legend()
+        where = {"loc": "outside lower center", "ncols": columns} if own else {}
+        (ax.figure if own else ax).legend(fontsize="small", **where)
+        entitle(ax, f"{self.title}: {self.formula}", f"{self.rows:,} rows")
         return ax
+
+    def _ratios(self, terms: str | Sequence[str] | None) -> pd.DataFrame:
+        """Return the ratios of the terms to draw (rows) at each budget (columns)."""
+        frame = self.frame.drop_duplicates(["term", "budget"])
+        ratios = frame.pivot(index="term", columns="budget", values="ratio")
+        has = list(frame["term"].unique())
+        if terms is None:
+            wanted = [name for name in has if name.partition("[")[0] != "Intercept"] or has
+        else:
+            wanted = []
+            for term in [terms] if isinstance(terms, str) else terms:
+                found = [name for name in has if name == term or name.startswith(f"{term}[")]
+                if not found:
+                    known = f"the plan has no term {quote(term)}; it has {listed(has, CHOICES)}"
+                    raise OptionError(f"{known}: write plot(terms=[{has[-1]!r}])")
+                wanted += found
+        return ratios.loc[list(dict.fromkeys(wanted)), list(frame["budget"].unique())]
 
     def __str__(self) -> str:
         frame = self.frame
@@ -80,9 +124,20 @@ class Comparison:
             ),
             tuple((0, "not given") if math.isnan(width) else None for width in frame["width"]),
         )
-        return "\n".join((*self.head, RULE, *table.as_text()))
+        head = (
+            *headed(self.title, self.formula),
+            "No row was read and no budget was spent.",
+            *labelled("Rows", f"{self.rows:,}"),
+        )
+        return "\n".join((*head, RULE, *table.as_text()))
 
     __repr__ = __str__
+
+
+def _at(budget: str, ratios: pd.Series[float]) -> str:
+    """Return the label of a budget in a plot, which says for how many terms no interval is expected."""
+    missing = int(ratios.isna().sum())
+    return f"{budget}\n({missing} not given)" if missing else budget
 
 
 def budgets_compared(
@@ -107,11 +162,9 @@ def budgets_compared(
         pd.concat([_row(plan, name, value, assumptions) for name, value in asked])
         .sort_values("place", kind="stable", ignore_index=True)
         .drop(columns="place"),
-        (
-            *headed(f"Budgets for dp_{plan.specification.verb}", plan.specification.model.formula),
-            "No row was read and no budget was spent.",
-            *labelled("Rows", f"{plan.rows:,}"),
-        ),
+        f"Budgets for dp_{plan.specification.verb}",
+        plan.specification.model.formula,
+        plan.rows,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -208,32 +209,78 @@ def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
     return lines
 
 
+@dataclass(frozen=True)
+class QueryLine:
+    """A line in the list of a plan's queries: the queries that share a name and belong to the same method.
+
+    Parameters
+    ----------
+    name : str
+        Printed name of the queries.
+    branch : str, optional
+        Branch (method) to which the queries belong, if the fit chooses one of several; None if all branches ask them.
+    optional : bool
+        Whether a fit may leave the queries out, and spend their share elsewhere.
+    percent : int
+        Budget share of the queries in percent. The lines of one branch add up to 100% with those of all branches.
+    released : str
+        Description of what is released.
+    """
+
+    name: str
+    branch: str | None
+    optional: bool
+    percent: int
+    released: str
+
+
+def query_lines(plan: Any) -> list[QueryLine]:
+    """Return the lines of a plan's queries, in the order of the queries; print and plot show the same lines."""
+    groups: dict[tuple[str, str | None], list[Planned]] = {}
+    for p in plan.planned:
+        groups.setdefault((_line(p, plan.planned), _branch(p, plan.planned)), []).append(p)
+    shares = {key: math.fsum(own_share(p, plan) for p in some) for key, some in groups.items()}
+    own = {branch: [key for key in groups if key[1] == branch] for branch in (None, *plan.branches)}
+    rest = max((math.fsum(shares[key] for key in own[branch]) for branch in plan.branches), default=0.0)
+    *common, rest_percent = percentages([*(shares[key] for key in own[None]), rest])
+    percent = dict(zip(own[None], common, strict=True))
+    for branch in plan.branches:
+        of_branch = percentages([shares[key] for key in own[branch]], rest_percent)
+        percent |= zip(own[branch], of_branch, strict=True)
+    return [
+        QueryLine(
+            QUESTIONS.get(name, name),
+            branch,
+            all(p.within_share_of for p in some),
+            percent[name, branch],
+            RELEASED.get(name, name),
+        )
+        for (name, branch), some in groups.items()
+    ]
+
+
 def _questions(plan: Any) -> list[str]:
-    """Return the table of the plan's queries of the data; queries with the same name share a line."""
+    """Return the table of the plan's queries of the data."""
     methods = [plan.choice.branches.get(branch, branch) for branch in plan.branches]
     marks = dict(zip(plan.branches, _marks(methods), strict=True))
-    groups: dict[tuple[str, str | None], float] = {}
-    homes: dict[tuple[str, str | None], set[str | None]] = {}
-    for p in plan.planned:
-        key = _line(p, plan.planned), p.branch
-        groups[key] = groups.get(key, 0.0) + own_share(p, plan)
-        homes[key] = {q.branch for q in plan.planned if q.label in p.within_share_of} or {p.branch}
-    shares: dict[tuple[str, str | None], int] = {}
-    for branch in plan.branches or (None,):  # shares of common queries and of one branch (method) add up to 100%
-        own = [key for key in groups if key[1] in (None, branch) and homes[key] & {None, branch}]
-        shares = dict(zip(own, percentages([groups[key] for key in own]), strict=True)) | shares
-    wide = max(len("question"), *(len(QUESTIONS.get(name, name)) for name, _ in groups)) + 2
+    found = query_lines(plan)
+    wide = max(len("question"), *(len(line.name) for line in found)) + 2
     what = "what is released"
     if marks:
         what += f" ({', '.join(marks.values())}: by {' or '.join(methods)} only)"
     first, *more = filled(what, " " * (wide + 10), " " * (wide + 12))
     lines = [f"{'question':<{wide}}{f'of {shared(plan.accounted)}':>8}  {first.lstrip()}", *more]
-    for name, branch in groups:
-        mark = f"{marks[branch]} " if branch else ""
-        text = filled(f"{mark}{RELEASED.get(name, name)}", " " * (wide + 10), " " * (wide + 12))
-        first = f"{QUESTIONS.get(name, name):<{wide}}{shares[name, branch]:>7}%  "
-        lines += [first + text[0].lstrip(), *text[1:]]
+    for line in found:
+        mark = f"{marks[line.branch]} " if line.branch else ""
+        first, *more = filled(f"{mark}{line.released}", " " * (wide + 10), " " * (wide + 12))
+        lines += [f"{line.name:<{wide}}{line.percent:>7}%  {first.lstrip()}", *more]
     return lines
+
+
+def _branch(p: Planned, planned: Sequence[Planned]) -> str | None:
+    """Return the branch (method) to which a query belongs; None if it belongs to no single branch."""
+    hosts = {q.branch for q in planned if q.label in p.within_share_of}
+    return p.branch or (hosts.pop() if len(hosts) == 1 else None)
 
 
 def own_share(p: Planned, plan: Any) -> float:

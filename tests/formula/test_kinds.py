@@ -108,6 +108,8 @@ def test_a_printed_domain_fits_80_columns(name, complete):
     lines = repr(Domain(columns, complete=complete)).splitlines()
     short = repr(Domain({"x": [f"{k:02}" for k in range(40)]}, complete=complete))
     assert max(map(len, [*lines, *short.splitlines()])) <= 80
+    long = repr(Domain({"a_long_name_" * 12: (0, 1)})).splitlines()
+    assert max(map(len, long)) <= 80 and "".join(map(str.strip, long[1:])) == "a_long_name_" * 12 + "0 to 1"
     assert any(line.strip() == name or line.startswith(f"  {name}  ") for line in lines)
     if complete:
         assert sum(line.endswith("  complete") for line in lines) == 4

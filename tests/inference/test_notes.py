@@ -8,12 +8,15 @@ import pytest
 
 import privstats
 from privstats.errors import OptionError, listed
+from privstats.inference.combine import of_fits
 from privstats.inference.notes import (
     NOTES,
     Note,
+    Span,
     about_rows,
     clipped_note,
     explained,
+    merged,
     note,
     unidentified_note,
     wide_note,
@@ -38,11 +41,12 @@ keys = pytest.mark.parametrize("key", NOTES)
 
 
 def fields(key):
-    return {name for _, name, _, _ in string.Formatter().parse(NOTES[key]) if name}
+    """Return the fields of a template that a caller of `note` gives; the function itself fills in the other two."""
+    return {name for _, name, _, _ in string.Formatter().parse(NOTES[key]) if name} - {"names", "about"}
 
 
 def made(key, about=("x", "z")):
-    numbers = {name: FIELDS[name] for name in fields(key) - {"names"}}
+    numbers = {name: FIELDS[name] for name in fields(key)}
     if key not in ("empty group", "no rows") and "count" in numbers:
         numbers["count"] = "about 41 rows"
     if key == "unused rows":
@@ -87,8 +91,7 @@ def test_every_sentence_starts_with_a_capital_and_no_number_is_missing(key):
 
 @keys
 def test_a_note_without_its_numbers_is_refused(key):
-    needed = fields(key) - {"names"}
-    if needed:
+    if fields(key):
         with pytest.raises(OptionError, match="lacks a number"):
             note(key)
 
@@ -129,6 +132,43 @@ def test_no_number_of_rows_is_about_none():
 
 
 RARE = {"other": "the reference level", "sd": 45.0, "needed": 585.0, "budget": "this budget", "code": ""}
+
+
+def rare(level, count, **changes):
+    known = {"factor": "C(g)", "sd": 8.0, "needed": 49.0, "code": "", **changes}
+    return note("hidden level", (f"C(g)[T.{level}]",), level=level, count=count, **known)
+
+
+def test_notes_that_differ_only_in_names_and_numbers_are_merged_and_state_the_range():
+    many = [rare(f"v{k}", 5.0 + k) for k in range(6)]
+    other = rare("b", 3.0, code=", or compare with another level, C(g, Treatment('a'))")
+    one, two = merged((many[0], other, *many))
+    assert two == other and one.about == tuple(f"C(g)[T.v{k}]" for k in range(6))
+    assert one.text == (
+        "C(g)[T.v0], C(g)[T.v1], C(g)[T.v2] and 3 more are not given: the levels 'v0', 'v1', 'v2' and 3 more of C(g) "
+        "have about 5 to 10 rows (released counts, std err 8), and about 49 are needed at this budget. Remedy: spend "
+        "more, or merge the levels with another one."
+    )
+    assert merged((one, rare("w", 0.1)))[0].text == one.text.replace("and 3 more", "and 4 more").replace(
+        "about 5 to 10 rows", "at most about 10 rows"
+    )
+    assert merged(many[:1] * 2) == tuple(many[:1])
+    unknown = [rare(level, "an unknown number of rows") for level in "ab"]
+    assert "'a' and 'b' of C(g) have an unknown number of rows" in merged(unknown)[0].text
+    assert len(merged((*many, unknown[0], rare("a", 5.0, factor="C(h)"), Note("hidden level", "by hand")))) == 4
+    assert Span.of([4.0]) == 4.0 and Span.of([Span(1, 2), 7]) == Span(1, 7)
+
+
+def test_notes_of_several_fits_keep_the_number_of_their_fit():
+    notes = of_fits([[rare("a", 5.0)], [rare("b", 7.0)]], frozenset({"C(g)[T.a]", "C(g)[T.b]"}))
+    assert [one.text[:6] for one in merged(notes)] == ["Fit 1:", "Fit 2:"]
+
+
+@keys
+def test_every_note_can_be_merged(key):
+    one, two = (made(key, about) for about in (("x",), ("z",)))
+    (both,) = merged((one, two))
+    assert both.about == ("x", "z") and "Span(" not in both.text
 
 
 def test_a_known_cause_leaves_no_symptoms():

@@ -144,6 +144,13 @@ def test_wide_latex_stands_in_parts_below_each_other():
     assert sheet.as_latex().count(r"\begin{tabular}") == 2
 
 
+@pytest.mark.parametrize("length", range(20, 50, 3))
+def test_the_ends_of_an_interval_and_the_noise_stay_in_one_latex_table(length):
+    text = results(given(("x" * length, "z"), 1.0, 1.0, 0.1)).summary().as_latex()
+    (row,) = [line for line in text.splitlines() if "0.025" in line]
+    assert row.split(" & ")[-3:] == ["{[}0.025", "0.975]", r"noise \\"]
+
+
 def test_parts_leave_out_rows_and_labels_of_which_they_have_nothing():
     rows = (("x", "", "1" * 40, ""), ("x", "0.1", "", "2" * 40), ("x", "0.5", "", "3" * 40))
     first, second = Sheet("", "", ("", "tau", "a", "b"), rows, (("Rows", "", "4", "5"),), labels=2).panels()

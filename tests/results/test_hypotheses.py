@@ -182,6 +182,11 @@ def test_alpha_is_between_zero_and_one(alpha):
 def test_tests_print_as_summaries_in_all_formats():
     fit = results(LM)
     name = fit.names[1]
+    as_written = fit.t_test(f"2*{name} - {name}/3 = 0.5, {name}").names
+    assert as_written == (f"2*{name} - {name}/3 = 0.5", f"{name} = 0")
+    other = fit.names[2]  # a chain, and numbers, are put into words
+    assert fit.t_test(f"{name} = {other} = 1").names == (f"{name} - {other} = 0", f"{other} = 1")
+    assert fit.t_test({name: 2}).names == (f"{name} = 2",)
     for made in (fit.t_test(f"{name} = 0").summary(alpha=0.1), fit.wald_test(f"{name} = 0").summary()):
         assert name in str(made) or "Wald test" in str(made)
         assert str(made).startswith(("Linear hypotheses", "Wald test of all"))

@@ -258,6 +258,10 @@ def test_tables_print_within_80_columns():
         (lambda fit: fit.means("g", at={"h": [3]}), "3 is no declared level of h; choose among 1, 2"),
         (lambda fit: fit.means("g", by="x"), "another factor"),
         (lambda fit: fit.means("g", by=5), "has no predictor 5"),
+        (
+            lambda fit: fit.means(["g", "h"]),
+            "the predictor is a list; give one name, '[a-z]', and others in by= or at=",
+        ),
         (lambda fit: fit.means("g", by="g"), "another factor"),
         (lambda fit: fit.means("g", by=3), "no predictor 3; it has"),
         (lambda fit: fit.means("g", at={"x": 1, "z": range(2000)}), "6,000 rows"),

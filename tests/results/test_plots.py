@@ -6,6 +6,7 @@ from scipy.stats import norm
 
 from privstats.errors import OptionError
 from privstats.results.plots import SAMPLING, TOTAL, new_figure
+from privstats.results.text import headed
 from tests.drawings import assert_readable, texts
 from tests.results.fits import (
     LM,
@@ -51,6 +52,18 @@ def test_groups_and_quantiles_have_a_panel_for_each_group():
     assert [axes.get_title() for axes in figure.axes] == ["x, a", "x, b"]
     assert [axes.get_xlabel() for axes in figure.axes] == ["q", "q"]
     assert figure.axes[1].lines[0].get_ydata().tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize("terms", [12, 60])
+def test_the_title_breaks_a_formula_without_blanks_between_names(terms):
+    names = [f"var_{k}" for k in range(terms)]
+    figure = results(given(tuple(names), 1.0, 1.0), facts(formula=f"y ~ {'+'.join(names)}")).plot()
+    first, second, _ = figure.get_suptitle().split("\n")
+    assert first.endswith("+") and second.startswith("var_")
+    assert second.endswith(f"var_{terms - 1}" if terms == 12 else "+ ...")
+    assert_readable(figure)
+    above = headed("Private linear regression", f"y ~ {'+'.join(names)}")
+    assert all(line.endswith(("+", f"var_{terms - 1}")) for line in above[1:])
 
 
 def hist_facts(bins, *groups):

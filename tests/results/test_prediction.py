@@ -113,6 +113,24 @@ def test_predictions_have_the_errors_of_the_sum_and_of_a_new_response():
     assert robust.loc[1].isna().tolist() == [False] * 4 + [True] * 2
 
 
+def test_a_prediction_prints_as_a_rounded_table():
+    design = bind_regression("y ~ x", DOMAIN)
+    fit = results(
+        given(("Intercept", "x"), [0.5, 2.0], [0.3, 0.4], diagnostics={"sigma": 0.5}),
+        facts(design=design, residual_unit=2.0, loss="squares"),
+    )
+    lines = repr(fit.get_prediction(NEW)).splitlines()
+    assert lines[0] == "Predictions for 3 new rows" and max(map(len, lines)) <= 80
+    assert lines[2].split() == ["row", "fitted", "std", "err", "[0.025", "0.975]", "new", "response", "to"]
+    assert lines[4].split() == ["1", "1.900", "0.410", "1.096", "2.704", "-0.219", "4.019"]
+    assert lines[5].split() == ["2", "not", "given"] and "a value is missing" in lines[-2] and "nan" not in str(lines)
+    long = repr(fit.get_prediction(pd.concat([NEW] * 400)))
+    assert "and 1,190 more rows; write summary_frame() for all of them." in long and len(long.splitlines()) < 21
+    assert repr(fit.get_prediction(NEW.head(0))).startswith("Predictions for 0 new rows")
+    logit = results(given(("Intercept", "x"), 1.0, 0.1), facts(design=design, link="logit", verb="glm"))
+    assert "new response" not in repr(logit.get_prediction(NEW)) and "3 new rows" in str(logit.get_prediction(NEW))
+
+
 def test_the_interval_of_a_new_response_keeps_the_bound_of_bias():
     estimate = given(("a", "b"), 0.0, 1.0, ends=([-5.0, -0.5], [5.0, 0.5]), diagnostics={"sigma": 1.0})
     rows = Prediction(pd.RangeIndex(2), None, 1.0, estimate, np.eye(2), np.zeros(2))

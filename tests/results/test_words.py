@@ -25,6 +25,7 @@ from privstats.results.text import (
     filled,
     indented,
     number,
+    numbered,
     percentages,
     short,
     significant,
@@ -374,6 +375,15 @@ def test_long_names_have_lines_of_their_own_and_levels_stand_under_their_factor(
     rows = indented(["x", "C(place)[T.a]", "C(place)[T.much longer]", "y" * 18], 18)
     assert rows == [([], "x"), (["C(place)"], "  [T.a]"), ([], "  [T.much longer]"), (["y" * 18], "")]
     assert indented(["C(g)[T.a]", "C(g)[T.b]"], 18) == [([], "C(g)[T.a]"), ([], "C(g)[T.b]")]
+    odd = ["c, d", "[x]", "[0, 1)]", "f(g)", "x:y"]  # no level was indented if its name has a bracket
+    rows = indented([f"x:C(place)[T.{level}]" for level in odd], 18)
+    assert rows == [(["x:C(place)"] if not k else [], f"  [T.{level}]") for k, level in enumerate(odd)]
+
+
+def test_a_line_break_in_a_level_is_printed_as_in_a_string():
+    table = TextTable(("",), (("a\nb",), ("c",)), (Column("mean", ("1.0", "2.0"), 8),))
+    assert [line.split() for line in table.as_text()[1:]] == [["a\\nb", "1.0"], ["c", "2.0"]]
+    assert numbered(["y[a\nb] is not given."]) == ["[1] y[a\\nb] is not given."]
 
 
 # ---------------------------------------------------------------- words

@@ -2,11 +2,14 @@
 
 import math
 
+import pandas as pd
 import pytest
 
 import privstats as ps
 from privstats.errors import OptionError
+from privstats.workflow.comparison import Comparison
 from tests.conftest import slow
+from tests.drawings import assert_readable, texts
 
 DOMAIN = {"y": (0, 10), "x": (-1, 1), "g": ["a", "b"]}
 PLAN = ps.plan("lm", "y ~ x + C(g)", 3000, eps=1, domain=DOMAIN, mech="suffstats")
@@ -56,7 +59,43 @@ def test_the_ratios_are_drawn():
 
     found = PLAN.compare(eps=[0.01, 4])
     axes = found.plot(Figure().subplots())
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["eps = 0.01", "eps = 4"]
-    lines = {line.get_label(): line.get_ydata() for line in axes.lines[:3]}
-    assert list(lines) == list(PLAN.expected().index)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["eps = 0.01\n(2 not given)", "eps = 4"]
+    lines = {line.get_label(): line.get_ydata() for line in axes.lines[:2]}
+    assert list(lines) == list(PLAN.expected().index[1:])  # the intercept is left out
     assert lines["x"][1] == found.frame["ratio"].iloc[-1] and math.isnan(lines["x"][0])
+
+
+TERMS = [f"x{k:02d}" for k in range(60)]
+
+
+def drawn(terms, named=None):
+    """Return the axes of a comparison of two budgets by made-up ratios."""
+    pytest.importorskip("matplotlib").use("agg")
+    ratios = {"eps = 1": 2.0, "mu = 1": 1.0}
+    lines = [(term, budget, ratio + 0.01 * k) for k, term in enumerate(terms) for budget, ratio in ratios.items()]
+    frame = pd.DataFrame(lines, columns=["term", "budget", "ratio"])
+    return Comparison(frame, "Budgets for dp_lm", f"y ~ {'+'.join(terms)}", 2000).plot(terms=named)
+
+
+def test_of_many_terms_the_median_and_the_range_are_drawn_unless_terms_are_named():
+    """With 60 terms a legend of 61 entries hid the axis, and markers repeated."""
+    axes = drawn(["Intercept", *TERMS])
+    assert axes.lines[0].get_ydata().tolist() == pytest.approx([2.305, 1.305])  # the intercept is left out
+    ends = [line[:, 1].tolist() for line in axes.collections[0].get_segments()]
+    assert ends == [pytest.approx([2.01, 2.6]), pytest.approx([1.01, 1.6])]
+    assert "median of 60 terms" in texts(axes.figure) and "Budgets for dp_lm: y ~ Intercept+x00" in axes.get_title()
+    assert_readable(axes.figure)
+    axes = drawn(["Intercept", *TERMS, "C(g)[T.a]", "C(g)[T.b]"], ["x07", "C(g)", "Intercept"])
+    labels = ["x07", "C(g)[T.a]", "C(g)[T.b]", "Intercept"]
+    assert [line.get_label() for line in axes.lines[:4]] == labels and set(labels) <= set(texts(axes.figure))
+    assert_readable(axes.figure)
+    with pytest.raises(OptionError, match=r"the plan has no term 'z'; it has .*: write plot\(terms=\['x59'\]\)"):
+        drawn(TERMS, "z")
+
+
+@pytest.mark.parametrize("name", ["x", "Q('a name of a column that says at length what it contains in words')"])
+def test_long_names_are_broken_and_the_title_has_no_runs_of_blanks(name):
+    axes = drawn([f"{name}{k}" for k in range(6)])
+    assert len({(line.get_marker(), line.get_color()) for line in axes.lines[:6]}) == 6
+    assert "  " not in axes.get_title()
+    assert_readable(axes.figure)

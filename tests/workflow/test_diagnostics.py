@@ -228,6 +228,11 @@ def test_pictures_are_readable_and_hold_no_row():
         seen.plot(ax=own.axes[0])
     far = ps.dp_diagnostics(fitted(), data, eps=0.02, bins=12, rng=1).plot()
     assert "not given" in texts(far)
+    printed = str(ps.dp_diagnostics(fitted(), data, eps=0.02, bins=12, rng=1))
+    assert "not given [1]" in printed and "[1] A bin is not given if noise hides" in printed
+    assert "nan" not in printed.lower() and max(map(len, printed.splitlines())) <= 80
+    assert max(len(part) for part in printed.split() if part[-1].isdigit()) <= 9  # rounded
+    assert "not given" not in str(seen)
     assert data.loc[0, "y"].tobytes() not in pickle.dumps(seen) and "3.12345" not in str(seen)
     assert repr(seen) == f"<Diagnostics of {TRUE}: residuals, binned, scale_location; {seen.guarantee}>"
     assert "seeded: not private (rng=" in str(seen).splitlines()[1]

@@ -205,7 +205,7 @@ def test_a_mean_of_hardly_any_row_speaks_of_no_levels():
     fit = ps.dp_mean("x", rows, eps=1, domain={"x": (0, 1)}, rng=1)
     assert "check the bounds and the type of the column" in note_of(fit, "no rows").text
     fit = ps.dp_mean("x ~ g", rows, eps=1, domain={"x": (0, 1), "g": ["a", "b"]}, rng=1)
-    assert "leave the level out of the declared levels" in next(
+    assert "leave the levels out of the declared levels" in next(
         one.text for one in fit.notes if one.key == "empty group"
     )
 
