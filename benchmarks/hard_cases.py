@@ -285,6 +285,12 @@ def curved(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": np.sqrt(x) + (0.2 + 0.1 * x) * rng.standard_t(4, n)})
 
 
+def few_of_some(rng: Rng, n: int) -> pd.DataFrame:
+    """Return counts at six levels, of which three have a tenth of the rows."""
+    k = rng.choice(6, n, p=[0.4, 0.3, 0.2, 0.06, 0.02, 0.02])
+    return pd.DataFrame({"g": np.array(list("abcdef"))[k], "y": rng.poisson(2 * np.exp(0.2 * k)).clip(0, 40)})
+
+
 def several(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows of five normal predictors, one of two values, and a response with normal errors."""
     x, w = rng.normal(size=(n, 5)).clip(-5, 5), rng.integers(0, 2, n)
@@ -578,6 +584,10 @@ CASES = {
     ),
     "curved_rq": Case(rq(curved, "y ~ x", {"x": (0, 20), "y": (-20, 30)}, 0.5)),
     "curved_rq_90": Case(rq(curved, "y ~ x", {"x": (0, 20), "y": (-20, 30)}, 0.9)),
+    "few_of_some_counts": Case(
+        glm(few_of_some, "y ~ C(g)", {"g": list("abcdef"), "y": (0, 60)}, family="poisson"),
+        promises=({"eps": 1.0}, {"mu": 0.25}),
+    ),
     "several_rq25": Case(
         rq(
             several,

@@ -482,7 +482,9 @@ class OneStep(Problem, ABC):
         meat, hidden = doubts.meat or meat, self.levels.hidden
         if doubts.not_given is not None:
             hidden = np.column_stack([hidden, doubts.not_given])
-        left_out = LEFT_OUT[self.unit_of_slopes] * self.spread(last.at) * self.levels.left_out
+        # rows at a left-out level have a constant of their own, so that only slopes that levels share can be wrong
+        rows = 0.0 if self.box.one_factor else self.levels.left_out
+        left_out = LEFT_OUT[self.unit_of_slopes] * self.spread(last.at) * rows
         equation = EstimatingEquation(
             score=hessian.back @ last.value,
             hessian=hessian.matrix,

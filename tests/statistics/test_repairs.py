@@ -203,6 +203,21 @@ def test_logits_with_a_predictor_that_is_far_larger_in_few_rows_cover(name):
     assert np.mean(covered) > 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / 40)
 
 
+def test_levels_left_out_lengthen_no_interval_of_other_groups():
+    """Rows at a left-out level have a constant of their own, and no slope: intervals were 5.1 times as long."""
+    case, half, covered = CASES["few_of_some_counts"], [], []
+    for seed in range(12):
+        rows = case.population.source(np.random.default_rng([9, seed]), case.n)
+        options = {"family": "poisson", "domain": dict(case.population.domain), "rng": seed}
+        fit = ps.dp_glm(case.population.formula, rows, 1.0, **options)
+        low, high = fit.conf_int().loc[["C(g)[T.b]", "C(g)[T.c]"]].to_numpy().T
+        plain = smf.poisson(case.population.formula, rows).fit(disp=0).bse[["C(g)[T.b]", "C(g)[T.c]"]]
+        half.append((high - low) / 2 / (1.96 * plain))
+        covered.append((low <= [0.2, 0.4]) & (high >= [0.2, 0.4]))
+    assert np.median(half) < 2.8
+    assert np.mean(covered) > 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / 24)
+
+
 def test_a_quartile_of_several_predictors_is_short_at_a_short_budget():
     """The Hessian's kernel was a residual scale wide, and the last step counted as error: 4.1 times as long."""
     case, half, covered = CASES["several_rq25"], [], []
