@@ -291,6 +291,14 @@ def few_of_some(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"g": np.array(list("abcdef"))[k], "y": rng.poisson(2 * np.exp(0.2 * k)).clip(0, 40)})
 
 
+def rare_slopes(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows at six levels, of which three have a tenth of the rows and another slope."""
+    k = rng.choice(6, n, p=[0.4, 0.3, 0.2, 0.06, 0.02, 0.02])
+    x, h = (rng.normal(size=n) + 0.3 * k - 0.4).clip(-5, 5), rng.integers(0, 2, n)
+    y = 0.5 * k + (0.5 + 0.3 * (k >= 3)) * x + 0.3 * h + rng.normal(size=n)
+    return pd.DataFrame({"g": np.array(list("abcdef"))[k], "x": x, "h": h, "y": y.clip(-20, 20)})
+
+
 def several(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows of five normal predictors, one of two values, and a response with normal errors."""
     x, w = rng.normal(size=(n, 5)).clip(-5, 5), rng.integers(0, 2, n)
@@ -587,6 +595,11 @@ CASES = {
     "few_of_some_counts": Case(
         glm(few_of_some, "y ~ C(g)", {"g": list("abcdef"), "y": (0, 60)}, family="poisson"),
         promises=({"eps": 1.0}, {"mu": 0.25}),
+    ),
+    "rare_slopes": Case(
+        lm(rare_slopes, "y ~ x + C(h) + C(g)", {"g": list("abcdef"), "x": (-5, 5), "h": [0, 1], "y": (-20, 20)}),
+        5_000,
+        ({"mu": 0.25}, {"mu": 0.5}),
     ),
     "several_rq25": Case(
         rq(

@@ -156,12 +156,6 @@ class PublicBox:
         parts = [part for j in self.by_level for part in product_parts(self.design.columns[j])]
         return any(part.startswith(f"{code}[") for code in product_parts(factor.name) for part in parts)
 
-    @property
-    def one_factor(self) -> bool:
-        """Whether the coefficients are group means: all columns but the intercept are those of one factor's levels."""
-        factors = self.design.factors
-        return len(factors) == 1 and set(self.slopes) <= {*factors[0].columns}
-
     @cached_property
     def offset(self) -> tuple[float, ...]:
         """Coefficient of the model's offset in the linear predictor, as a tuple; empty for a model without offset.

@@ -166,6 +166,19 @@ class KeptLevels:
         of_levels = float(sum(np.maximum(count[~kept], 0.0).sum() for count, kept in pairs))
         return of_levels + sum(max(one.others, 0.0) for one in self.ends)
 
+    def moved_by_left_out(self, box: PublicBox) -> list[int]:
+        """Return the positions of coefficients on which rows at left-out levels would have an effect.
+
+        If left-out levels belong to one factor and have constants of their own (`LevelConstant`), the scores of their
+        rows add up to 0 at each level. Then these rows only affect the coefficients of columns of other factors, and of
+        numbers. The intercept, and the columns of the factor, are not affected.
+        """
+        out = tuple(~kept for kept in self.kept)
+        partly = [factor for factor, levels in zip(box.design.factors, out, strict=True) if levels.any()]
+        if self.ends or len(partly) != 1 or len(level_constants(box, out)) < sum(levels.sum() for levels in out):
+            return [*range(box.c)]
+        return [j for j in box.slopes if j not in partly[0].columns]
+
     @property
     def left_out_sd(self) -> float:
         """Upper bound on the noise sd of the released number of rows that are left out."""

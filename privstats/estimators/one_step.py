@@ -482,9 +482,6 @@ class OneStep(Problem, ABC):
         meat, hidden = doubts.meat or meat, self.levels.hidden
         if doubts.not_given is not None:
             hidden = np.column_stack([hidden, doubts.not_given])
-        # rows at a left-out level have a constant of their own, so that only slopes that levels share can be wrong
-        rows = 0.0 if self.box.one_factor else self.levels.left_out
-        left_out = LEFT_OUT[self.unit_of_slopes] * self.spread(last.at) * rows
         equation = EstimatingEquation(
             score=hessian.back @ last.value,
             hessian=hessian.matrix,
@@ -497,7 +494,7 @@ class OneStep(Problem, ABC):
             remaining=doubts.remaining,
             clipped=(
                 Allowance(hessian.back * self.excess(lengths, clip, meat, hessian), 1.0),
-                Allowance(hessian.back, left_out),
+                self.left_out(last.at, hessian),
                 *doubts.clipped,
             ),
             moved=doubts.moved,
@@ -509,6 +506,17 @@ class OneStep(Problem, ABC):
         equation, held = self.without_hidden_levels(equation)
         facts = {"clipped_share": lengths.clipped_share(clip.radius), **doubts.facts, **self.sizes.diagnostics}
         return Fitted(equation, (*self.notes(), *held, *doubts.notes), facts)
+
+    def left_out(self, at: Start, hessian: Hessian) -> Allowance:
+        """Return a bound on the bias due to rows at left-out levels, whose slopes may differ from those of the others.
+
+        The bias lies along the coefficients on which these rows would have an effect (`KeptLevels.moved_by_left_out`).
+        """
+        if self.levels.keep is None:
+            return Allowance(hessian.back, 0.0)
+        moved = hessian.to_theta[self.levels.moved_by_left_out(self.box)]
+        along, _ = np.linalg.qr(np.linalg.pinv(hessian.back) @ moved.T)  # an orthonormal basis
+        return Allowance(hessian.back @ along, LEFT_OUT[self.unit_of_slopes] * self.spread(at) * self.levels.left_out)
 
     def estimate(self) -> Estimate:
         """Solve the estimating equation; return the estimate, without intervals if the user requested none."""

@@ -143,6 +143,38 @@ def test_what_kept_rows_tell_is_counted_in_coefficients(coding, told):
     assert levels.told(box) == pytest.approx(told)
 
 
+@pytest.mark.parametrize(
+    ("formula", "others"),
+    [
+        ("y ~ C(g)", []),
+        ("y ~ 0 + C(g)", []),
+        ("y ~ x + C(g, Sum) + C(h)", ["x", "C(h)[T.v]", "C(h)[T.w]"]),
+        ("y ~ C(h) + C(g) - 1 + x", ["C(h)[u]", "C(h)[v]", "C(h)[w]", "x"]),
+        ("y ~ x * C(g)", None),
+    ],
+)
+def test_scores_at_a_level_add_up_to_zero_but_along_columns_of_others(formula, others):
+    """All other coefficients were allowed to be moved by rows that are left out: groups were 5 times as long."""
+    rng = np.random.default_rng(4)
+    data = pd.DataFrame({"x": rng.uniform(-1, 1, 800), "g": rng.choice(list("abcd"), 800, p=[0.4, 0.4, 0.15, 0.05])})
+    data["h"] = rng.choice(list("uvw"), 800)
+    data["y"] = (rng.uniform(size=800) < 1 / (1 + np.exp(-data["x"] * (1 + (data["g"] == "d"))))) * 1.0
+    box = PublicBox(bind_regression(formula, {"x": (-1, 1), "y": (0, 1), "g": list("abcd"), "h": list("uvw")}))
+    kept = tuple(np.array([level not in "cd" for level in factor.levels]) for factor in box.design.factors)
+    levels = replace(KeptLevels.none(box.c), keep=AtLevels(kept), kept=kept)
+    names = [box.design.columns[j] for j in levels.moved_by_left_out(box)]
+    if others is None:
+        assert len(names) == box.c
+        return
+    assert sorted(names) == sorted(others)
+    for fit in (smf.ols(formula, data).fit(), smf.logit(formula, data).fit(disp=0)):
+        psi = data["y"] - fit.predict()
+        scores = (fit.model.exog * psi.to_numpy()[:, None])[data["g"].isin(["c", "d"])].sum(axis=0)
+        still = [name for name in fit.model.exog_names if "x" not in name and "h" not in name]
+        assert np.abs(scores[[fit.model.exog_names.index(name) for name in still]]).max() < 1e-6
+        assert not others or np.abs(scores).max() > 0.1
+
+
 def test_no_row_of_the_domain_has_a_longer_score_than_the_lattice_of_the_box():
     """Without products length and residual are convex along each number, so that the ends say all."""
     box = box_of("y ~ x + z + C(g)")
