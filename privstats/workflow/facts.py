@@ -94,8 +94,11 @@ def _why(choice: Choice, gate: Gate) -> str:
 
 
 def _times(length: float) -> str:
-    """Return a ratio of interval lengths as text; a ratio that would be rounded to 100 or more is "at least 100"."""
-    return f"{length:.2g}" if length < 99.5 else "at least 100"
+    """Return a ratio of interval lengths as text; a ratio that would be rounded to 100 or more is "at least 100".
+
+    A ratio below 1 is an error of the forecast and becomes 1, because noise shortens no interval.
+    """
+    return f"{max(length, 1.0):.2g}" if length < 99.5 else "at least 100"
 
 
 def _used(estimate: Any) -> tuple[float, float] | None:

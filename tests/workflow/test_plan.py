@@ -749,6 +749,14 @@ def test_a_method_that_gives_nothing_is_at_least_a_hundred_times_as_long():
     assert "(suffstats: at least 100)" in " ".join(str(fit.summary()).split())
 
 
+def test_no_method_is_said_to_be_shorter_than_without_privacy():
+    """The header said: expected length 0.95 times that without privacy."""
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.uniform(size=20_000), "y": rng.uniform(size=20_000)})
+    fit = ps.dp_lm("y ~ x", data, eps=1.0, domain={"x": (0, 1), "y": (0, 1)}, rng=1)
+    assert "expected length 1 times that" in " ".join(str(fit.summary()).split())
+
+
 @pytest.mark.parametrize(
     ("verb", "formula", "more", "why"),
     [
