@@ -291,6 +291,14 @@ def few_of_some(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"g": np.array(list("abcdef"))[k], "y": rng.poisson(2 * np.exp(0.2 * k)).clip(0, 40)})
 
 
+def skewed_level(rng: Rng, n: int) -> pd.DataFrame:
+    """Return counts at six levels, of which three have a tenth of the rows and a scatter several times as large."""
+    k = rng.choice(6, n, p=[0.4, 0.3, 0.2, 0.06, 0.02, 0.02])
+    rare, x = k >= 3, rng.normal(size=n) + 0.6 * (k - 1)
+    mean = np.exp(0.3 * (0.5 + rare) * x + 0.05 * k + 0.25 * rare) * rng.gamma(2, 0.5, n)
+    return pd.DataFrame({"g": np.array(list("abcdef"))[k], "y": rng.poisson(mean).clip(0, 80)})
+
+
 def rare_slopes(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows at six levels, of which three have a tenth of the rows and another slope."""
     k = rng.choice(6, n, p=[0.4, 0.3, 0.2, 0.06, 0.02, 0.02])
@@ -595,6 +603,11 @@ CASES = {
     "few_of_some_counts": Case(
         glm(few_of_some, "y ~ C(g)", {"g": list("abcdef"), "y": (0, 60)}, family="poisson"),
         promises=({"eps": 1.0}, {"mu": 0.25}),
+    ),
+    "skewed_level": Case(
+        glm(skewed_level, "y ~ 0 + C(g)", {"g": list("abcdef"), "y": (0, 80)}, family="poisson"),
+        5_000,
+        ({"mu": 0.25}, {"mu": 0.5}),
     ),
     "rare_slopes": Case(
         lm(rare_slopes, "y ~ x + C(h) + C(g)", {"g": list("abcdef"), "x": (-5, 5), "h": [0, 1], "y": (-20, 20)}),
