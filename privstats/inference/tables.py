@@ -52,8 +52,8 @@ def density_table(
 ) -> Table:
     """Return the table of population densities, ordered by group, then bin.
 
-    The density of a bin is its share of the group's rows, divided by the width of the bin. One row is added to the
-    count in its sampling variance, because otherwise intervals of bins with one to three rows would be too short.
+    The density of a bin is its share of the group's rows, divided by the width of the bin. The sampling variance of a
+    count is increased by 1, because otherwise intervals of bins with one to three rows would be too short.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ def density_table(
     """
     total = np.ravel(total)
     unit = 1 / np.outer(total, width)
-    more = np.maximum(counts, 0.0) + 1.0
-    sampling = scipy.linalg.block_diag(*(multinomial(row, float(n)) for row, n in zip(more, total, strict=True)))
+    sampling = scipy.linalg.block_diag(*(multinomial(row, float(n)) for row, n in zip(counts, total, strict=True)))
+    sampling += np.eye(len(sampling))
     D = np.diag(unit.ravel())
     return Table.of(names, (counts * unit).ravel(), D @ sampling @ D, tuple(D @ noise for noise in noises), notes=notes)
 
