@@ -106,6 +106,7 @@ DAMPING = 0.08  # damping added to the Hessian in the second quantile steps, div
 KERNEL_WIDTH = 1.3  # (half-width of the density's kernel, in residual scales) x n^(1/5), for n rows
 KERNEL_WITHIN = (0.15, 1.0)  # limits of the half-width of the density's kernel, in residual scales
 DENSITY_WIDEST = 0.6  # largest smoothing half-width, in residual scales; kernels of densities are at most half as wide
+KERNEL_NOISIER = 1.25  # kernels wider than DENSITY_WIDEST may have this multiple of the noise MATRIX_NOISE
 KERNEL_BEND = 0.25  # assumed relative error of a predicted change of the score, for steps of one kernel half-width
 KERNEL_SHAPE = 5.0  # KERNEL_BEND is multiplied by KERNEL_SHAPE x h^4 for wide kernels of half-width h residual scales
 EQUAL_BINS = 0.5  # bin width of the histogram used to detect equal responses, in half-widths of the density's kernel

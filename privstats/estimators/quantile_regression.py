@@ -41,6 +41,7 @@ from privstats.estimators.constants import (
     FIRST_WIDTHS,
     HELD_LEAST,
     KERNEL_BEND,
+    KERNEL_NOISIER,
     KERNEL_ROWS,
     KERNEL_SHAPE,
     KERNEL_WIDTH,
@@ -749,9 +750,9 @@ class OneOrder(OneStep):
         most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)
         tried = np.r_[least, size[(size > least) & (size < most)]]
         # half-width at which the noise's largest eigenvalue is the share `MATRIX_NOISE` of a typical eigenvalue; up to
-        # 1.25 times this share where the kernel would be wider than `DENSITY_WIDEST`
+        # `KERNEL_NOISIER` times this share where the kernel would be wider than `DENSITY_WIDEST`
         quiet = unit * tried**2 / (MATRIX_NOISE * self.rows * inside)
-        quiet = np.maximum(np.minimum(quiet, DENSITY_WIDEST), quiet / 1.25)
+        quiet = np.maximum(np.minimum(quiet, DENSITY_WIDEST), quiet / KERNEL_NOISIER)
         width = np.clip(np.maximum(KERNEL_WIDTH * self.rows**-0.2, quiet), *KERNEL_WITHIN)
         cut = (lengths.counts[:, None] * np.maximum(size[:, None] ** 2 - tried**2, 0.0)).sum(axis=0)
         best = int(np.argmin(unit * tried**2 / (inside * width) + cut))
