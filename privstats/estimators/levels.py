@@ -141,9 +141,10 @@ class KeptLevels:
     def most_length(self) -> float:
         """Upper bound on the squared norm of standardised rows at rare factor levels.
 
-        The bound holds because a ridge matrix is added to the second moments with which rows are standardised.
+        The bound holds because a ridge matrix is added to the second moments with which rows are standardised. It is
+        that of a design without the left-out levels.
         """
-        return max(self.row_limit, HELD_LEAST * (len(self.ridge) + 1))
+        return max(self.row_limit, HELD_LEAST * (len(self.ridge) - self.hidden.shape[1] + 1))
 
     def told(self, box: PublicBox) -> float:
         """Return the share of the formula's coefficients that can be estimated from the rows kept in the fit."""

@@ -134,6 +134,16 @@ def test_the_constant_of_a_level_adds_one_in_its_rows_alone(formula):
         np.testing.assert_allclose(z @ one.direction, at.astype(float), atol=1e-9)
 
 
+def test_rows_of_rare_levels_are_held_as_if_levels_left_out_were_not_declared():
+    """They could be twice as long, and counts that scatter more at one such level were clipped unseen."""
+    held = {}
+    for levels, out in (("abcdef", "ef"), ("abcd", "")):
+        box = PublicBox(bind_regression("y ~ x + C(g)", {"x": (-1, 1), "y": (0, 1), "g": list(levels)}))
+        kept = (np.array([level not in out for level in levels]),)
+        held[levels] = replace(KeptLevels.none(box.c), kept=kept, hidden=box.null_space(kept)).most_length
+    assert held["abcdef"] == held["abcd"]
+
+
 @pytest.mark.parametrize(("coding", "told"), [("C(g)", 4 / 5), ("C(g, Sum)", 1 / 5), ("C(g) - 1", 4 / 5)])
 def test_what_kept_rows_tell_is_counted_in_coefficients(coding, told):
     """All coefficients of Sum coding need all levels: the minimiser was preferred, and gave none of them."""
