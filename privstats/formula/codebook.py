@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
 import re
@@ -10,9 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from privstats.errors import DomainError, quote
+from privstats.formula.cells import days, numbers
 from privstats.formula.declarations import Dates, DeclaredGrid, Known, Levels, Numbers, declared
 
 Declarations = tuple[dict[str, Known], list[str]]  # bounds or levels by column, names of columns without missing values
@@ -107,17 +110,17 @@ def _missing(where: Mapping[str, Any]) -> list[str]:
 
 
 def _check_missing(name: str, known: Known, codes: Iterable[str]) -> None:
-    """Raise an error for the code of a missing value that would count as a number or date, moved to a bound.
+    """Raise an error if the code of a missing value would count as a number or date, and would be moved to a bound.
 
-    Other codes, such as "NA", are no number, date or declared level, so that they count as missing.
+    The codes are read as cells of data are. Other codes, such as "NA" or "0000-00-00", count as missing.
     """
     if isinstance(known, Levels):
         return
     for code in codes:
-        value = _end(code)
-        counts = re.match(r"[0-9]{4}-[0-9]{2}", code) if isinstance(known, Dates) else value != code and value == value
-        if counts:
-            shown = repr(code) if isinstance(known, Dates) else code
+        cell = pd.Series([code], dtype=object)
+        value = days(cell, datetime.date.min) if isinstance(known, Dates) else numbers(cell)
+        if not np.isnan(value[0]):
+            shown = code if not isinstance(known, Dates) and isinstance(_end(code), float) else repr(code)
             raise DomainError(
                 f"missing values are coded as {code}, which would count as a value; write data[{name!r}] = "
                 f"data[{name!r}].mask(data[{name!r}] == {shown}), and leave {code} out of missingValues"

@@ -122,6 +122,7 @@ class Model(ABC):
         self.check()
 
     example: ClassVar[str] = "y ~ x"
+    of_quantiles: ClassVar[bool] = False  # whether the estimates are quantiles, with a std error from a density
     with_delta: ClassVar[frozenset[str]] = frozenset()  # methods proved to be (eps, delta)-DP directly, not through mu
 
     def declared(self, domain: Domain) -> Domain:

@@ -117,6 +117,7 @@ class ColumnQuantile(Location):
 
     with_delta: ClassVar[frozenset[str]] = frozenset({"ptr", "smoothsens"})
     verb: ClassVar[str] = "quantile"
+    of_quantiles: ClassVar[bool] = True
     both: ClassVar[str] = "q and tau are both given, and mean the same; keep one of them"
 
     def check(self) -> None:

@@ -44,6 +44,7 @@ class QuantileModel(Regression):
     tau: Any = 0.5
 
     covariances: ClassVar[tuple[str, ...]] = ("HC", "kernel")
+    of_quantiles: ClassVar[bool] = True
 
     def check(self) -> None:
         super().check()

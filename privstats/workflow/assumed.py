@@ -34,7 +34,8 @@ from privstats.mechanisms.random import public_stream
 from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Neighbors
 
-ROWS = 4096
+ROWS = 4096  # number of simulated rows
+MANY, MORE = (30_000, 300_000), 4  # above each planned number of rows in `MANY`, quantiles have `MORE` times as many
 FILLED = 0.25  # width of the assumed uniform distribution of a column without a hint, divided by the column's range
 SPREAD = 1 / 6  # assumed residual standard deviation, divided by half of the response's range
 # assumed mean of the response in models with a link function, divided by the largest value of the response; `HALF` is
@@ -62,11 +63,14 @@ class Assumption:
         function, and the simulated response is continuous in other models.
     precise : bool
         Whether the error variance of a row is inversely proportional to its weight.
+    rows : int
+        Number of simulated rows.
     """
 
     hints: Mapping[str, Hint] = field(default_factory=dict)
     share: float | None = None
     precise: bool = False
+    rows: int = ROWS
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,8 +165,8 @@ def assumed_rows(
         check_schema(like, design.reads)
         frame = like.reset_index(drop=True)
     else:
-        drawn = usual_rows(design.domain, design.reads, assumed.hints, _outcome(design))
-        # the same simulated rows are used for every n, so that the forecast interval widths change little with n
+        drawn = usual_rows(design.domain, design.reads, assumed.hints, _outcome(design), assumed.rows)
+        # the same simulated rows are used for many n, so that the forecast interval widths change little with n
         frame = drawn.head(max(n, 1))
     unit = neighbors.unit
     if unit is not None and (like is None or unit not in frame):
@@ -224,6 +228,15 @@ def _outcome(design: Any) -> tuple[str, ...]:
     return columns(parse(design.response)) if hasattr(design, "response_half") else ()
 
 
+def rows_for_quantiles(n: int) -> int:
+    """Return the number of simulated rows for a forecast of quantiles that are estimated from n rows.
+
+    The std error of a quantile depends on the density of the responses there, which is estimated from responses in an
+    interval that narrows as n grows. With too few simulated rows in this interval, the forecast std error is too large.
+    """
+    return int(ROWS * MORE ** sum(n > many for many in MANY))
+
+
 def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = None) -> dict[str, Known]:
     """Return the declarations (bounds or levels), by name, of columns for which a user's hint would be most useful.
 
@@ -270,9 +283,9 @@ def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
 
 
 def usual_rows(
-    domain: Domain, reads: Sequence[str], hints: Mapping[str, Hint], outcome: Sequence[str] = ()
+    domain: Domain, reads: Sequence[str], hints: Mapping[str, Hint], outcome: Sequence[str] = (), many: int = ROWS
 ) -> pd.DataFrame:
-    """Return synthetic rows with the columns that are named in `reads`.
+    """Return `many` synthetic rows with the columns that are named in `reads`.
 
     Columns with hints follow the hints. Numeric columns without hints are uniform on the middle part of their range. In
     columns with levels and without hints, all levels are equally frequent. A hint about an expression such as
@@ -283,8 +296,8 @@ def usual_rows(
     OptionError
         If a hint is about an expression in several columns, or in one that has no bounds or another hint.
     """
-    rows, rng = narrowed(domain, reads).draw(reads, ROWS, public_stream(PREDICTORS)), public_stream(HINTED)
-    places = {name: (rng.permutation(ROWS) + 0.5) / ROWS for name in reads if name in hints}
+    rows, rng = narrowed(domain, reads).draw(reads, many, public_stream(PREDICTORS)), public_stream(HINTED)
+    places = {name: (rng.permutation(many) + 0.5) / many for name in reads if name in hints}
     rows = rows.assign(**{name: usual_values(domain[name], hints[name], place) for name, place in places.items()})
     for code in hints:
         names = _columns_of(code)
@@ -295,7 +308,7 @@ def usual_rows(
                     f"the hint about {quote(code)} cannot be followed: it is not about a single numeric column without "
                     f"another hint; write a hint about the column, as in domain.hint({names[0]!r}, ...), in its place"
                 )
-            places[names[0]] = (rng.permutation(ROWS) + 0.5) / ROWS
+            places[names[0]] = (rng.permutation(many) + 0.5) / many
             rows[names[0]] = _solved(numeric(code, domain), known, hints[code], places[names[0]])
     return rows
 

@@ -11,6 +11,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import repeat
 from typing import Any, TypeVar
 
 import numpy as np
@@ -153,7 +155,7 @@ class Forecast(Conversation):
             # k copies of the rows at budget eps give the same density as one copy at budget k eps, because the density
             # is proportional to exp(-eps |k G|) = exp(-(k eps) |G|), where G is the sum over the rows of one copy
             if isinstance(by, KNGQuantile | ExponentialQuantile):
-                few = min(many, max(once, MOST_GIVEN))
+                few = min(many, MOST_GIVEN)
                 many, given = few, promise.as_pure().part(many / few)
             exact: Any = _Repeated(self._rows, question, many)
             draws = SEVERAL if law is None or isinstance(law, RankErrors | RankLaw) else FEW
@@ -217,16 +219,32 @@ def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
 
 
 class _Repeated(RowValues):
-    """The vectors that a query computes from the synthetic rows, repeated in order as if there were `many` rows."""
+    """The vectors that a query computes from the synthetic rows, repeated in order as if there were `many` rows.
+
+    If there are more synthetic rows than `many`, evenly spaced rows are taken.
+    """
 
     def __init__(self, rows: BlockRows, question: Question, many: int) -> None:
         super().__init__(rows, question)
         self._many = many
 
-    def made(self) -> Iterator[FloatArray]:
-        once = np.concatenate(list(super().made()))
-        share = len(once) / max(1, self._rows.source.n)
-        yield np.resize(once, (round(share * self._many), once.shape[1]))
+    @cached_property
+    def _once(self) -> FloatArray:
+        """The vectors of all synthetic rows, shape (rows, dim)."""
+        return np.concatenate([np.zeros((0, self._dim)), *super().made()])
+
+    def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
+        """Apply the function `take` to each copy of the vectors, the last of which may be incomplete.
+
+        All complete copies have the same result, which is computed once.
+        """
+        once = self._once
+        total = round(len(once) / max(1, self._rows.source.n) * self._many)
+        copies, rest = divmod(total, max(1, len(once)))
+        if copies:
+            yield from repeat(take(once), copies)
+        if rest:
+            yield take(once[:rest] if copies else once[np.arange(rest) * len(once) // rest])
 
 
 def expected(

@@ -37,7 +37,7 @@ from privstats.results.entry import entry
 from privstats.results.files import as_text, write_text
 from privstats.results.header import shared
 from privstats.workflow import forecast, stage0
-from privstats.workflow.assumed import HALF, Assumption, costly, is_binary, unhinted
+from privstats.workflow.assumed import HALF, Assumption, costly, is_binary, rows_for_quantiles, unhinted
 from privstats.workflow.comparison import Comparison, budgets_compared
 from privstats.workflow.digest import digest, promise_numbers, rounded
 from privstats.workflow.division import BOUNDS, Division, divided
@@ -51,6 +51,7 @@ from privstats.workflow.search import BY_BUDGET, BY_RHO, BY_ROWS, Bounds, Widths
 ROUNDS = 6  # largest number of rounds of trial runs; the rounds end when the queries no longer change
 INFERENCE = ("sandwich", "none")
 REMEMBERED = 64  # number of plans in the cache
+MOST_QUANTILE_ROWS = 2_000_000  # `n_for` extrapolates widths of intervals for quantiles beyond this number of rows
 MOST_ROWS = 1e9  # a search for a sufficient number of rows is given up beyond this multiple of the planned number
 LEAST, MOST_BUDGET = 1e-9, 1e4  # limits of a search for a budget: LEAST times the planned budget, and MOST_BUDGET
 
@@ -277,7 +278,14 @@ class Plan:
     @property
     def _assumed(self) -> Assumption:
         model = self.specification.model
-        return Assumption(model.hints, HALF, getattr(model, "cov_type", None) == "nonrobust")
+        precise = getattr(model, "cov_type", None) == "nonrobust"
+        return replace(self._bare, hints=model.hints, share=HALF, precise=precise)
+
+    @property
+    def _bare(self) -> Assumption:
+        """Assumptions about the columns without the user's hints."""
+        of_quantiles = self.specification.model.of_quantiles
+        return Assumption(rows=rows_for_quantiles(self.rows or 0)) if of_quantiles else Assumption()
 
     def _usual(
         self,
@@ -440,9 +448,12 @@ class Plan:
         fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
 
         known: dict[int, Widths] = {}  # a cache, because the search may round several values to the same number of rows
+        most = max(MOST_QUANTILE_ROWS, int(start)) if self.specification.model.of_quantiles else math.inf
 
         def widths(rows: float, bounds: Bounds) -> Widths:
             n = max(fewest, int(rows))
+            if n > most:
+                return BY_ROWS.extrapolated(widths(most, Bounds()), n / most)
             if n not in known or not known[n].sure:
                 other = (
                     self if n == self.rows else make_plan(self.specification, n if self._is_public else None, n, self)
@@ -795,8 +806,8 @@ def _ratio(normal: Plan, pure: Plan, rough: bool) -> float:
     if normal.rows is None or (normal.public.offered is None and normal.public.units is None) or normal.estimated:
         return math.nan
     # these forecasts do not use the user's hints, which must not influence the choice between the plans
-    table = normal._under(Assumption()).table
-    slopes, first = table.index != "Intercept", table["width"].fillna(math.inf).to_numpy()
+    table = normal._under(normal._bare).table
+    slopes, first = _of_terms(None, list(table.index)), table["width"].fillna(math.inf).to_numpy()
 
     def ratio(second: FloatArray) -> float:
         with np.errstate(invalid="ignore"):
@@ -809,7 +820,7 @@ def _ratio(normal: Plan, pure: Plan, rough: bool) -> float:
         least, most = (np.median([*fits.values(), *rest * end], axis=0) for end in (1e-300, math.inf))
         return rough and (ratio(most) > 1 or ratio(least) <= 1)
 
-    return ratio(pure._under(Assumption(), settled=decided).table["width"].fillna(math.inf).to_numpy())
+    return ratio(pure._under(pure._bare, settled=decided).table["width"].fillna(math.inf).to_numpy())
 
 
 def _planned(
@@ -1062,9 +1073,13 @@ def _check_delta(promise: Promise, rows: int | None) -> None:
 
 
 def _of_terms(term: str | None, names: Sequence[str]) -> NDArray[np.bool_]:
-    """Return a mask of the terms in `names`: True for `term` or, if it is None, for all terms but the intercept."""
+    """Return a mask of the terms in `names`: True for `term` or, if it is None, for all but the intercepts.
+
+    If the model has only intercepts, one for each tau, these are the terms.
+    """
     if term is None:
-        return np.array([name != "Intercept" or len(names) == 1 for name in names])
+        slopes = np.array([name.partition("[")[0] != "Intercept" for name in names])
+        return slopes if slopes.any() else ~slopes
     if term not in names:
         raise OptionError(f"term is {quote(term)}; choose among {', '.join(map(repr, names))}")
     return np.array([name == term for name in names])

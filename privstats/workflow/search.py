@@ -174,6 +174,15 @@ class Fall:
             return (rest + math.sqrt(rest**2 + 4 * noise)) / 2
         return (noise / (1 - rest)) ** (1 / self.falling) if rest < 1 else math.inf
 
+    def extrapolated(self, widths: Widths, times: float) -> Widths:
+        """Return the expected widths at `times` the number of rows (or the budget) at which `widths` are expected."""
+        noise = np.clip(np.nan_to_num(widths.shares), 0.0, 1.0)
+        parts = (1 - noise) * times**-self.still, noise * times**-self.falling
+        variances = parts[0] + parts[1]
+        change = np.sqrt(variances)
+        fits = {fit: ratios * change for fit, ratios in widths.fits.items()}
+        return Widths(widths.ratios * change, parts[1] / variances, fits, widths.sure)
+
     def from_one(self, number: float, widths: Widths) -> float:
         """Return the number of rows (or budget) at which all expected interval widths are at most the requested width.
 

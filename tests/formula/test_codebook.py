@@ -63,12 +63,20 @@ def test_codes_of_missing_values_are_removed_from_levels():
     assert domain == Domain({"region": ["N", "S"], "size": [1, -9]})
 
 
+def test_a_code_of_missing_dates_that_is_no_date_is_accepted():
+    known = field("since", "date", minimum="2020-01-01", maximum="2020-12-31")
+    domain = Domain.from_schema({"fields": [known], "missingValues": ["", "0000-00-00", "2020-13"]})
+    assert domain["since"] == Domain({"since": ("2020-01-01", "2020-12-31")})["since"]
+
+
 @pytest.mark.parametrize(
     ("known", "code", "recoded"),
     [
         (field("age", "integer", minimum=0, maximum=110), "-99", [1.0, None]),
         (field("age", "number", minimum=0, maximum=110), "77.5", [1.0, None]),
         (field("age", "date", minimum="2020-01-01", maximum="2020-12-31"), "1900-01-01", ["2020-02-01", None]),
+        (field("age", "date", minimum="2020-01-01", maximum="2020-12-31"), "19000101", ["2020-02-01", None]),
+        (field("age", "number", minimum=0, maximum=110), "false", ["1.0", None]),
     ],
 )
 def test_codes_of_missing_values_that_would_count_as_values_say_how_to_recode(known, code, recoded):

@@ -1,6 +1,7 @@
 """A plan predicts what a fit then delivers, and finds the budget or the rows that a width takes."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import privstats as ps
@@ -122,3 +123,13 @@ def test_a_plan_names_every_question_of_every_algorithm_and_what_it_costs(mech, 
     assert all(QUESTIONS.get(name, name) in text for name in names)
     assert planned.guarantee.covers(promise for _, promise in planned.charge)
     assert ("95% width" in text) == (options.get("inference") != "none")
+
+
+@pytest.mark.parametrize(("tau", "n"), [([0.25, 0.5], 400_000), (0.5, 1_000_000)])
+def test_the_expected_std_error_of_a_quantile_of_many_rows_is_within_15_percent(tau, n):
+    rng, domain = np.random.default_rng(5), {"x": (0, 10), "y": (0, 100)}
+    x = rng.uniform(3.75, 6.25, n)  # as predictors are assumed to be
+    rows = pd.DataFrame({"x": x, "y": np.clip(30 + 4 * x + rng.normal(0, 100 / 12, n), 0, 100)})
+    fit = ps.dp_rq("y ~ x", rows, eps=1.0, tau=tau, domain=domain, rng=1)
+    planned = ps.plan("rq", "y ~ x", n, eps=1.0, tau=tau, domain=domain).expected()
+    assert planned["std_error"].to_numpy() == pytest.approx(fit.bse.to_numpy(), rel=0.15)

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -712,6 +713,46 @@ def test_a_forecast_has_as_many_values_as_the_plan_has_rows(monkeypatch):
     for n in (3000, 6000, 9999):
         planned("quantile", n=n, formula="x", q=[0.25, 0.75]).expected()
         assert seen.pop() == n
+
+
+@pytest.mark.parametrize("many", [1, 4, 7, 30, 31])
+def test_repeated_rows_are_copies_of_the_rows_and_each_copy_is_computed_once(many):
+    vectors, done = np.arange(14.0).reshape(7, 2), []
+
+    class Rows(forecast._Repeated):
+        _once, _dim = vectors, 2
+
+    rows = Rows.__new__(Rows)
+    rows._rows, rows._many = SimpleNamespace(source=SimpleNamespace(n=7)), many
+    copies = np.resize(vectors, (many, 2)) if many >= 7 else vectors[[7 * k // many for k in range(many)]]
+    assert np.array_equal(rows.all(), copies)
+    assert sum(rows.scan(lambda part: done.append(len(part)) or part.sum())) == copies.sum()
+    assert len(done) == (many >= 7) + (many % 7 > 0)
+
+
+def test_a_search_leaves_the_intercepts_of_all_quantiles_out():
+    assert list(plan_module._of_terms(None, ["Intercept[0.25]", "Intercept[0.5]", "x[0.25]", "x[0.5]"])) == [0, 0, 1, 1]
+    assert list(plan_module._of_terms(None, ["Intercept[0.25]", "Intercept[0.5]"])) == [1, 1]
+
+
+@pytest.mark.parametrize(("verb", "formula"), [("median", "x"), ("rq", "y ~ x")])
+def test_a_search_for_very_narrow_intervals_of_quantiles_simulates_no_more_than_its_most_rows(
+    monkeypatch, verb, formula
+):
+    sizes, once = [], forecast.expected
+    monkeypatch.setattr(
+        forecast,
+        "expected",
+        lambda converse, public, near, planned, n, *more: (
+            sizes.append(n) or once(converse, public, near, planned, n, *more)
+        ),
+    )
+    monkeypatch.setattr(plan_module, "MOST_QUANTILE_ROWS", 100_000)
+    plan_module.forget()
+    plan = planned(verb, n=5000, formula=formula, eps=1.0)
+    width = float(plan.expected()["width"].iloc[-1])
+    rows = plan.n_for(width / 100)
+    assert max(sizes) <= 100_000 and 1e7 < rows < 8e7
 
 
 @pytest.mark.parametrize(("n", "level", "rate", "digits"), [(5, 0.5, 0.02, 3), (60, 0.1, 0.5, 1), (60, 0.9, 3.0, 9)])
