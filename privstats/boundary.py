@@ -61,9 +61,9 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
 def _stops() -> tuple[type[BaseException], ...]:
     """Return the types of interrupts that leave the package with their type unchanged.
 
-    The function imports no module, because it runs while an interrupt is handled, and a second interrupt during an
-    import would leave the package with the stack frames of the first. So asyncio's type is included only if asyncio is
-    imported already; otherwise the process has no asyncio task that could be cancelled.
+    The type CancelledError of asyncio is included only if asyncio is imported already; otherwise the process has no
+    asyncio task that could be cancelled. The function does not import asyncio, because it runs while an interrupt is
+    handled: a second interrupt during an import would leave the package with the stack frames of the first interrupt.
     """
     cancelled = getattr(sys.modules.get("asyncio.exceptions"), "CancelledError", KeyboardInterrupt)
     return KeyboardInterrupt, SystemExit, GeneratorExit, cancelled

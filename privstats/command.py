@@ -1,7 +1,7 @@
 """The command line: commands to fit or plan a model, show or run saved plans, and print ledgers and domains.
 
-An error prints one line to stderr and gives exit code 2. No traceback is shown, since it might contain data. A closed
-output, or a pipe whose reader has ended, is no error.
+An error prints one line to stderr and gives exit code 2. No traceback is shown, since it might contain data. If the
+output cannot be written, because stdout is closed or the reader of a pipe has exited, this does not count as an error.
 """
 
 from __future__ import annotations
@@ -233,7 +233,11 @@ def in_shell(problem: str) -> str:
 
 
 def _for_call(problem: str, chosen: argparse.Namespace | None) -> str:
-    """Return an error text that says which option of a call a budget of another kind replaces."""
+    """Return the text of an error; if it proposes another kind of budget, it names the option to be replaced.
+
+    For example, " in place of --eps" is appended to a text that ends in "; give --mu 1" if the command has the option
+    --eps. `chosen` has the parsed options of the command.
+    """
     found = re.search(r"; give --(eps|mu|rho) \S+$", problem)
     given = [name for name in ("eps", "mu", "rho") if getattr(chosen, name) is not None]
     return f"{problem} in place of --{given[0]}" if found and given and found[1] not in given else problem
@@ -302,7 +306,11 @@ def _declared(path: str, cure: str) -> Domain:
 
 
 def _check_declarations(file: str, text: str, read: Any) -> None:
-    """Raise an error if a column of a domain in JSON has no declaration; `from_json` checks everything else."""
+    """Raise an error if a column of a domain file in JSON has no declaration, such as bounds or levels.
+
+    `file` is the name of the file, `text` its content, and `read` the object parsed from the content. All other checks
+    of the file are made by `Domain.from_json`.
+    """
     columns = read.get("columns") if isinstance(read, Mapping) else None
     for name, known in columns.items() if isinstance(columns, Mapping) else ():
         if not isinstance(known, Mapping) or not known.keys() & DECLARATIONS:
@@ -368,9 +376,11 @@ def _run(chosen: argparse.Namespace) -> None:
 
 
 def _ledger(chosen: argparse.Namespace, cost: Promise | None) -> Ledger:
-    """Return the ledger that the command names; one that does not exist yet needs a budget, such as the call's cost.
+    """Return the ledger in the file that the option --ledger names.
 
-    Its file is created with the first charge: a call that is refused leaves no ledger with a budget that was a slip.
+    If the file does not exist, the option --budget must give the budget of a new ledger; otherwise an error proposes
+    `cost`, the guarantee of the call, as the budget (mu=1 if `cost` is None). The file of a new ledger is created with
+    the first charge, so a call that fails before the charge leaves no ledger with a mistaken budget.
     """
     chosen.needed = "--budget mu=1" if cost is None else _as_budget(cost)
     exists = Path(chosen.ledger).exists()
@@ -386,7 +396,7 @@ def _ledger(chosen: argparse.Namespace, cost: Promise | None) -> Ledger:
 
 
 def _as_budget(promise: Promise) -> str:
-    """Return the option of a command that creates a ledger with a guarantee as its budget.
+    """Return the text of the option --budget that gives a new ledger the guarantee `promise` as its budget.
 
     Examples
     --------
@@ -437,10 +447,10 @@ def _number(name: str, text: str) -> float:
 
 
 def _deliver(path: str | None, save: Callable[[str], None], text: Callable[[], str]) -> None:
-    """Write a result to the file that `--out` names, if it is given, and print the result even if this fails.
+    """Write a result to the file `path` (option --out), unless it is None, and then print the result.
 
-    The file is written first. So a result that was paid for is lost neither if it cannot be printed, nor if the file
-    cannot be written.
+    The result is printed even if the file cannot be written. So a result for which budget was spent is lost only if
+    both fail. The function `save` writes the result to a path, and `text` returns the text to be printed.
     """
     saved = False
     try:
@@ -464,7 +474,11 @@ def _complain(text: str) -> None:
 
 
 def _print(text: str, out: Any) -> bool:
-    """Write text to a stream; return False if it is closed or full, or a pipe from which nobody reads any more."""
+    """Write text to the stream `out`, and return whether the text was written.
+
+    The text is not written if `out` is None, because the process was started without this stream, or if the system
+    reports an error, for example because the disk is full or the reader of a pipe has exited.
+    """
     if out is None:  # Python's stream for a closed file descriptor
         return False
     try:
@@ -480,9 +494,10 @@ def _print(text: str, out: Any) -> bool:
 
 
 def _shown(text: str, out: Any) -> str:
-    """Return text for a stream, with control characters and characters that it cannot encode escaped.
+    """Return a text for the stream `out`, with escape sequences in place of characters that are not safe to print.
 
-    Names in a file might contain such characters.
+    These are control characters other than line breaks, and characters that the encoding of the stream lacks. Names in
+    a file might contain such characters.
     """
     plain = "".join(char if char.isprintable() or char == "\n" else f"\\x{ord(char):02x}" for char in text)
     code = getattr(out, "encoding", None) or "utf-8"

@@ -64,7 +64,7 @@ def load_housing() -> Dataset:
     Raises
     ------
     FileNotFoundError
-        If the file is absent.
+        If `find` does not find the file king_county_house_sales.csv.
     """
     domain = {
         "price": (50_000, 10_000_000),
@@ -85,12 +85,12 @@ def load_housing() -> Dataset:
 
 
 def load_cps() -> Dataset:
-    """Return records of 54,875 wage earners from the Current Population Survey, March 2024.
+    """Return records of 54,875 wage earners aged 25 to 64, Current Population Survey, March 2024.
 
     Raises
     ------
     FileNotFoundError
-        If the file is absent.
+        If `find` does not find the file cps_asec_2024_wages.csv.
     """
     domain = {
         "log_wage": (7, 14),
@@ -110,7 +110,7 @@ def load_vertebral() -> Dataset:
     Raises
     ------
     FileNotFoundError
-        If the file is absent.
+        If `find` does not find the file vertebral_column_2C.dat.
     """
     domain = {
         "pelvic_incidence": (0, 150),
@@ -143,7 +143,10 @@ def load_randhie() -> Dataset:
 
 
 def load_fair() -> Dataset:
-    """Return 6,366 answers to a magazine's survey on extramarital affairs (Fair 1978), included in statsmodels."""
+    """Return the answers of 6,366 women to a magazine's survey on extramarital affairs (Fair 1978).
+
+    The data are included in statsmodels.
+    """
     domain = {
         "rate_marriage": (1, 5),
         "age": (17.5, 42),

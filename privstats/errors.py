@@ -53,13 +53,13 @@ class PrivstatsWarning(UserWarning):
 def refuse_full_stack() -> None:
     """Raise an error if fewer than `FRAMES` stack frames are left before Python's recursion limit.
 
-    The number of stack frames needed to read a cell depends on the cell. Without this check, one row could decide
-    whether a call near the limit fails.
+    The number of stack frames needed to read a value of the data depends on the value. Without this check, a value in
+    one row could determine whether a call near the limit fails, and the failure would reveal information about it.
 
     Raises
     ------
     PrivacyError
-        Before anything is read or charged.
+        If too few stack frames are left. A call makes this check before it reads any row.
     """
     if sys.getrecursionlimit() - sum(1 for _ in walk_stack(None)) < FRAMES:
         raise PrivacyError(

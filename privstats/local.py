@@ -124,8 +124,8 @@ def local_gradient_descent(
         half-range divided by sqrt(3), or the scale that `Scale` declares. Declare narrow bounds.
     steps : int
         Number of steps K. Each person sends K scores and two matrices (see Notes); each message has the budget mu /
-        sqrt(K + 2). About 20 steps are enough for two or three predictors at ``step_size=0.5``; a note says if the
-        estimates still depend on the starting value.
+        sqrt(K + 2). About 20 steps are enough for two or three predictors at ``step_size=0.5``; the fit has a note
+        if the estimates still depend on the starting value.
     step_size : float
         Step size (learning rate) eta, between 0 and 1; with a larger step size the steps might diverge.
     rng : None, int or numpy.random.Generator
@@ -145,16 +145,18 @@ def local_gradient_descent(
 
     Notes
     -----
-    Let the predictors x (with a constant 1 for the intercept) and the response y be divided by their scales. The
-    estimand theta solves ``E w psi_c(y - x'theta) x = 0``: E is the expectation, psi_c is Huber's psi-function, which
-    clips residuals at plus and minus c = 1.345, and ``w = min(1, 2 / |x|^2)`` is a weight. If the errors are symmetric,
-    theta is the coefficient vector of the conditional mean. Let n be the number of persons, M the mean Hessian of the
-    weighted Huber loss, Q the mean of the products u u' of scores u, ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` the sd of the
-    noise in each score, and ``R = I - eta M``. The covariance of the last iterate is ``M^-1 Q M^-1 / n + eta (s^2 / n)
-    (I - R^2K) M^-1 (2 I - eta M)^-1``. M and Q are also estimated from messages of the persons. A coefficient is NaN
-    ("not given") if the noise may hide the curvature of the loss along it.
+    Let the predictors x (with a constant 1 for the intercept) and the response y be centred at the middle of their
+    bounds and divided by their scales. In a model without intercept, they are not centred, and the largest absolute
+    value replaces the half-range in a scale. The estimand theta solves ``E w psi_c(y - x'theta) x = 0``: E is the
+    expectation, psi_c is Huber's psi-function, which clips residuals at plus and minus c = 1.345, and ``w = min(1, 2 /
+    |x|^2)`` is a weight. If the errors are symmetric, theta is the coefficient vector of the conditional mean. Let n
+    be the number of persons, M the mean of the Hessians of their weighted Huber losses, Q the mean of the products u
+    u' of their scores u, ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` the sd of the noise in each score, and ``R = I - eta
+    M``. The covariance of the last iterate is ``M^-1 Q M^-1 / n + eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. M
+    and Q are also estimated from messages of the persons. A coefficient is NaN ("not given") if the noise in M is too
+    large, relative to M, to identify it.
 
-    If one party may hold the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
+    If a trusted party may store the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
 
     References
     ----------
@@ -216,9 +218,10 @@ def _truths(answers: Any) -> NDArray[np.bool_]:
 
 
 def _bound_design(formula: str, domain: Any, data: Any) -> Design:
-    """Return the design of a regression (the map from rows to numbers), from its formula and domain.
+    """Return the design of a regression, which defines its scaled model matrix, from the formula and the domain.
 
-    Whether an error is raised depends on the arguments and on names and types of columns only.
+    `data` is used only to check the names and types of its columns. Whether an error is raised does not depend on the
+    values in the data.
     """
     if not isinstance(formula, str):
         raise FormulaError(f"the formula is {quote(formula)}; write it like '{EXAMPLE}'")
@@ -233,7 +236,11 @@ def _bound_design(formula: str, domain: Any, data: Any) -> Design:
 
 
 def _scales(design: Design) -> FloatArray:
-    """Return the ratios of half-range to scale, shape (p + 1,), of the p columns of the design and of the response."""
+    """Return factors, shape (p + 1,), for the p columns of the design and the response, scaled to [-1, 1].
+
+    The factor is sqrt(3) or, for a column declared by a `Scale`, the ratio of its half-range to the declared scale. It
+    is 1 for the intercept.
+    """
     declared = design.declared_scales
     scales = np.where(declared < 1, 1 / declared, math.sqrt(3.0))
     if design.intercept:
@@ -244,7 +251,8 @@ def _scales(design: Design) -> FloatArray:
 def _rows(design: Design, data: pd.DataFrame, scales: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the scaled predictors x, shape (n, p), and the scaled responses y, shape (n,), of n persons.
 
-    Both are zero in incomplete rows.
+    The columns of the design and the response, scaled to [-1, 1], are multiplied by the p + 1 factors `scales`. In
+    incomplete rows, x and y are zero.
     """
     block = design.block({name: data[name] for name in design.reads})
     z = block.times(np.diag(scales))

@@ -59,9 +59,11 @@ def dp_mode(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "permute_and_flip", "expmech", "duff"}
-        "permute_and_flip" (the choice of "auto") has the smallest error. Two mechanisms are for comparison: "expmech"
-        is the exponential mechanism with the counts as scores; "duff" is the exponential mechanism in which the penalty
-        of a candidate is the number of rows that must change until the candidate is the mode.
+        "permute_and_flip" [1]_ (the choice of "auto") visits the candidates in random order until one is accepted;
+        candidates with larger counts are accepted with a larger probability. Two mechanisms are for comparison:
+        "expmech" is the exponential mechanism with the counts as scores, whose expected error is never smaller; "duff"
+        is the exponential mechanism in which the penalty of a candidate is the number of rows that must change until
+        the candidate is the mode.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional

@@ -35,7 +35,7 @@ def dp_diagnostics(
     fit : Results
         Fit of `dp_lm`, or of `dp_glm` with the logit link. For a fit of `dp_glm`, only means of residuals by fitted
         probability are released.
-    data : DataFrame, path, Protected or other data that the functions accept
+    data : DataFrame, path, Protected or other data that `dp_lm` accepts
         The confidential rows of the fit, or other rows with the same columns.
     eps : float, optional
         Budget in addition to the budget of the fit: pure differential privacy, or (eps, delta) together with `delta`.
@@ -79,8 +79,8 @@ def dp_diagnostics(
     -----
     The coefficients are public, so the residual of a row is an expression of its columns. `dp_hist` releases the
     histogram of this expression. `dp_mean` releases means of the residuals, and means of ``sqrt(|residual| / scale)``,
-    in groups ``cut(fitted, edges)``. Both use the domain, the subset and the neighbouring relation of the fit. All rows
-    have equal weights, even if the fit used weights.
+    in groups ``cut(fitted, edges)``. Both use the subset, the neighbouring relation and the domain of the fit; for
+    protected data, they use the domain of these data. All rows have equal weights, even if the fit used weights.
 
     Examples
     --------

@@ -135,8 +135,10 @@ def dp_glm(
         For "objpert": coefficient of the ridge penalty, which is `ridge` times half the sum of the squared
         coefficients. A fit with this penalty has no intervals.
     tail : {"cautious"}, optional
-        Large scores are clipped. Their number, which bounds the clipping bias, is estimated from a released histogram
-        of norms, whose noise hides small numbers. "cautious" assumes larger hidden numbers; intervals are longer.
+        Large scores are clipped. A bound on the clipping bias is computed from a released histogram of the norms of
+        scores (for "objpert" with a binomial response, of the rows' predictors), in which a small number of large
+        norms cannot be distinguished from noise. "cautious" assumes that this number is larger than assumed by
+        default, so that intervals are longer.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.
     step_size : float, optional

@@ -90,9 +90,10 @@ def dp_lm(
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"matrixt", "hull", "linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise, by default the one with the smallest error. "linf", "l1" and "l2" have a density that
-        decreases exponentially in this norm. For "suffstats" only, "hull" uses the norm of a convex body around all
-        changes of the moments due to one row, and "matrixt" is a matrix-t law. "gaussian" needs `mu`, `rho` or `delta`.
+        Distribution of the noise, by default the distribution with the smallest error. "linf", "l1" and "l2" have a
+        density that decreases exponentially in this norm. For "suffstats" only, "hull" has a density that decreases
+        exponentially in the norm whose unit ball is a convex body that contains all changes of the moments due to one
+        row, and "matrixt" is a matrix-t distribution. "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
@@ -129,8 +130,9 @@ def dp_lm(
         For "suffstats": weight of a ridge penalty on coefficients of predictors scaled to [-1, 1]; "adaptive" computes
         the weight from the size of the noise. A fit with a ridge penalty has no intervals.
     tail : {"cautious"}, optional
-        Large scores are clipped. Their number, which bounds the clipping bias, is estimated from a released histogram
-        of score norms, whose noise hides small numbers. "cautious" assumes larger hidden numbers; intervals are longer.
+        Large scores are clipped. A bound on the clipping bias is computed from a released histogram of score norms, in
+        which a small number of large scores cannot be distinguished from noise. "cautious" assumes that this number is
+        larger than assumed by default, so that intervals are longer.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.
     step_size : float, optional
@@ -264,9 +266,10 @@ def dp_rq(
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"hull", "linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise, with a density that decreases exponentially in the named norm. For "kng", the density
-        of the coefficients does so in this norm of the score; the unit ball of the default norm "hull" is the convex
-        hull of all possible changes of the score due to one row. "gaussian" needs `mu`, `rho` or `delta`.
+        Distribution of the noise, with a density that decreases exponentially in the named norm. For "kng", the
+        density of the coefficients decreases exponentially in the named norm of the score; the unit ball of the
+        default norm "hull" is the convex hull of all possible changes of the score due to one row. "gaussian" needs
+        `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
@@ -296,8 +299,9 @@ def dp_rq(
     split : float, optional
         For "objpert": share of the budget for the random linear term.
     tail : {"cautious"}, optional
-        Large scores are clipped. Their number, which bounds the clipping bias, is estimated from a released histogram
-        of row norms, whose noise hides small numbers. "cautious" assumes larger hidden numbers; intervals are longer.
+        Large scores are clipped. A bound on the clipping bias is computed from a released histogram of the norms of
+        the rows' predictors, in which a small number of large norms cannot be distinguished from noise. "cautious"
+        assumes that this number is larger than assumed by default, so that intervals are longer.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
         this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do

@@ -146,10 +146,11 @@ class Adaptive:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest relative noise of the first released second moments (coarse matrix) at which Newton steps converge.
+        """Return the largest relative noise of the coarse matrix at which Newton steps are predicted to converge.
 
-        The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of an
-        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about ``2 sqrt(c) s``.
+        The coarse matrix is the first release of second moments: the sum of x x' over n rows x of c columns with
+        variance 1, plus noise. Let s be the noise sd of an off-diagonal entry of this sum. The largest eigenvalue of
+        the noise matrix is about ``2 sqrt(c) s``, so the relative noise is measured by ``sqrt(c) s / n``.
         """
         return MOST_FIRST_NOISE if isinstance(self.loss, SquaredLoss) else MATRIX_NOISE
 
@@ -166,7 +167,19 @@ class Adaptive:
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
         """Make all releases that follow the release of the column scales; return the estimate of the coefficients.
 
-        The estimate is computed by the method with the shortest expected intervals.
+        If `branches` names several methods, the estimate is computed by the method with the shortest expected
+        intervals.
+
+        Parameters
+        ----------
+        scales : Scales
+            Released centres and scales of columns and response.
+        ask : Ask
+            Function that sends queries to the data and returns noisy releases.
+        box : PublicBox
+            Public information about the design's columns.
+        public : PublicFacts
+            Public information about the fit, such as numbers of rows.
         """
         by = self.noises
         sizes = sizes_of(ask, by, public, scales.rows)
@@ -225,9 +238,9 @@ class Adaptive:
     ) -> Problem:
         """Make all releases after the column scales and before the choice of a method; return the estimation problem.
 
-        The function is used if minimising a perturbed loss is one of the candidate methods. The first released second
-        moments of all columns (coarse matrix) are averaged with those second moments, mainly mean squares, that are
-        known already from the released centres and scales of the columns.
+        The function is used if minimising a perturbed loss is one of the candidate methods. It releases second moments
+        of columns and response (the coarse matrix). Some of these moments, mainly mean squares, also follow from the
+        released centres and scales; the two values of such a moment are averaged.
 
         Parameters
         ----------
@@ -270,10 +283,19 @@ class Adaptive:
 
 
 def coarse_entry_sd(ask: Laws, by: Noises, m: int) -> float:
-    """Return the noise sd of an off-diagonal entry of the first released second moments (coarse matrix).
+    """Return the noise sd of an off-diagonal entry of the coarse matrix, if rows are clipped to norm 1.
 
-    The matrix is the sum of the outer products v v' over rows v. A row v contains m predictors and the response, and is
-    clipped to norm 1.
+    The coarse matrix is the first release of second moments: the sum of v v' over rows v of m predictors and the
+    response, plus noise.
+
+    Parameters
+    ----------
+    ask : Laws
+        Object that returns the distribution of the noise in the answer to a query, without asking the query.
+    by : Noises
+        Noise mechanisms, one for each kind of query.
+    m : int
+        Number of predictors.
     """
     return entry_sd(ask, Sum("coarse matrix", lambda block: block, within=Products(m + 1)), by)
 
@@ -329,18 +351,22 @@ def carries_steps(
 
 
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
-    """Return the relative noise that the rough second moments (coarse matrix) would have with the whole budget.
+    """Return the predicted relative noise of the coarse matrix, if its release spends the whole budget `promise`.
 
-    Let v be a row: c standardised columns and the response. The relative noise for n rows is ``sqrt(c + 1) s / n``,
-    where s is the noise sd of an off-diagonal entry of the sum of v v'. The largest eigenvalue of the noise matrix is
-    about ``2 sqrt(c + 1) s``. The relative noise is predicted before any release.
+    The coarse matrix is the first release of second moments: the sum of v v' over n rows v of c standardised columns
+    and the response, plus noise. Let s be the noise sd of an off-diagonal entry of this sum. The largest eigenvalue of
+    the noise matrix is about ``2 sqrt(c + 1) s``, so the relative noise is measured by ``sqrt(c + 1) s / n``. It is
+    computed from public numbers alone.
     """
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
     return entry * (columns + 1) ** 0.5 / rows
 
 
 def coarse_share(noise: float) -> float:
-    """Return the budget share of the rough second moments (coarse matrix) in a fit that minimises a perturbed loss.
+    """Return the budget share of the coarse matrix in a fit that minimises a perturbed loss.
+
+    The coarse matrix is the first release of second moments of columns and response. Its share is proportional to its
+    relative noise, within the limits `COARSE_WITHIN`.
 
     Parameters
     ----------

@@ -129,9 +129,10 @@ class ByBranch(Mapping[str, float]):
 
 
 def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
-    """Return the noise sd of an off-diagonal entry of the sum of x x' over rows x that are clipped to norm 1.
+    """Return the noise sd of an off-diagonal entry of a sum of x x' over rows x that are clipped to norm 1.
 
-    For rows clipped to norm R, the noise sd is R^2 times as large.
+    `question` is the query for the sum; its own clipping norm has no effect. For rows clipped to norm R, the noise sd
+    is R^2 times as large. If x has a single entry, the result is the noise sd of the sum of its squares.
     """
     law = ask.law(question.inside(1.0), by=by.products)
     i, j = question.within.pairs or (np.zeros(1), np.zeros(1))
@@ -146,7 +147,10 @@ def sd_of(law: Any) -> float:
 
 
 def score_sd(ask: Laws, question: Question, by: Noises) -> float:
-    """Return the noise sd of a coordinate of a sum of scores, released alone or together with second moments."""
+    """Return the noise sd of a coordinate of a sum of scores that is released with the mechanism ``by.vector``.
+
+    `question` is the query for the sum of scores, alone or together with the scores' second moments.
+    """
     law = ask.law(question, by=by.vector)
     if isinstance(question.within, SumAndProducts):
         within, unit = question.within, 1 / question.within.corner
@@ -188,8 +192,8 @@ def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) 
 def check_tail(tail: object) -> None:
     """Raise an error unless the option `tail` is "usual" or "cautious".
 
-    The option is an assumption about the number of scores with large norms. It is needed because the noise of the
-    released histogram of norms may hide such scores.
+    The option selects an assumption on the number of scores with large norms. An assumption is needed because the
+    counts of such scores in a released histogram may be smaller than their noise.
 
     Raises
     ------

@@ -60,9 +60,11 @@ def begun(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> Problem:
-    """Return an estimation problem (`Problem`), after the release of level counts, new scales and second moments.
+    """Release level counts, new scales and second moments, and return the estimation problem (`Problem`) of a fit.
 
-    New scales are released for products of columns, and for columns whose first released variance is below noise.
+    Level counts and new scales are released only if they are needed: new scales for products of columns, and for
+    columns whose released variance (in `scales`) is smaller than its noise sd. The second moments are those of the
+    standardised predictors and response; the starting coefficients of the fit are computed from them.
 
     Parameters
     ----------
@@ -109,19 +111,21 @@ def begun_about(
     item: str = "",
     least: float = 0.0,
 ) -> Problem:
-    """Return the estimation problem (`Problem`) of a loss, after first releases that use a transformed response.
+    """Make the first releases of a fit with a transformed response, and return the estimation problem (`Problem`).
 
-    The starting coefficients of the fit are the least-squares coefficients for a transformed response, such as the
-    logarithm of a count. All later queries use the response itself. For the other parameters see `begun`.
+    The transformed response is, for example, the logarithm of a count. The starting coefficients of the fit are the
+    least-squares coefficients for this response. All later queries of the fit use the response itself. The releases,
+    and the parameters that are not listed here, are described in `begun`.
 
     Parameters
     ----------
     ask : Ask
-        Function that sends queries to the data and returns noisy releases.
+        Function for the later queries, which use the response itself.
     about : TransformedAsk
-        Function that sends queries about the same rows with the transformed response.
+        Function for the first queries, which use the transformed response.
     item : str
-        Label of the query for the Hessian, whose noise determines which factor levels are kept in the fit (`least`).
+        Text in the label of the query for the Hessian, such as "tau = 0.5". The noise of this query determines which
+        factor levels are kept in the fit (see `least`).
     least : float
         A factor level has enough rows for the fit if the number of its rows is at least `least` times the noise
         standard deviation of an entry of the Hessian.

@@ -105,7 +105,7 @@ class ChosenQuantile(ABC):
     @property
     @abstractmethod
     def by(self) -> Mechanism:
-        """Mechanism that draws the coefficients."""
+        """Mechanism that draws the coefficients of the quantile regression, separately for each probability tau."""
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         box = PublicBox(public.design)
@@ -153,7 +153,10 @@ class ChosenQuantile(ABC):
         return (note("chain", length=SWEEPS, steps="sweeps", cure="delta=1e-6 or mu= has an exact method"),)
 
     def _chosen(self, ask: Ask, box: PublicBox, tau: float) -> Release:
-        """Release the coefficients for one probability tau, for columns scaled to [-1, 1], with the intercept first."""
+        """Release the quantile-regression coefficients for one probability tau, the intercept first.
+
+        The coefficients refer to predictors and response scaled by their bounds to [-1, 1].
+        """
         order = [*([] if box.intercept is None else [box.intercept]), *box.slopes]
         rows = np.column_stack([np.eye(box.width)[:, order], box.response / (1.0 + box.offset_reach)])
         within = CheckLosses(box.c, tau, float(self.theta_bound), box.intercept is not None)
@@ -165,7 +168,8 @@ class ChosenQuantile(ABC):
     ) -> EstimatingEquation:
         """Release the residual scale and a kernel estimate of the Hessian; return the estimating equation for one tau.
 
-        The width of the kernel is computed from the residual scale and from the noise of the Hessian.
+        `chosen` contains the drawn coefficients, `moments` the released sum of x x' over predictor vectors x, and
+        `rows` the number of rows. The kernel width is computed from the residual scale and the noise of the Hessian.
         """
         assert chosen.law is not None
         item, c, onto = item_of(self.taus, tau).strip(), box.c, to_columns(box)
@@ -209,7 +213,11 @@ class ChosenQuantile(ABC):
         )
 
     def _doubts(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
-        """Return a note if the coefficients' l1 norm is near `theta_bound`, and one if the estimate is mostly noise."""
+        """Return notes with reasons to doubt the coefficients drawn for one probability tau (`chosen`).
+
+        There is a note if their l1 norm is near `theta_bound`, and a note if noise probably dominates them, because
+        the number of rows (`rows`) is too small for the budget.
+        """
         names = box.design.names
         edge = note("parameter bound", names, bound=self.theta_bound)
         few = note("too few rows", names, rows=rows, tau=tau, many=box.c)
@@ -217,17 +225,19 @@ class ChosenQuantile(ABC):
         return (*([edge] if at_edge else []), *([few] if self._scattered(box, tau, chosen, rows) else []))
 
     def _scattered(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> bool:
-        """Return whether the number of rows and the budget are so small that noise probably dominates the estimate.
+        """Return whether noise probably dominates the drawn coefficients (`chosen`), given n = `rows` rows.
 
-        The drawn coefficients have a density proportional to ``exp(-c |score|)``, with |score| the norm of the sum of
-        the rows' scores and 1 / c the scale of the noise. Two integrals of ``exp(-c |score|)`` over the coefficients
-        are compared, for n rows x of d predictors, the constant included: one near the minimiser of the loss, and one
-        far from it. The first is about ``d! 2^d / (c n f)^d / det(E x x')``, with f the density of the response at its
-        quantile. f is assumed to be `DENSITY`, and the other predictors to be uniform on [-1, 1], so that the
-        determinant is ``3^(1 - d)``. Far from the minimiser |score| is at least n times the bound `least_score` on the
-        mean score, and the set of possible coefficients (l1 norm up to `theta_bound`) has the volume ``(2
-        theta_bound)^d / d!``. The second integral is therefore at most ``exp(-c n least_score)`` times this volume. The
-        result is True unless the first integral is larger than this bound on the second.
+        The coefficients are drawn with a density proportional to ``exp(-c |score|)``. Here |score| is the norm of the
+        sum of the rows' scores, and 1 / c is the scale of the noise. Two integrals of ``exp(-c |score|)`` over the
+        coefficients are compared: one near the minimiser of the loss, and one far from it.
+
+        Let x be the vector of the d predictors, the constant included, and f the density of the response at its
+        quantile. The integral near the minimiser is about ``d! 2^d / (c n f)^d / det(E x x')``. The density f is
+        assumed to be `DENSITY`. Predictors other than the constant are assumed to be uniform on [-1, 1], so that the
+        determinant is ``3^(1 - d)``. Far from the minimiser, |score| is at least n times the bound `least_score` on
+        the mean score. The set of possible coefficients (l1 norm up to `theta_bound`) has the volume
+        ``(2 theta_bound)^d / d!``. The integral far from the minimiser is therefore at most ``exp(-c n least_score)``
+        times this volume. The result is True if this upper bound exceeds the integral near the minimiser.
         """
         law: Any = chosen.law
         d, weight = box.c, rows / float(law.scale[0])

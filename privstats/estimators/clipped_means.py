@@ -22,7 +22,7 @@ from privstats.inference.tables import PointEstimate
 from privstats.losses.rows import WeightedLinear
 from privstats.sets.cells import Shells
 
-SPREAD = 0.05  # budget share of the histogram of distances from the mean, which is asked if the variance is unclear
+SPREAD = 0.05  # budget share of the histogram of distances, which is released if the variance is below 3 noise sds
 # power of the expected length of steps that must be below the expected length of sums: least value without groups, and
 # value with groups
 POWER, BY_GROUP = 1.5, 1.15
@@ -98,10 +98,11 @@ class ClippedMeans:
     def _variance(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> float:
         """Return an estimate of the response's variance, in squared half-ranges of its bounds.
 
-        If noise may hide the released variance, a histogram of the distances from the released mean is released, and
-        the variance is computed from it, with the large distances that noise may hide. Unlike the noise of a sum of
-        squares, the noise of a count does not grow with the bounds. Because the released mean has an error, twice the
-        mean square of this error is subtracted.
+        If the variance computed from the released sums (`scales`) is at least 3 noise sds (`HIDDEN`), it is reduced by
+        one noise sd and returned. Otherwise a histogram of the distances from the released mean is released, since the
+        noise of a count, unlike the noise of a sum of squares, does not grow with the bounds. The result is then the
+        mean squared distance, with extrapolated counts where counts are below noise, less twice the noise variance of
+        the released mean.
         """
         mean, noise, variance = _moments(scales)
         least = max(variance - noise, FLOOR * noise)
@@ -129,10 +130,10 @@ class ClippedMeans:
     def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales, variance: float) -> float:
         """Return the expected interval length of Newton steps, divided by the interval length without privacy.
 
-        The intervals of sums need no assumption on large values that noise hides, and noise hides the more of them, the
-        longer the intervals of Newton steps are expected to be. Without groups, Newton steps are therefore chosen only
-        if this ratio, raised to the power of itself (at least `POWER`), is below the ratio of sums. With groups, the
-        power is `BY_GROUP`.
+        The result is inf if the response seems to have only two values. The method "sums" needs no assumption on the
+        number of large values, unlike Newton steps. Newton steps are therefore chosen only if ``r ** p`` is below the
+        ratio for "sums" (`_length_of_sums`), where r is the result. Without groups, p is the larger of r and `POWER`,
+        because the assumption matters more if noise is larger; with groups, p is `BY_GROUP`.
         """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / variance**0.5

@@ -179,14 +179,17 @@ def _finest(low: float, high: float) -> float:
 
 
 def spelled(columns: Sequence[ColumnFacts], values: FloatArray) -> FloatArray:
-    """Return values, shape (columns x groups, ...), each rounded to the number of decimals of its column's grid."""
+    """Return estimates, each rounded to the number of decimals of its column's grid (`ColumnFacts.spelled`).
+
+    The array `values` of estimates has the shape (columns x groups, ...), ordered by column, then by group.
+    """
     parts = np.split(values, len(columns))
     return np.concatenate([column.spelled(part) for column, part in zip(columns, parts, strict=True)])
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Builder of queries, which are about each group of rows or, if there are no groups, about all rows together.
+    """Builder of queries about each group of rows or, if there are no groups, about all rows together.
 
     A group contains the rows with one level of the grouping column. The levels are declared.
 
@@ -200,7 +203,7 @@ class Grouping:
 
     @classmethod
     def of(cls, design: Any) -> Grouping:
-        """Return the builder of queries for the columns of a design, which may declare groups of rows."""
+        """Return the `Grouping` of a design, with one group for each declared level of the grouping column, if any."""
         return cls(len(design.group_levels))
 
     @property
@@ -213,11 +216,11 @@ class Grouping:
         return ByCell(inner, self.groups) if self.groups else inner
 
     def rows(self, of: RowFunction) -> RowFunction:
-        """Return the function of a row to ask about: `of` or, with groups, the function with values (group, `of`)."""
+        """Return the function that a query applies to each row: `of` or, with groups, ``row -> (group, of(row))``."""
         return InGroup(of) if self.groups else of
 
     def answered(self, by: Mechanism) -> Mechanism:
-        """Return the mechanism `by` for a query; with groups, return the mechanism that applies `by` to each group."""
+        """Return the mechanism for a query: `by` or, with groups, a mechanism that applies `by` to each group."""
         return InEachCell(by) if self.groups else by
 
     def column(self, j: int) -> ColumnValues:
@@ -225,10 +228,11 @@ class Grouping:
         return ColumnValues((j,))
 
     def values(self, name: str, j: int, facts: ColumnFacts, item: str = "", about: FloatArray | None = None) -> Values:
-        """Return the query for the values of column j.
+        """Return a query about the values of column j, from which a mechanism computes noisy means or quantiles.
 
-        If `about` is given, it contains the approximate number of values in each group. A mechanism may use these
-        numbers to decide for which quantiles it can release valid confidence intervals.
+        The query has the budget share `name`. The text `item` is appended to its label, and `facts` describe the
+        column. If `about` is given, it contains the approximate number of values in each group. A mechanism may use
+        these numbers to decide for which quantiles it can release valid confidence intervals.
         """
         line = facts.line if about is None else replace(facts.line, about=tuple(about.tolist()))
         return Values(name, self.rows(self.column(j)), self.within(line), item=f"of {facts.code}{item}")
@@ -275,9 +279,10 @@ class RowNumbers:
         return cls(np.maximum(1.0, release.value), True, used(release.value, release.law.variance()), release)
 
     def empty(self, about: Sequence[Sequence[str]]) -> dict[int, Note]:
-        """Return a note for each group that may have no rows, by its index; `about` has the estimates of each group.
+        """Return a dictionary from the index of each group that may have no rows to a note on this group's estimates.
 
-        Without groups the result is empty.
+        `about` contains the names of the estimates in each group. The result is empty if the numbers of rows were not
+        released, or if there are fewer than two groups.
         """
         if self.release is None or len(self.each) == 1:
             return {}

@@ -109,14 +109,20 @@ class Mode:
         return PointEstimate(tuple(design.names), (ends[chosen] + ends[chosen + 1]) / 2, why)
 
     def _edges(self, design: Any) -> tuple[float, ...]:
-        """Return the edges of the bins; by default there is one bin for each point of a declared grid."""
+        """Return the edges of the bins among which the mode is chosen.
+
+        Without the option `bins`, there is one bin for each level of the column, or for each point of a declared grid.
+        """
         facts = column_facts(design, self.grid)[0]
         edges: tuple[float, ...] = design.edges("dp_mode", self.bins, facts.step if facts.declared else None)
         return edges
 
 
 def counts_question(name: str, edges: tuple[float, ...], grouping: Grouping) -> Sum:
-    """Return the query for the number of rows in each bin of a column, in each group."""
+    """Return the query for the number of rows in each bin of the design's first column, in each group.
+
+    `name` is the name of the query's budget share, and `edges` are the edges of the bins.
+    """
     if len(edges) == 2 and not grouping.groups:
         return Sum(name, Weight(), Fractions(1))
     of = BinOf(grouping.column(0), edges)

@@ -66,7 +66,10 @@ class Entries:
 
     @cached_property
     def others(self) -> list[int]:
-        """Positions of the predictors that are not replaced by level indicators, followed by that of the response."""
+        """Indices of the predictors that are not replaced by level indicators, followed by the index of the response.
+
+        The design's columns have the indices 0, ..., c - 1; the response has the index c. The intercept is left out.
+        """
         coded = {column for _, columns, _ in self.coded for column in columns}
         return [j for j in (*self.box.slopes, self.box.c) if j not in coded]
 
@@ -77,12 +80,12 @@ class Entries:
         return len(self.coded) + len(self.others) - 1 + constant
 
     def lighter(self, most: float) -> float:
-        """Return a factor, at most 1, that lowers the limit on another method's noise in favour of noisy moments.
+        """Return a factor, at most 1, by which the noise limit of an alternative to noisy moments is multiplied.
 
-        If the noise of the other method exceeds its limit, the coefficients are computed from noisy second moments
-        instead. The factor is below 1 if rows have few nonzero entries, because the noise of moments increases with the
-        number of nonzero entries of a row and with the response's bounds, whereas the noise of the other methods, whose
-        columns are whitened, increases with the number of columns.
+        The alternative is Newton steps or objective perturbation. If its noise exceeds its limit, coefficients are
+        computed from noisy second moments instead. The noise of second moments increases with the number of nonzero
+        entries of a row; the noise of the alternatives, which whiten the columns, with the number of columns.
+        The factor is therefore below 1 if rows have far fewer nonzero entries than columns.
 
         Parameters
         ----------
@@ -161,10 +164,11 @@ class Entries:
 
     @cached_property
     def from_columns(self) -> FloatArray:
-        """Matrix, shape (c, c), that maps the design's columns to coordinates with about equal noise in their moments.
+        """Matrix W, shape (c, c), that maps a row x of the design's columns to coordinates ``x W``.
 
-        If rows are coded with level indicators that are linear functions of the design's columns (`told`), the
-        coordinates are the indicators and the other predictors; otherwise they are the design's columns.
+        The coordinates are chosen so that their released second moments have about equal noise. If rows are coded with
+        level indicators that are linear functions of the design's columns (`told`), the coordinates are the indicators
+        and the other predictors; otherwise they are the design's columns, and W is the identity.
         """
         return np.asarray(np.linalg.inv(self.to_columns[1:-1, :-1]) if self.told else np.eye(self.box.c), dtype=float)
 

@@ -20,9 +20,10 @@ LIKELY = f"{FILLED} and the residual std dev is a twentieth of the response's ra
 
 
 def filling_rows(box: PublicBox) -> FloatArray:
-    """Return synthetic rows of the c columns of a design, shape (rows, c).
+    """Return synthetic rows of a design with c columns, shape (rows, c), for a Hessian computed without data.
 
-    Numeric columns are uniform between their bounds, and the levels of a factor are equally frequent.
+    Numeric columns, products included, are independent and uniform between the bounds -1 and 1, to which `box` scales
+    them. The levels of a factor are equally likely.
     """
     rng, rows = public_stream(8), np.zeros((FILLING, box.c))
     coded = {j for factor in box.design.factors for j in factor.columns}
@@ -35,7 +36,10 @@ def filling_rows(box: PublicBox) -> FloatArray:
 
 
 def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | float = 1.0) -> FloatArray:
-    """Return the Hessian of a loss at uniform synthetic rows, scaled to the data's row count; NaN if this is private.
+    """Return the Hessian of a sum of losses over the synthetic rows of `filling_rows`.
+
+    The sum is scaled to the number of rows of the data or, if this number is private, to the number of privacy units.
+    The result is NaN if both numbers are private.
 
     Parameters
     ----------

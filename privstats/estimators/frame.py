@@ -192,12 +192,12 @@ class PublicBox:
 
     @cached_property
     def usual(self) -> FloatArray:
-        """Limits to which |predictors| and |response| are clamped in the release of scales, shape (slopes + 1,).
+        """Limits on absolute values of columns (response last, no intercept) in the release of standard deviations.
 
-        A scale is a standard deviation (`column_scales`). Limits are in half-ranges of the columns; at a limit of 1 no
-        value within the bounds is clamped. A limit is below 1 only for a column that is declared by a centre and a
-        scale in place of bounds: its range is far wider than this scale, so that without clamping the noise of its
-        released variance would exceed the variance.
+        Larger values are clamped. Columns are scaled to [-1, 1], so at a limit of 1 no value is clamped. A limit is
+        below 1 only for a column that is declared by a centre and a scale in place of bounds. The range of such a
+        column is far wider than its scale, so without clamping the noise of the released variance would exceed the
+        variance.
         """
         declared: FloatArray = self.design.declared_scales[[*self.slopes, self.c]]
         return np.minimum(WIDE * declared, 1.0)
@@ -299,9 +299,10 @@ class PublicBox:
         """Return possible rows of the design on a lattice, and the positions of the lattice axes of numeric columns.
 
         The array of rows has the shape (k_1, ..., k_p, c), with k_i values along axis i and c columns. Each factor has
-        one axis, along which its columns take their values at the kept levels. Each numeric column has one axis, with
-        values from -1 to 1. A column that is the product of two columns is computed from their values. The result is
-        None if even two values per numeric column require more than `most` rows.
+        one axis, along which its columns take their values at the factor's levels. If `kept` has a mask of levels for
+        each factor, other levels are left out. Each numeric column has one axis, with equally spaced values from -1 to
+        1. A column that is the product of two columns is computed from their values. The lattice has at most `most`
+        rows; the result is None if this limit leaves fewer than two values for each numeric column.
         """
         made = {j: (a, b) for j, a, b in self.products}
         free, axes = set(self.slopes) - set(made), []
@@ -383,9 +384,11 @@ class Scales:
     rows_sd : float
         Standard deviation of the noise of `rows`; 0 if the number is public.
     rarer : float
-        Number of rows with the rarer value of the response, if it may have only two values, one of them rare; else inf.
+        Estimated number of rows with the rarer value of the response, plus one noise sd; inf unless the released
+        variance suggests a response with two values, one of them rare (`rows_at_an_end`).
     wrong : ndarray, shape (c + 1,)
-        Noise sd of each squared scale; inf, for unknown, if a predictor's scale was released as an order statistic.
+        Noise sd of the square of each scale. It is inf for predictors whose scale was queried a second time, as an
+        order statistic (`ranked_scales`), because the error of this scale is unknown.
     """
 
     rows: float
@@ -417,10 +420,12 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
 
     Parameters
     ----------
+    used : int or None
+        Number of rows used in the fit; None if private.
     spared : bool
         Whether the query omits two kinds of sums of squares, because under pure differential privacy the noise of each
-        sum increases with the number of sums. For a column with the values -1 and 1, the sum of squares is omitted
-        because it equals the number of rows. For the response, it is released by a separate query.
+        sum increases with the number of sums. The sum of squares of a column with the values -1 and 1 equals the
+        number of rows. The sum of squares of the response is released by a separate query (`with_response_square`).
     """
     where = [*box.slopes, box.c]
     known = box.two_ended[where] & spared
@@ -434,13 +439,14 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
 
 
 def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> Scales:
-    """Release the response's sum of squares about its released centre, in a separate query (stage 0a of the fit).
+    """Return `scales` with a new scale of the response, from a release of its squared deviations from its centre.
 
-    A row with response y contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`), so replacing a
-    row moves the sum by at most 1. The public ``largest`` is |centre| plus the limit of |y| (`PublicBox.usual`), so
-    that |y - centre| exceeds it only if |y| exceeds its limit. The mean square exceeds the variance by the squared
-    error of the centre. The expected value of this squared error, which is the noise variance of the centre and public,
-    is subtracted. The result is `scales` with the new scale of the response.
+    The centre is the released mean of the response, or 0 in a model without intercept. A row with response y (less the
+    offset) contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`), times its weight, so replacing
+    a row changes the sum by at most 1. The number ``largest`` is |centre| plus the limit of |y| (`PublicBox.usual`).
+    It is public, and a contribution is clamped only if |y| exceeds its limit. The mean squared deviation exceeds the
+    variance by the squared error of the centre. The expected value of this squared error, the noise variance of the
+    centre, is public and is subtracted.
     """
     unit, one, rows = 1.0 + box.offset_reach, box.intercept, scales.rows
     about = -box.response
@@ -463,8 +469,9 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
 def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None, asked: NDArray[np.intp]) -> Scales:
     """Return centres and scales of columns, computed from released sums and sums of squares.
 
-    The array `asked` gives the order of the released sums: its entry k is the position, in the list (predictors,
-    response), of the column to which sum k belongs.
+    The release contains the number of rows (unless `used`, the public number, is given), the sums of all columns, and
+    the sums of squares of the first columns; `within` has the number of sums of each kind. Entry k of `asked` is the
+    position, in the list (predictors, response), of the column to which sum k belongs.
     """
     where, k = [*box.slopes, box.c], within.k
     values, sd = release.value, np.sqrt(release.law.variance())
@@ -493,6 +500,8 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
 
 def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float, variance_sd: float) -> float:
     """Return the share of rows with the rarer value of a response that may have only two values; otherwise inf.
+
+    One standard deviation of the share's noise is added to the share.
 
     The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``; it equals this maximum if
     all values are at the bounds. The ratio of the variance to this maximum is compared with the constant `TWO_ENDED`. A
@@ -524,23 +533,22 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
 def ranked_scales(
     ask: Ask, box: PublicBox, scales: Scales, offered: int | None, share_of: tuple[str, ...], worth: bool = True
 ) -> Scales:
-    """Release a new centre and scale for each column whose first released variance is hidden by noise (stage 0c).
+    """Return `scales` with new centres and scales of columns whose released variance is below `HIDDEN` noise sds.
 
-    Dummies and products of columns keep their scales. Centre and scale are noisy order statistics, whose noise does not
-    depend on the column's bounds. The centre is a median. The scale is a quantile of the distances from this median
-    (drawn on a log axis), divided by the quantile of |Z| of the same probability, with Z standard normal. Both are used
-    only if this scale is smaller than the first one (stage 0), because a larger value would be due to noise. The new
-    scale is at least a multiple of the noise of the column's mean, because the quantile is too small if many values of
-    the column are equal.
+    Dummies, products of columns and a response with a rare value keep their scales. The new centre and scale are noisy
+    order statistics, whose noise does not depend on the column's bounds. The centre is the median. The scale is the
+    p-quantile of the distances from this median (drawn on a log axis), divided by the p-quantile of |Z| for a standard
+    normal Z. The scale is at least the noise sd of the column's mean, divided by `LEAST_SPREAD`, because the quantile
+    is too small if many values of the column are equal. New values that do not reduce the scale are not used.
 
     Parameters
     ----------
     offered : int or None
-        Number of rows in the data; None if private. The probability of the quantile depends on this number.
+        Number of rows in the data; None if private. The probability p depends on this number.
     share_of : tuple of str
-        Labels of the main queries, from whose budgets these optional releases are paid.
+        Labels of the main queries. These optional releases use parts of the main queries' shares of the budget.
     worth : bool
-        Whether the information in the releases is worth their budget; otherwise nothing is released.
+        Whether to release new centres and scales at all.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
     coded |= {*box.by_level}  # leave out products with a dummy: mostly 0, so the quantile of distances may be near 0
@@ -597,9 +605,10 @@ class KnownMoments:
     Parameters
     ----------
     value : ndarray, shape (c + 1, c + 1)
-        The second moments; unknown entries are zero. Known off the diagonal are the moments with the intercept, which
-        are the zero means of centred columns, and the moment of two dummies z_i and z_j of one factor, which have the
-        values -1 and 1, are not both 1 and therefore satisfy ``z_i z_j = -1 - z_i - z_j``.
+        Mean product of each pair of columns; unknown entries are zero. Three kinds of entries can be known. The
+        diagonal contains mean squares. The entries of the intercept are the means of centred columns, which are zero.
+        The mean product of two dummies z_i and z_j of one factor follows from ``z_i z_j = -1 - z_i - z_j``, because
+        dummies have the values -1 and 1, and the two dummies are not both 1.
     variance : ndarray, shape (c + 1, c + 1)
         Variances of the errors of `value`; infinite for unknown entries.
     """
@@ -633,7 +642,7 @@ class KnownMoments:
 
     @classmethod
     def of(cls, box: PublicBox, scales: Scales, moments: FloatArray) -> KnownMoments:
-        """Return the second moments, with error variances, that follow from released sums of columns and of squares.
+        """Return the second moments of standardised columns and response that are known from their released scales.
 
         Parameters
         ----------
@@ -642,8 +651,7 @@ class KnownMoments:
         scales : Scales
             Centres and scales with which columns are standardised.
         moments : ndarray, shape (c + 1,)
-            Mean squares of the standardised columns and response, the diagonal of the second moments: released
-            variances divided by squared scales.
+            Mean squares of the standardised columns and response: released variances divided by squared scales.
         """
         center, scale = scales.center, scales.scale
         read = np.isfinite(scales.wrong)
@@ -754,11 +762,12 @@ def reread_scales(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> StandardFrame:
-    """Release new scales of product columns and of columns whose variances are below their noise (stage 0b of the fit).
+    """Return the standardised columns after a second release of scales, for products and for columns below noise.
 
-    A product column is first replaced by the product of its two columns after their standardisation. The result is the
-    columns standardised with the new scales. If the release is not worth its budget (`worth` is False), or if no column
-    needs a new scale, nothing is released and the columns are returned unchanged.
+    A product column is first replaced by the product of its two standardised columns. A column is below noise if its
+    first released variance is smaller than the sd of its own noise. If `worth` is False, or if there are no such
+    columns, nothing is released and the columns are returned unchanged. `share_of` has the labels of the main queries;
+    the release uses parts of their shares of the budget.
     """
     made = [j for j, *_ in box.products]
     wanted = scales.below_noise.copy()

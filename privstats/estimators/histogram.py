@@ -45,7 +45,8 @@ class Tail:
     fastest : float
         Smallest ratio of a bin's count to the previous bin's count, divided by `slowest`.
     residue : float
-        Factor: `with_tail` raises the fitted count of the first hidden bin by `RESIDUE` * `residue` noise sds.
+        Safety margin, in multiples of `RESIDUE` noise sds, that `with_tail` adds to the fitted count of the first bin
+        below the noise level, because noise may have lowered this count.
     aligned : bool
         Whether all scores longer than the clipping threshold may affect the same coefficient.
     slow : bool
@@ -79,9 +80,9 @@ class Whole(NamedTuple):
     number : float
         The total, public or released.
     sd : float
-        Standard error of `number`: 0 for a public number of rows. It is inf, which means that `number` is not used to
-        estimate hidden counts, for a number of privacy units (some may have no used row) and for the sum of the
-        released counts.
+        Standard error of `number`; 0 for a public number of rows. It is inf if `number` is the sum of the released
+        counts, or a number of privacy units that may include units without any row in the fit. Then `number` is not
+        used to estimate the sum of the counts below the noise level.
     """
 
     number: float
@@ -178,7 +179,10 @@ class Lengths:
         return float((self.counts * np.maximum(self.lengths - radius, 0.0)).sum())
 
     def square_excess(self, radius: float) -> float:
-        """Return the sum over rows of max(norm^2 - radius^2, 0): clipping reduces the second moments' trace by it."""
+        """Return the sum over rows of max(norm^2 - radius^2, 0).
+
+        Clipping rows to the norm `radius` reduces the trace of the sum of x x' over rows x by this number.
+        """
         return float((self.counts * np.maximum(self.lengths**2 - radius**2, 0.0)).sum())
 
     def squares(self, radii: FloatArray) -> FloatArray:
@@ -196,16 +200,16 @@ class Lengths:
         radii : ndarray, shape (k,) or (5 * bins, k)
             Clipping radii: k radii for all norms, or k radii for each of the norms in `lengths` (five for each bin).
         m : float
-            Number of coordinates, if all coordinates have equal sums of squared scores. For a coordinate with the share
-            s of the sum of squared score norms, use 1 / s.
+            Number of coordinates of a score, if the sum of squares over scores is the same for all coordinates. For a
+            coordinate whose sum of squares is the share s of the sum of squared norms, use 1 / s.
         tail : Tail
             Assumption on the tail of the distribution of norms.
         hidden : float, optional
-            Constant h for scores in bins whose counts noise hides; by default the constant `ALONG_HIDDEN`. Of the total
-            norm that clipping removes from these scores, at most the share ``sqrt(h / m)`` is assumed to affect one
-            coefficient.
+            Constant h for scores in bins below the noise level, by default `ALONG_HIDDEN`. Clipping is assumed to
+            affect one coordinate by at most the share ``sqrt(h / m)`` of the total norm that it removes from these
+            scores (`part_along`).
         size : float
-            Mean ratio of the norm of a row's score to the norm on which the histogram is based.
+            Mean ratio of a score's norm to the norm in the histogram, if the histogram contains norms of rows.
         """
         along, hidden_along = (
             part_along(ALONG_SEEN, m, tail),
@@ -252,10 +256,11 @@ class Lengths:
         return self.lengths[self.lengths > min(least, self.lengths[-2])]
 
     def radius(self, noise: float, least: float) -> float:
-        """Return the clipping radius of rows that balances the noise of second moments against what clipping removes.
+        """Return the clipping radius of rows that balances noise in their second moments against the clipping loss.
 
-        The radius R >= `least` minimises the sum of two terms: the reduction of the second moments' trace by clipping,
-        which is the sum over rows of max(norm^2 - R^2, 0), and R^2 times `noise`, the size of the noise if R = 1.
+        The radius R minimises ``noise R^2 + loss``. Here `noise` is the size of the noise at radius 1, and the loss is
+        the reduction of the trace of the second moments by clipping (`square_excess`). R is one of the norms in
+        `lengths` that are at least `least`, or the largest norm if all norms are smaller.
         """
         tried = self.lengths[self.lengths >= min(least, self.lengths[-1])]
         return float(min(tried, key=lambda R: noise * R**2 + self.square_excess(R)))
@@ -319,10 +324,10 @@ def continued_from(counts: FloatArray, last: int, sd: float, tail: Tail) -> tupl
     Bin `last` is the last visible bin. The visible bins are grouped into pairs, from the end. Let f be the sum of the
     counts in the last pair, divided by the sum in the pair before it, and g the same ratio one pair earlier; both are
     at most 1. A pair has two bins, so a count is about sqrt(f) times the previous count. The first hidden count is
-    extrapolated with this ratio. The ratio of later counts is sqrt(f), too, or ``sqrt(f f / g)`` if f < g, as in tails
-    that are lighter than a power law: the decrease from pair to pair is then assumed to become steeper once more, by
-    the same factor. Both ratios are multiplied by the constant `FALLING` > 1, so that counts decrease more slowly, and
-    are then clipped to the range that `tail` allows.
+    extrapolated with this ratio. The ratio of later counts is sqrt(f), too, unless f < g. In that case the tail is
+    lighter than a power law, because the ratio of pairs decreases. The next ratio of pairs is assumed to be smaller
+    again by the factor f / g, so the ratio of later counts is ``sqrt(f f / g)``. Both ratios are multiplied by the
+    constant `FALLING` > 1, so that counts decrease more slowly, and are then clipped to the range that `tail` allows.
     """
     window = max(counts[max(last - 1, 0)] + counts[last], sd)
     before = max(counts[last - 3] + counts[last - 2], window) if last >= 3 else window
@@ -391,9 +396,11 @@ class Clip:
     unseen : float
         Part of `variance` that is due to rare scores, which the histogram of score norms misses.
     least : float
-        Lower bound on a coordinate's variance per row, from released squared residuals; 0 without this release.
+        Lower bound on the mean square of a coordinate of a row's score, from the released sum of squared residuals; 0
+        if this sum is not released.
     curvature : float
-        Upper limit of the second derivative of a row's loss, if a perturbed loss is minimised; inf without a limit.
+        Upper limit on the eigenvalues of the Hessian of a row's loss, in fits that minimise a perturbed loss; inf
+        without a limit.
     """
 
     radius: float
@@ -407,7 +414,10 @@ class Clip:
     curvature: float = np.inf
 
     def times(self, unit: float) -> Clip:
-        """Return the `Clip` for scores multiplied by `unit`; the fields `radius` and `curvature` are not converted."""
+        """Return the `Clip` for scores multiplied by `unit`, except that `radius` stays in the previous unit.
+
+        The biases, variances, noise and length are converted. The limit `curvature` stays the same.
+        """
         linear = {name: unit * getattr(self, name) for name in ("excess", "noise", "length", "aligned")}
         squared = {name: unit**2 * getattr(self, name) for name in ("variance", "unseen", "least")}
         return replace(self, **linear, **squared)
@@ -422,7 +432,9 @@ def best_clip(
     always: float = 0.0,
     unseen_along: float | None = None,
 ) -> Clip:
-    """Return the clipping threshold of scores with the shortest interval for a coordinate of their sum (bias included).
+    """Return the clipping threshold of scores that gives the shortest 95% interval for a coordinate of their sum.
+
+    The interval allows for the clipping bias. The candidate thresholds are norms in the histogram `lengths`.
 
     Parameters
     ----------
@@ -439,8 +451,8 @@ def best_clip(
     always : float
         Bound on a bias from another source than clipping, which is added to the bound on the clipping bias.
     unseen_along : float, optional
-        Largest share, assumed to affect one coordinate, of the total norm that clipping removes from the rare scores.
-        By default it is the share assumed for the scores in histogram bins whose counts noise hides (`ALONG_HIDDEN`).
+        Bound on the effect of clipping the rare scores on one coordinate, as a share of the total norm that clipping
+        removes from these scores. The default is the share for scores in bins below the noise level (`part_along`).
     """
     tried = lengths.from_least(m**0.5 / 2)
     along = part_along(ALONG_HIDDEN, m, tail) if unseen_along is None else unseen_along
@@ -450,25 +462,28 @@ def best_clip(
 
 
 def part_along(part: float, m: float, tail: Tail) -> float:
-    """Return the largest share of the total norm removed by clipping that is assumed to affect one of m coefficients.
+    """Return the assumed bound on clipping's effect on one of m coefficients, as a share of the total norm removed.
 
-    The share is ``sqrt(part / m)``, at most 1, where `part` is a constant such as `ALONG_SEEN`. If all scores beyond
-    the clipping threshold may affect the same coefficient (``tail.aligned``), the share is 1.
+    The share is ``sqrt(part / m)``, at most 1. Usually, `part` is the constant `ALONG_SEEN` for scores in histogram
+    bins above the noise level, and `ALONG_HIDDEN` for scores in other bins. If all scores beyond the clipping
+    threshold may affect the same coefficient (``tail.aligned``), the share is 1.
     """
     return 1.0 if tail.aligned else min(1.0, (part / m) ** 0.5)
 
 
 def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, noise: float) -> Clip:
-    """Return the clipping threshold of scores with the shortest interval for a coordinate of their sum (bias included).
+    """Return the candidate clipping threshold that gives the shortest 95% interval for a coordinate of a sum.
+
+    The sum is the sum of the clipped scores. The interval allows for the bias that clipping causes.
 
     Parameters
     ----------
     radii : ndarray, shape (k,)
         Candidate thresholds, ascending.
     variance : ndarray, shape (k,)
-        Sampling variance of a coordinate of the sum of scores, if scores are clipped at each radius.
+        For each radius, the sampling variance of a coordinate of the sum of scores clipped at this radius.
     excess : ndarray, shape (k,)
-        For each radius, the bound (a in the notes below) on the clipping bias of a coordinate of this sum.
+        For each radius, a bound a on the clipping bias of a coordinate of this sum.
     noise : float
         Noise sd of a coordinate of this sum at clipping radius 1.
 
@@ -540,10 +555,11 @@ _PLASTIC = 1.3247179572447460  # generator of a low-discrepancy sequence in the 
 
 
 def reference_sizes(m: int, rare: float = np.inf) -> FloatArray:
-    """Return assumed score norms |w||e| for nearly normal rows w and errors e, shape (SYNTHETIC_ROWS,).
+    """Return score norms |w||e|, shape (SYNTHETIC_ROWS,), to forecast interval lengths without data.
 
-    The errors have a t distribution (10 df). If `rare` is finite, they have two values instead, and the share `rare` of
-    the rows has the larger absolute error.
+    The rows w have m entries: 1 and m - 1 nearly normal variables (`reference_rows`). The errors e have variance 1 and
+    a t distribution (10 df). If `rare` is finite, they have two values instead, and the share `rare` of the rows has
+    the larger absolute error.
     """
     norms, v, t = reference_rows(m)
     if np.isfinite(rare):

@@ -87,9 +87,10 @@ class ChosenLeastSquares(ABC):
         """Mechanism that draws the coefficients."""
 
     def noise(self, law: Law, hessian: FloatArray) -> Loading:
-        """Return the noise of the sum of scores at the drawn coefficients.
+        """Return the noise in the score (gradient of the loss) at the coefficients that the mechanism draws.
 
-        The noise is a matrix times a random vector with the distribution `law`; the matrix may depend on the Hessian.
+        The noise is a matrix times a random vector with the distribution `law`. The matrix is the identity unless a
+        subclass computes it from the Hessian of the loss (`hessian`).
         """
         return Loading(np.eye(len(hessian)), law)
 
@@ -164,7 +165,10 @@ class KNormGradientLeastSquares(ChosenLeastSquares):
 
 @dataclass(frozen=True)
 class ExponentialLeastSquares(ChosenLeastSquares):
-    """Least squares by the exponential mechanism, for comparison, with noise of the order of the sampling error."""
+    """Least squares by the exponential mechanism, included for comparison with other mechanisms.
+
+    Even with many rows, the noise in the coefficients is of the same order as their sampling error.
+    """
 
     @property
     def by(self) -> Mechanism:
@@ -182,7 +186,8 @@ class PerturbedLeastSquares(ChosenLeastSquares):
     Parameters
     ----------
     split : float
-        Share of the coefficients' budget for the random linear term; the smaller the rest, the larger the ridge.
+        Share of the coefficients' budget for the random linear term that is added to the loss. The rest is for the
+        ridge penalty; the smaller the rest, the larger the penalty must be.
     """
 
     split: float = 0.85
@@ -197,13 +202,17 @@ class PerturbedLeastSquares(ChosenLeastSquares):
 
 
 def check_bound(theta_bound: float) -> None:
-    """Raise an error if the bound on the coefficients is not a positive number of a size that can be computed with."""
+    """Raise `OptionError` unless `theta_bound`, the bound on the coefficients, is between 1e-100 and 1e100."""
     if not is_number(theta_bound) or not 1e-100 < theta_bound < 1e100:
         raise OptionError(f"theta_bound is {quote(theta_bound)}; give a positive number, such as theta_bound=2")
 
 
 def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> tuple[float, dict[str, float]]:
-    """Return the number of rows, or the sum of the rows' weights; release this number if it is not public."""
+    """Return the number of rows used, or the sum of their weights, and diagnostics of its release.
+
+    The number is released if it is not public. The diagnostics are the released number and its noise sd, by name; they
+    are empty if the number is public, and for weighted rows.
+    """
     if public.used is not None:
         return float(public.used), {}
     release = ask(Sum("rows", Weight(), within=Fractions(1)), by=by.counts)
@@ -214,7 +223,11 @@ def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> tuple[float, dict[str,
 
 
 def released_moments(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox, rows: float) -> NoisyMatrix:
-    """Release the sum of products x x' over rows x, shape (c, c), with the columns in the design's order."""
+    """Release the Hessian of the squared loss: the (weighted) sum of x x' over rows x of the design, shape (c, c).
+
+    If the number of rows is public and rows do not belong to privacy units, the diagonal entry of the intercept is
+    `rows`, without noise.
+    """
     counted = public.used is None or public.by_unit
     q, intercept = len(box.slopes), box.intercept is not None
     if not q and not counted:

@@ -177,7 +177,7 @@ class ScoreVariance:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedHessian:
-    """A released Hessian, its noise, and bounds on the information lost by clipping rows to a maximal norm.
+    """A released Hessian, its noise, and bounds on its reduction by clipping rows to a maximal norm.
 
     Parameters
     ----------
@@ -186,9 +186,10 @@ class ReleasedHessian:
     sd : float
         Noise sd of an off-diagonal entry.
     cut : float
-        Bound on the lost information about one coefficient, if clipped rows affect different coefficients.
+        Assumed bound on the reduction of the Hessian along any one direction of the coefficients, if the clipped rows
+        point in different directions.
     all_cut : float
-        Bound on the lost information about one coefficient, if all clipped rows affect this coefficient.
+        The same bound if all clipped rows point in one direction: the reduction of the Hessian's trace.
     """
 
     matrix: NoisyMatrix
@@ -252,7 +253,10 @@ def residual_scale(problem: Problem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Steps(OneStep):
-    """Fit by Newton steps, with releases of leverages, Hessian, first score, score variance, score norms and score.
+    """Fit by two Newton steps with clipped scores, for squared loss and Huber's loss.
+
+    The main releases are, in this order: a histogram of leverages, the Hessian, the score for the first step, the
+    variance of scores, a histogram of score norms, and the score for the final step.
 
     Parameters
     ----------
@@ -267,7 +271,7 @@ class Steps(OneStep):
         return self.sizes.scores
 
     def score_sizes(self, start: Start, ends: tuple[float, ...]) -> Sum:
-        """Return the private query for the histogram of score norms."""
+        """Return the query for the histogram of score norms at the coefficients `start`; `ends` are upper bin ends."""
         return Sum("score sizes", start.scores, Shells(start.m, ends), self.levels.keep, folded=self.folded)
 
     @property
@@ -307,7 +311,11 @@ class Steps(OneStep):
         )
 
     def metric(self, pilot: FirstStep) -> FloatArray:
-        """Return the matrix that standardises the final score, so that all its coordinates have equal variance."""
+        """Return the matrix that standardises the final score, shape (m, m): the inverse root of a score's variance.
+
+        The variance is taken from `pilot`, the result of the first step, with a ridge for rare factor levels and rare
+        values.
+        """
         return pilot.variance.metric.inverse
 
     def first_hessian(self, start: Start) -> ReleasedHessian:
@@ -333,14 +341,17 @@ class Steps(OneStep):
         return ReleasedHessian(A, unit * radius**2, cut * min(1.0, 2.0 / m), cut)
 
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
-        """Release the sum of clipped scores, and take the first Newton step (stage 3b of the fit).
+        """Release the sum of clipped scores at `x`, and take the first Newton step (stage 3b of the fit).
 
         The result has three parts: the released score, the coefficients after the step, and the matrix that
-        standardised the score (`Metric`).
+        standardised the score (`Metric`). The predictors of `x` are scaled so that the released Hessian is the
+        identity matrix times the number of rows. The variance of a score is assumed to be proportional to the identity
+        plus `ridge`, which is for rare factor levels and rare values.
 
-        Scores are clipped at a radius that is computed from public values and the released residual scale. A final step
-        follows, from a second release of the score (stage 6). It is short, because it starts from the coefficients
-        after the first step. Its error due to the Hessian's noise is proportional to its length, and therefore small.
+        Scores are clipped at a radius that is computed from public values and earlier releases, such as the residual
+        scale. The final step (stage 6) starts from the coefficients after the first step, and is therefore short. The
+        error of a step due to the Hessian's noise is proportional to the step's length, so it is small for the final
+        step.
         """
         m = x.m
         plain = Metric.of(np.eye(m) + ridge)
@@ -354,10 +365,12 @@ class Steps(OneStep):
         return first, x.moved(plain.root @ first.value / self.rows), plain
 
     def score_variance(self, x: Start, plain: Metric, first: LastRelease, ridge: FloatArray) -> ScoreVariance:
-        """Return the variance matrix of a row's score (stage 4 of the fit).
+        """Return the variance matrix of a score, and the matrix that standardises the final score (stage 4).
 
-        The variance is computed from products of scores if they are released. Otherwise equal error variances are
-        assumed, and it is computed from ``x.sigma``, the residual scale as estimated before the first step.
+        The variance is computed from second moments of clipped scores, released with the first score (`first`) or by a
+        separate query. If neither is released, equal error variances are assumed, and the variance is ``x.sigma**2``,
+        the squared residual scale, times the identity matrix. `x` has the coefficients after the first step; `plain`
+        is the matrix that standardised the first score, and `ridge` is added for rare levels and values.
         """
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
@@ -390,7 +403,7 @@ class Steps(OneStep):
 
     # stage 5: the clipping threshold of scores
     def lengths(self, w: Start) -> Lengths:
-        """Release the histogram of score norms."""
+        """Release the histogram of score norms at the coefficients `w`, and return it with denoised counts."""
         sizes = self.score_sizes(w, edges(w.m**0.5 / 8, w.longest * w.largest_psi * self.most_rows))
         return Lengths.released(self.ask, self.by, sizes, self.total(self.scores), self.tail)
 
@@ -444,10 +457,11 @@ class Steps(OneStep):
         return max(squares - VISIBLE * noise, 0.0) / variance, hides
 
     def mean_square(self, x: Start, products: FloatArray) -> float:
-        """Return the mean square of psi, the derivative of a row's loss, computed from the sum of `products` of scores.
+        """Return the mean square of psi, the derivative of a row's loss with respect to the linear predictor.
 
-        In a model with an intercept, the mean square is computed from the entry of `products` that belongs to the
-        intercept; otherwise it is computed from the mean of the diagonal entries.
+        It is computed from `products`, the sum of s s' over scores s in the coordinates of `x`. With an intercept,
+        whose vector of coordinates is t, it is ``t' products t`` per score; otherwise it is the mean diagonal entry
+        per score.
         """
         if self.box.intercept is None:
             return float(np.trace(products)) / x.m / self.scores
@@ -456,7 +470,13 @@ class Steps(OneStep):
 
     # stage 6: the final score and the estimating equation
     def sampling(self, M: ScoreVariance, clip: Clip, final: LastRelease) -> FloatArray:
-        """Return the sampling variance of a row's score in the last step, in standardised coordinates, shape (m, m)."""
+        """Return the sampling variance of a standardised score in the final Newton step, shape (m, m).
+
+        The variance `M` from before the step is multiplied by a factor, because the final scores are clipped at
+        another threshold. The factor is computed from second moments of the final scores if `final` includes them,
+        otherwise from the histogram of score norms (`clip`). If error variances may differ between rows, the
+        excess of the second moments over this variance is added in directions in which it is larger than the noise.
+        """
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
         most = max(MOST_RATIO * self.mean_rows, clip.least) + clip.unseen / self.scores
@@ -474,7 +494,11 @@ class Steps(OneStep):
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
 
     def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Return the Hessian of the first step, and a matrix that maps the final score to the Hessian's coordinates."""
+        """Return the Hessian that was released before the first step, and a matrix for the final score (`back`).
+
+        The matrix maps the final score to the coordinates of the Hessian. Nothing is released here, and only `pilot`,
+        the result of the first step, is used.
+        """
         back = pilot.T_inverse @ pilot.variance.metric.root
         return Hessian(pilot.hessian.matrix, pilot.began.to_theta, back, self.rows)
 
@@ -483,16 +507,19 @@ class Steps(OneStep):
         return Meat(self.small_sample * self.scores * L @ sampling @ L.T, self.freedom)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return bounds on the errors of the estimate due to the Hessian's noise and to clipping.
+        """Return bounds on the errors of the estimate due to the Hessian's noise, to clipping, and to Huber's loss.
 
-        Scores are treated as linear functions of the coefficients. For Huber's loss this is an approximation, because
-        the Hessian depends on the coefficients: only rows with residuals below Huber's threshold enter it. If the last
-        Newton step (`step`), apart from noise, changes the linear predictor by a residual scale or more, the Hessian
-        along the step may be far from the released one, and the whole step is the bound on the error. For shorter steps
-        the bound is proportional to the cube of their length, as if equal numbers of residuals crossed the threshold
-        inwards and outwards. A second bound, for clipping, is computed from the last step, too: the first and the last
-        score have different clipping thresholds, so clipping may move the coefficients in this step. The larger of the
-        two bounds is used.
+        The errors due to the Hessian's noise, and to clipping in the Hessian, are proportional to the norm that the
+        final Newton step would have without noise. Two bounds on the bias of the score are computed, of which the
+        larger is used:
+
+        - Clipping: the scores of the first and the final step have different clipping thresholds, so clipping may
+          cause a part of the final step. The bound is proportional to the part of the step that exceeds noise.
+        - Huber's loss: its Hessian depends on the coefficients, because only rows with residuals below the threshold
+          of the loss contribute. The bound is the final score times min(1, s^2 / sigma^2), where s^2 is the mean
+          squared change of the linear predictor in the final step, without noise, and sigma is the residual scale.
+
+        Columns with wide declared bounds have further bounds (`far_rows`).
         """
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian
@@ -543,12 +570,15 @@ class Steps(OneStep):
     def far_rows(
         self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, last_step: FloatArray, remaining: float
     ) -> tuple[Allowance, ...]:
-        """Return bounds on the biases from clipping scores and Hessian rows, for columns with wide declared bounds.
+        """Return further bounds on clipping biases, for columns with bounds far beyond their released std dev.
 
-        The declared bounds of such a column are far beyond its released std dev. The usual bias bounds assume that
-        clipped rows affect different coefficients, whereas the bounds returned here assume that all clipped rows affect
-        the coefficient of this one column. For a loss with a bounded derivative, a row's residual has a limited effect.
-        No bounds are then returned, unless the user chose the assumption "cautious" about large scores.
+        The usual bias bounds assume that clipped rows affect different coefficients. Here all rows whose scores or
+        Hessian contributions were clipped are assumed to affect the coefficient of one such column. The results are in
+        coordinates of the Hessian; the matrix `L` maps the final score to them. The bias due to the clipped Hessian
+        (`read`) is proportional to the final Newton step, `last_step`, whose norm without noise is about `remaining`.
+
+        For a loss with a bounded derivative, a row's residual has a limited effect. No bounds are then returned,
+        unless the user chose the assumption "cautious" about large scores.
         """
         if self.loss.bounded and not self.tail.aligned:
             return ()

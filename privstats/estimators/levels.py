@@ -70,7 +70,9 @@ class KeptEnd:
 
 @dataclass(frozen=True, eq=False)
 class KeptLevels:
-    """Factor levels kept in the fit, and directions of the coefficients theta that rows at kept levels do not identify.
+    """Factor levels whose rows are kept in a fit, and directions of coefficients that these rows do not identify.
+
+    In the shapes below, c is the number of coefficients theta, and l a number of directions.
 
     Parameters
     ----------
@@ -79,12 +81,12 @@ class KeptLevels:
     kept : tuple of ndarray of bool
         For each factor, a mask of kept levels.
     counts : tuple of ndarray
-        For each factor, released counts of its levels.
+        For each factor, counts of its levels: released, or computed from released sums of columns; otherwise 0.
     hidden : ndarray, shape (c, l)
         Directions of theta that the rows at kept levels do not identify: the null space of these rows' model matrix.
     ridge : ndarray, shape (c, c)
-        Matrix added to the second moments of the standardised predictors, so that rows with rare levels or values have
-        no large norm. It is at first zero except for numeric columns; `preconditioner.white_levels` adds the factors.
+        Matrix added to the second moments that whiten the standardised predictors, so that whitened rows with rare
+        levels or values have no large norm. Entries of factors are 0 until `preconditioner.white_levels` sets them.
     needed : float
         The coefficient of a two-valued numeric column needs at least this many rows with the column's rarer value.
     needed_levels : tuple of float
@@ -103,11 +105,11 @@ class KeptLevels:
     clamped : tuple of Note
         Notes on a response whose values seem to lie at its bounds.
     unread : ndarray, shape (c, l)
-        Directions of theta that only rows at levels with too few rows identify. Only used in fits without intervals,
-        because these fits keep all levels.
+        Directions of theta that the rows at levels with enough rows, according to `sums`, do not identify. Only used
+        in fits without intervals, because these fits keep all levels.
     sums : tuple of (int, ndarray, ndarray)
-        For each factor: its position, the counts of its levels, and the noise sds of the counts. The counts are
-        computed from sums of columns. Only used in fits without intervals.
+        For each factor whose level counts follow from released sums of its columns: its position, these counts, and
+        their noise sds. Only used in fits without intervals.
     ends : tuple of KeptEnd
         Numeric columns that are constant in the kept rows.
     row_limit : float
@@ -139,10 +141,11 @@ class KeptLevels:
 
     @property
     def most_length(self) -> float:
-        """Upper bound on the squared norm of standardised rows at rare factor levels.
+        """Upper limit of the squared norm of whitened rows at rare factor levels.
 
-        The bound holds because a ridge matrix is added to the second moments with which rows are standardised. It is
-        that of a design without the left-out levels.
+        The limit is `row_limit` or, if larger, `HELD_LEAST` times one plus the number of identified directions of the
+        coefficients. It holds because `preconditioner.white_levels` adds a ridge matrix to the second moments that
+        whiten the rows.
         """
         return max(self.row_limit, HELD_LEAST * (len(self.ridge) - self.hidden.shape[1] + 1))
 
@@ -168,11 +171,11 @@ class KeptLevels:
         return of_levels + sum(max(one.others, 0.0) for one in self.ends)
 
     def moved_by_left_out(self, box: PublicBox) -> list[int]:
-        """Return the positions of coefficients on which rows at left-out levels would have an effect.
+        """Return the positions of the coefficients that could change if the left-out rows were in the fit.
 
-        If left-out levels belong to one factor and have constants of their own (`LevelConstant`), the scores of their
-        rows add up to 0 at each level. Then these rows only affect the coefficients of columns of other factors, and of
-        numbers. The intercept, and the columns of the factor, are not affected.
+        These are all coefficients, with one exception. If all left-out rows are at levels of one factor, and each of
+        these levels has a constant of its own (`LevelConstant`), then the scores of the rows at each level would add
+        up to 0. The intercept and the coefficients of this factor's columns would not change.
         """
         out = tuple(~kept for kept in self.kept)
         partly = [factor for factor, levels in zip(box.design.factors, out, strict=True) if levels.any()]
@@ -187,7 +190,10 @@ class KeptLevels:
         return float(np.sqrt(levels * self.sd**2 + sum(one.sd**2 for one in self.ends)))
 
     def of_kept(self, scales: Scales) -> Scales:
-        """Return the scales, with each column that is constant in the rows kept in the fit centred at its constant."""
+        """Return a copy of `scales` for the rows kept in the fit.
+
+        A numeric column that is constant in these rows has this constant as its centre, and the scale 1.
+        """
         at = [one.column for one in self.ends]
         center, scale, below_noise, wrong = (
             part.copy() for part in (scales.center, scales.scale, scales.below_noise, scales.wrong)
@@ -206,22 +212,23 @@ def readable_levels(
     worth: bool = True,
     intervals: bool = True,
 ) -> KeptLevels:
-    """Release counts of factor levels, and return the levels that are kept, which have enough rows for the budget.
+    """Release the number of rows at each factor level, and return the levels and rows that are kept in the fit.
 
-    The counts of a factor are not released if sums of the factor's columns already show that each level has enough
-    rows. Rows with a rare value of a numeric column may be left out, too.
+    Levels with too few rows, and rows with a rare value of a numeric column, are left out as long as this concerns at
+    most the share `MOST_LEFT_OUT` of all rows (`with_most_rows`). The counts of a factor are not released if released
+    sums of the factor's columns already show that each level has enough rows.
 
     Parameters
     ----------
     scales : Scales
         Released scales and sums of the columns.
     needed : float
-        A level may be left out (`with_most_rows`) unless its released count exceeds this number by `VISIBLE` noise sds
-        of the count. For a factor that interacts with a numeric column, three times this number is used, because each
-        level then has a slope of its own.
+        Number of rows from which the constant of a level can be estimated. A level has enough rows if its released
+        count exceeds this number by `VISIBLE` noise sds of the count. The number is tripled for a factor that
+        interacts with a numeric column, because the slope at a level requires more rows than the constant.
     share_of : tuple of str
-        Labels of the main queries, one for each method that may be used. The counts use a part of the budget share of
-        the main query.
+        Labels of the main queries (such as "score"), one for each method that the fit may use. The queries for counts
+        take a part of the main query's budget share.
     worth : bool
         Whether the information in the counts is worth the counts' budget share; otherwise no counts are released.
     intervals : bool
@@ -283,11 +290,11 @@ def readable_levels(
 
 
 def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstant, ...]:
-    """Return the constants of kept levels: the constant of a level is added to the linear predictor of all its rows.
+    """Return the constants of the levels in the masks `kept`: numbers added to the linear predictor of a level's rows.
 
     A level has a constant if the rows at all other levels identify the coefficients except for their component in one
-    direction. A change of the coefficients in this direction changes the linear predictor only in rows at the level, by
-    the same number in each of them. Levels of factors that interact with another column have no constant.
+    direction. A change of the coefficients in this direction changes the linear predictor only in rows at the level,
+    by the same number in each of them. Levels of factors that interact with another column have no constant.
     """
     every, found = [np.ones(len(k), dtype=bool) for k in kept], []
     for k, factor in enumerate(box.design.factors):
@@ -361,12 +368,12 @@ def with_most_rows(
 
 
 def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
-    """Return the numeric columns that may be equal to one of their bounds in nearly all rows.
+    """Return the positions of numeric columns that may be equal to one of their bounds in nearly all rows.
 
     In a column with the bounds 0 and b and the sum s, at least s / b of n rows differ from 0, and at least n - s / b
-    rows from b. A column is returned if two conditions hold. First, the smaller of these two numbers, less its noise,
-    is below `RARE_NUMBER` times `needed`, the number of rows with which the coefficient of a factor level can be
-    estimated. Second, the column has the bounds 0 and 1, or the noise of its released variance hides the variance.
+    rows differ from b. A column is returned if the smaller of these two numbers, less a margin for noise, is below
+    `RARE_NUMBER` times `needed`, the number of rows from which the coefficient of a factor level can be estimated. In
+    addition, the column must have the bounds 0 and 1, or a released variance below `HIDDEN` noise sds of the variance.
     """
     narrow = scales.scale**2 < HIDDEN * scales.wrong
     least = scales.rows * (1 - np.abs(scales.center)) - np.where(narrow, VISIBLE, 1.0) * scales.sd
@@ -402,7 +409,7 @@ def kept_ends(columns: Sequence[int], counts: Release, needed: float) -> list[Ke
 
 
 def level_question(box: PublicBox, k: int, share_of: tuple[str, ...]) -> Sum:
-    """Return the query, which need not be asked, for the number (or total weight) of rows at each level of factor k."""
+    """Return the optional query for the number of rows, or their total weight, at each level of factor k."""
     factor = box.design.factors[k]
     levels = len(factor.levels)
     weighted = bool(box.design.weighted)
@@ -539,15 +546,16 @@ def of_written_level(box: PublicBox, factor: Any, level: int) -> list[int]:
 
 
 def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: float) -> Note:
-    """Return the note on a factor level that stays in the fit although noise hides the constant of the level.
+    """Return the note that a level's coefficients are not given, as noise exceeds the information about its constant.
 
-    The constant of a level is the number added to the linear predictor of all rows at the level (`LevelConstant`).
+    The constant of a factor level (`one`) is a number that is added to the linear predictor of all rows at the level.
+    The rows at the level stay in the fit.
 
     Parameters
     ----------
     least : float
-        Factor by which the number of rows at the level would have to be larger for the information about the
-        constant to exceed the noise.
+        Largest ratio of the Hessian's noise to its information among unidentified directions. Multiplied by the count
+        of the level, it gives the number of rows that the note calls necessary.
     """
     factor, count = box.design.factors[one.factor], levels.counts[one.factor]
     needed = float(count[one.level]) * least
@@ -583,10 +591,10 @@ def hidden_levels(
     estimate: Estimate,
     rows: float,
 ) -> tuple[Note, ...]:
-    """Return notes on factor levels whose coefficients are not reported, because the levels have too few rows.
+    """Return notes on factor levels that have too few rows for their coefficients to be reported.
 
-    A fit without intervals reports all coefficients; its notes are on levels for whose coefficients the noise sd is
-    unknown.
+    In a fit without intervals, all coefficients are reported; the notes then say that the noise in the coefficients of
+    such a level has an unknown size.
 
     Parameters
     ----------

@@ -92,9 +92,9 @@ class LikelihoodSteps:
     loss : Likelihood
         Negative log-likelihood of the family, with the upper bound of the response.
     tail : {"usual", "cautious"}
-        Assumption about the number of scores with large norms. The noise of the released histogram of score norms hides
-        this number if it is small. "cautious" assumes a larger number than "usual". It also assumes a larger clipping
-        bias, namely that of the worst case, in which all clipped scores affect the same coefficient.
+        Assumption about the number of scores with large norms. The released histogram of score norms does not show
+        this number if it is smaller than the noise. "cautious" assumes a larger number than "usual". It also assumes a
+        larger clipping bias, namely that of the worst case, in which all clipped scores affect the same coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -144,9 +144,12 @@ class LikelihoodSteps:
 
 
 def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...]) -> Problem:
-    """Return the estimation problem of a likelihood model, with coefficients to start from (see `started`).
+    """Return the estimation problem of a likelihood model, with starting coefficients, after the first releases.
 
-    The first releases of the fit, which are about the transformed response, are made here.
+    The first releases are scales of columns, counts of factor levels and second moments. Queries about the response
+    use its transformed values, such as the logarithm of a count, and the starting coefficients are computed from these
+    releases (`started`). Optional queries, such as queries for new scales, use parts of the budget shares of the main
+    queries, whose labels are `share_of`.
     """
     box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))
     about = TransformedAsk(ask, loss.transform)
@@ -211,11 +214,11 @@ class LastStep:
     Parameters
     ----------
     size : ndarray, shape (c,)
-        Length of the step relative to the longest step with which the coefficient is reported: the larger of two
-        ratios. The first ratio is the root mean square change of the linear predictor, divided by the largest change
-        for which scores are nearly linear (`farthest_step` of the family); a row's weight in this mean is its
-        information about the coefficient. The second ratio is the change of the coefficient, divided by `UNUSUAL` times
-        its expected sd.
+        Relative length of the step, for each coefficient; a coefficient is reported only if this length is at most 1.
+        It is the larger of two ratios. The first ratio is the root mean square change of the linear predictor, divided
+        by the largest change for which scores are nearly linear (`farthest_step` of the family); a row's weight in
+        this mean is its information about the coefficient. The second ratio is the change of the coefficient, divided
+        by `UNUSUAL` times its expected sd.
     effective : ndarray, shape (c,)
         Effective number of rows that determine each coefficient.
     curvature_bias : ndarray, shape (c,)
@@ -243,7 +246,8 @@ class BurnedIn(Pilot):
     noise : float
         Noise sd of a coordinate of the score in the last burn-in step.
     leverages : Lengths
-        Histogram of the norms of whitened predictors, times the root of the row's information, at these coefficients.
+        Histogram of the rows' leverages at these coefficients. The leverage of a row is the norm of its whitened
+        predictors, times the square root of its information.
     """
 
     noise: float
@@ -275,11 +279,11 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Upper bound on the std dev of the part of a row's score that is due to unidentified directions.
+        """Constant by which the estimating equation limits the coefficients along unidentified directions.
 
-        Unidentified directions are changes of the coefficients about which the released Hessian has no information. The
-        bound is `ETA_SIGNAL`, the assumed largest change of the linear predictor along these directions (root mean
-        square), times the root of the mean Fisher information of a row or, if this root is smaller than 1, times 1.
+        Unidentified directions are changes of the coefficients about which the released Hessian has no information.
+        The constant is `ETA_SIGNAL`, the assumed largest root mean square change of the linear predictor along these
+        directions, times the larger of 1 and the square root of the mean Fisher information of a row.
         """
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
@@ -287,11 +291,11 @@ class LikelihoodStep(OneStep):
     def per_eta(self) -> FloatArray:
         """Change of each coefficient that moves the linear predictor eta by 1 in root mean square, shape (c,).
 
-        When a coefficient changes, all other coefficients are changed, too, so that they cancel as much of the change
-        of eta as possible. The result is therefore 1 divided by the residual std dev of the coefficient's column in a
-        regression on the other columns. This matters for squares and products of columns that are far from zero,
-        because other coefficients can cancel most of their effect on eta. Eigenvalues of the columns' mean second
-        moments are raised to at least 1 / n for n rows, which is what one row of norm 1 adds to the mean.
+        The other coefficients are changed, too, so that they cancel as much of the change of eta as possible. This
+        matters for squares and products of columns that are far from zero, because other coefficients can cancel most
+        of the effect on eta. The result is 1 divided by the root mean square residual of the coefficient's column in a
+        regression on the other columns. Eigenvalues of the columns' mean second moments are raised to at least 1 / n
+        for n rows, the contribution of one row of norm 1.
         """
         columns = self.synthetic.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
         values, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
@@ -308,7 +312,8 @@ class LikelihoodStep(OneStep):
     def spread(self, at: Start) -> float:
         """Return the square root of the mean Fisher information of the synthetic rows, at the coefficients `at`.
 
-        If the model is correct, it is the standard deviation of psi, the negative derivative of a row's loss in eta.
+        If the model is correct with dispersion 1, this root is the standard deviation of psi, minus the derivative of
+        a row's loss with respect to the linear predictor.
         """
         return float(self.information(at).mean()) ** 0.5
 
@@ -319,12 +324,11 @@ class LikelihoodStep(OneStep):
         return np.asarray(W.T @ self.levels.ridge @ W, dtype=float)
 
     def clipped_hessian(self, question: Sum, rows: FloatArray) -> NoisyMatrix:
-        """Release the Hessian, a sum of outer products of weighted rows, with a clipping radius for rows.
+        """Release the Hessian, a sum of outer products of weighted rows whose norms are clipped.
 
-        The radius balances the noise, which grows with it, against the expected part of the Hessian that clipping
-        removes, computed with weighted synthetic `rows`, shape (k, m). The largest radius tried is a quantile, at the
-        level `LONG_ROW`, of the norms of these rows. The removed part is not added back: if real rows are shorter than
-        synthetic ones, less is removed than expected, and intervals would be too short.
+        The clipping radius balances the noise of `question`, which is proportional to the squared radius, against the
+        part of the Hessian that clipping is expected to remove, computed from weighted synthetic `rows`, shape (k, m).
+        This part is not added back: if real rows have smaller norms than synthetic rows, intervals would be too short.
         """
         m, squared = self.m, (rows**2).sum(axis=1)
         least = HELD_LEAST * m
@@ -335,15 +339,20 @@ class LikelihoodStep(OneStep):
         return NoisyMatrix.of(self.ask(question.inside(best**0.5), by=self.by.matrix))
 
     def whitened_at(self, at: Start) -> FloatArray:
-        """Return the matrix that whitens predictors, computed from information-weighted synthetic rows and `ridge`."""
+        """Return the matrix, shape (m, m), that whitens predictors at the coefficients `at`.
+
+        Whitening turns the information-weighted second moments of the synthetic rows, plus `ridge` times the mean
+        information, into the identity matrix.
+        """
         return whitening(self.synthetic.rows, self.information(at), self.ridge)
 
     def far_response(self, at: Start, clip: Clip) -> tuple[Note, ...]:
-        """Return a note if the upper bound of a positive response is so high that noise may hide rare large values.
+        """Return a note if the upper bound of the response is so high that a few large values might not be detected.
 
-        There is a note if the distance from the mean to the bound exceeds `FAR_BOUNDS` sds of the response. The sd is
-        computed from synthetic rows and the dispersion; it includes the variation of the expected response between
-        rows.
+        This applies to models with a log link. There is a note if the distance from the mean response to the bound
+        exceeds `FAR_BOUNDS` standard deviations of the response. The standard deviation is computed from synthetic
+        rows at the coefficients `at`, and from the dispersion; it includes the variation of the expected response
+        between rows.
         """
         family, eta = self.loss.family, self.eta(at)
         if not isinstance(family, LogLink):
@@ -372,11 +381,17 @@ class LikelihoodStep(OneStep):
         return step
 
     def lengths(self, w: Start) -> Lengths:
-        """Release the histogram of score norms."""
+        """Release the denoised histogram of score norms, from which the last step's clipping threshold is chosen.
+
+        Scores are computed for the predictors and coefficients of `w`.
+        """
         return self.score_sizes(w, "score sizes")
 
     def score_sizes(self, w: Start, name: str, item: str = "") -> Lengths:
-        """Release the histogram of score norms, by a query with the name `name`, whose label ends in `item`."""
+        """Release the denoised histogram of score norms, for the predictors and coefficients of `w`.
+
+        The query is called `name`; `item` distinguishes queries with the same name, such as those of successive steps.
+        """
         m = w.m
         longest = self.loss.largest(0.0) * w.longest * self.most_rows
         cap = longest if np.isfinite(longest) else FAR_PSI * FAR_PSI * m**0.5
@@ -385,13 +400,13 @@ class LikelihoodStep(OneStep):
         return Lengths.released(self.ask, self.by, question, self.total(self.sizes.scores), self.tail)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the estimating equation without those constants of factor levels that noise hides, and notes on them.
+        """Return the estimating equation without unidentified constants of factor levels, and notes on these levels.
 
-        The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. If the
-        Hessian's noise hides the information about a constant, the coefficients are unidentified along one direction.
-        Because this direction is known only approximately, the error along it would lengthen the intervals of all
-        coefficients. Therefore such a constant is removed from the equation, and only the coefficients that depend on
-        it are not reported. The rows at the level remain in the fit.
+        The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. It is
+        unidentified if the noise of the Hessian exceeds the information about it. The unidentified direction of the
+        coefficients is known only approximately, and the error along it would lengthen the intervals of all
+        coefficients. Therefore the constant is removed from the equation, and only the coefficients that depend on it
+        are not reported. The rows at the level remain in the fit.
         """
         if not equation.unidentified()[0].size:
             return equation, ()
@@ -407,11 +422,13 @@ class LikelihoodStep(OneStep):
         return equation, tuple(notes)
 
     def largest_change(self, equation: EstimatingEquation, one: LevelConstant) -> float:
-        """Return a heuristic bound on the error of a factor level's constant (`LevelConstant`).
+        """Return a heuristic upper bound on the error of the constant of a factor level (`LevelConstant`).
 
-        The bound is a quotient, or `signal_of_row`, the bound for any unidentified direction, if this is smaller. The
-        numerator is the absolute score in the direction of the constant plus `VISIBLE` standard deviations of this
-        score. The denominator is the number of rows at the level times the average Fisher information of a row.
+        The constant is added to the linear predictor of all rows at the level. Its score is the component of the score
+        of `equation` in the direction of the constant. The bound is the absolute value of this component, plus
+        `VISIBLE` times its standard deviation, divided by the information about the constant: the number of rows at
+        the level times the mean Fisher information of a row. The bound is at most `signal_of_row`, and equal to it if
+        the model has no intercept.
         """
         most, c = equation.signal / equation.usual**0.5, self.box.intercept
         if c is None:
@@ -426,7 +443,7 @@ class LikelihoodStep(OneStep):
 
 @dataclass(frozen=True, eq=False)
 class NewtonSteps(LikelihoodStep):
-    """Fit of a likelihood model with Newton steps, whose stages are numbered by comments in the code."""
+    """Fit of a generalised linear model with Newton steps, each computed from a released sum of clipped scores."""
 
     @property
     def asks_meat(self) -> bool:
@@ -440,7 +457,11 @@ class NewtonSteps(LikelihoodStep):
         return BurnedIn(start, last.noise if last else 0.0, self.leverages(start.remapped(self.whitened_at(start))))
 
     def leverages(self, w: Start) -> Lengths:
-        """Release the histogram of the norms of whitened predictors, times the root of each row's information."""
+        """Release the denoised histogram of the rows' leverages, for the predictors and coefficients of `w`.
+
+        The leverage of a row is the norm of its whitened predictors, times the square root of the row's information
+        about its linear predictor.
+        """
         m = w.m
         cap = min(w.longest * min(self.loss.largest_slope, 1e12) ** 0.5, FAR_PSI * m**0.5)
         within = Shells(m, edges(m**0.5 / 2, max(cap, m**0.5)))
@@ -462,11 +483,12 @@ class NewtonSteps(LikelihoodStep):
 
     # stage 3: the clipping threshold of scores
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
-        """Return the expected sum, over rows, of what clipping removes from scores, for each radius, shape (radii, m).
+        """Return the expected sum over rows of the parts of scores that clipping removes, shape (radii, m).
 
-        The expectation is computed under the model, with synthetic rows simulated from released moments. Scores of rare
-        outcomes and small counts are skewed, and rows with long scores may be too few to exceed the noise of the
-        released histogram of score norms. Alone, the histogram would therefore miss the clipping bias from these rows.
+        Each row of the result belongs to one clipping radius; scores are computed for the predictors and coefficients
+        of `w`. The expectation is computed under the model, with synthetic rows. The released histogram of score norms
+        alone would miss some of the clipping bias, because large scores of rare outcomes and small counts may be too
+        few to exceed the noise of the histogram.
         """
         rows, eta = self.synthetic.rows[::EVERY_SYNTHETIC], self.eta(w)[::EVERY_SYNTHETIC]
         y, p = self.loss.family.responses(eta)
@@ -486,9 +508,10 @@ class NewtonSteps(LikelihoodStep):
         return self.sizes.scores * np.stack(between, axis=1)
 
     def burn_in(self, start: Start, last: Stride | None, k: int) -> tuple[Start, Stride]:
-        """Release a sum of clipped scores, and take burn-in step k, a shortened Newton step before the last step.
+        """Take burn-in step k, a Newton step of limited length before the last step, with a released sum of scores.
 
-        The result has two parts: the coefficients after the step, and a record (`Stride`) of step and released score.
+        Return the coefficients after the step, and a record (`Stride`) of the step and its score. The previous burn-in
+        step `last`, if there is one, is used to correct the score (`secant_corrected`).
         """
         metric = self.metric(Pilot(start))
         w = start.remapped(metric)
@@ -516,8 +539,10 @@ class NewtonSteps(LikelihoodStep):
 
         The ratio is the curvature of the loss along the previous step, measured by the change of the score, divided by
         the curvature expected with synthetic rows; it is clipped to the interval `CURVATURES`. With nearly collinear
-        predictors the measured curvature may be twice the expected curvature. The steps would then oscillate without
-        the division. If the measurement is too noisy, the score is returned unchanged.
+        predictors the measured curvature may be twice the expected curvature, and without the division the steps would
+        oscillate. If the measurement is too noisy, the score is returned unchanged. `last` is the record of the
+        previous step, and `noise` the noise sd of a coordinate of the score, which is computed for predictors whitened
+        by `metric`.
         """
         along = np.linalg.solve(metric, last.step)
         length = float(np.linalg.norm(along))
@@ -530,9 +555,10 @@ class NewtonSteps(LikelihoodStep):
         return score + (1 / met - 1) * float(along @ score) * along
 
     def shortened(self, step: FloatArray) -> FloatArray:
-        """Return the Newton step, shortened so that the root mean square change of the linear predictor is limited.
+        """Return the Newton step, scaled down so that it changes the linear predictor by a limited amount.
 
-        The component of the step along the intercept and the other component are shortened separately.
+        The root mean square change due to the intercept is limited to `ETA_SIGNAL`, and the change due to the other
+        coefficients to the limit `slope_step` of the family.
         """
         c = self.constant
         on = (step @ c) / (c @ c) * c if c.any() else np.zeros(len(step))
@@ -554,11 +580,13 @@ class NewtonSteps(LikelihoodStep):
         return shortest_clip(tried, (lengths.squares(tried) + unseen) / m, excess, self.score_sd(w))
 
     def unseen(self, leverages: Lengths, lengths: Lengths) -> float:
-        """Return the sum of the squared scores that the histogram of score norms misses; 0 if noise can explain it.
+        """Return the sum of squared score norms that the histogram `lengths` misses; 0 if noise can explain it.
 
-        Under the model, the expected squared norm of the score of a binary response equals the squared leverage: the
-        squared norm of the row's whitened predictors, times the row's information. Rows that are far from all others in
-        a predictor have long scores only in part. Noise may therefore hide these scores, but not the rows' leverages.
+        Under the model, the expected squared norm of the score of a two-valued response equals the squared leverage:
+        the squared norm of the row's whitened predictors, times the row's information. The missing sum is therefore
+        the sum of squares in the histogram `leverages`, minus the sum in `lengths`. Rows with outlying predictors all
+        have large leverages, but only some of them have large scores, which may be too few to exceed the noise of
+        `lengths`. The result is 0 for other responses, for weighted rows and for privacy units.
         """
         if not self.two_valued or self.box.design.weighted or self.folded:
             return 0.0
@@ -566,7 +594,11 @@ class NewtonSteps(LikelihoodStep):
 
     @property
     def two_valued(self) -> bool:
-        """Whether the response has two values: by declaration, or because it varies as much as two values would."""
+        """Whether the response of a binary family is treated as having two values only.
+
+        This is so if the response has declared levels, or if its released variance is, up to noise, at least the share
+        `TWO_ENDED` of the largest variance that its mean allows.
+        """
         if not isinstance(self.loss.family, Binary):
             return False
         mean, sd, noise = self.scales.of_response if self.scales else (0.0, 1.0, 0.0)
@@ -574,7 +606,12 @@ class NewtonSteps(LikelihoodStep):
 
     # stage 4: the Hessian, and the variance of scores
     def hessian(self, pilot: BurnedIn, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian; weighted rows are clipped at the radius that balances noise against lost information."""
+        """Release the Hessian, the sum of the products v v' over rows, with vectors v of limited norm.
+
+        A row's v is its whitened predictors times the square root of the row's information. Vectors are clipped at the
+        radius that balances noise against the part of the Hessian that clipping removes, according to the histogram
+        ``pilot.leverages``.
+        """
         m, rows, lengths = w.m, self.rows, pilot.leverages
         question = Sum("hessian", w.hessian_rows, within=Products(m), keep=self.keep)
         variance = self.ask.law(question, by=self.by.matrix).variance()
@@ -587,10 +624,12 @@ class NewtonSteps(LikelihoodStep):
     def meat(self, pilot: BurnedIn, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
         """Return the variance matrix of the sum of scores.
 
-        It is a weighted mean of two matrices: the released second moments of the scores, and a multiple of the identity
-        with the trace that follows from the histogram of score norms, which is more precise. The second moments have
-        the weight 1 minus the share of the squared difference of the two matrices that is due to noise. With
-        ``cov_type="nonrobust"`` the variance matrix is the released Hessian times the dispersion.
+        It is a weighted mean of two matrices: the released second moments of the scores, and a multiple of the
+        identity. The trace of the second matrix is computed from the histogram of score norms, which gives the trace
+        more precisely than the released moments do. The weight of the released moments is the share of the squared
+        difference of the two matrices that is not due to noise. If the second moments are not released, the variance
+        matrix is n times the identity for n scores. With ``cov_type="nonrobust"`` it is the released Hessian times the
+        dispersion.
         """
         m, n, noise, matrix = self.m, self.sizes.scores, None, hessian.matrix
         value = n * np.eye(m)
@@ -628,7 +667,7 @@ class NewtonSteps(LikelihoodStep):
         )
 
     def last_step(self, step: Step, spread: FloatArray) -> LastStep:
-        """Return the last step's size, relative to the largest at which coefficients are reported, and error bounds.
+        """Return the last step's length relative to the limit for reporting each coefficient, and error bounds.
 
         Parameters
         ----------

@@ -59,7 +59,8 @@ def with_marginal_effects(
     design : Design
         Public map from rows to the columns of the model matrix; it holds no data.
     family : Family
-        Family (distribution) of the response; for counts and gamma responses, `family.unit` is the upper bound.
+        Family (distribution) of the response; for counts and gamma responses, `family.unit` is the response's upper
+        bound.
     levels : KeptLevels
         Factor levels kept in the fit; effects are means over the rows at kept levels.
     estimate : NormalEstimate

@@ -43,7 +43,11 @@ class Means:
     shares: Mapping[str, float] = field(default_factory=lambda: {"sums": 1.0})
 
     def _question(self, public: PublicFacts) -> tuple[Sum, Squares]:
-        """Return the query for counts, sums and sums of squares by group, and the set of possible summands of a row."""
+        """Return the query for counts, sums and sums of squares by group, and the set of a row's contributions.
+
+        The set is for one group. A contribution has no count if the number of rows used is public and there are no
+        groups, and no squares if there are no intervals.
+        """
         columns, grouping = column_facts(public.design), Grouping.of(public.design)
         counted = public.used is None or grouping.groups > 0
         within = Squares(len(columns), counted, squared=0 if no_intervals(public, self.neighbors) else None)

@@ -60,14 +60,15 @@ class NoisyGradientDescent:
 
     Here theta is the vector of coefficients, eta the step size, and g the gradient of the mean loss (minus the score).
 
-    Privacy: neighbours replace one row; n is public. A row's score is clipped to a ball of radius B, so that the sum of
-    scores changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in
+    Privacy: neighbours replace one row; n is public. A row's score is clipped to a ball of radius B, so that the sum
+    of scores changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in
     total. The budget mu^2 is divided into K + 2 equal parts: one part for each of the K steps and, for the intervals,
-    one for the Hessian and one for the score variance. The paper that the module's docstring names spends mu on the
-    steps, mu on the Hessian and mu on the score variance, sqrt(3) mu in total. If vectors v, one for each row, have
-    norm at most r, replacing a row changes the sum of the products v v' by at most r^2 (`Products`). The noise of such
-    a sum, released with mu, therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off the diagonal.
-    (The paper uses 2 r^2 for all entries.)
+    one for the Hessian and one for the score variance. If the number of rows used is private and the residual scale is
+    fitted, this number is released first, with about 2% of the budget. The paper that the module's docstring names
+    spends mu on the steps, mu on the Hessian and mu on the score variance, sqrt(3) mu in total. If vectors v, one for
+    each row, have norm at most r, replacing a row changes the sum of the products v v' by at most r^2 (`Products`).
+    The noise of such a sum, released with mu, therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu``
+    off the diagonal. (The paper uses 2 r^2 for all entries.)
 
     Intervals: with M the Hessian per row, s the sd of N, and ``R = I - eta M``, the noise of the last iterate has the
     covariance ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``. The sandwich variance is added to
@@ -199,7 +200,10 @@ class NoisyGradientDescent:
     ) -> NormalEstimate:
         """Return the last iterate with its errors: sampling error, the noise of all steps, and an optimisation error.
 
-        The optimisation error is the part of the starting value's error that the steps did not remove.
+        The optimisation error is the part of the starting value's error that the steps did not remove. `path` has, for
+        each step, the matrix by which the score was multiplied and the noise sd of the score. `hessian` and `meat` are
+        the released Hessian and the released sum of the products s s' over scores s; `known` are diagnostics of the
+        fit.
         """
         to_theta, freedom = rows.to_theta, max(rows.n - rows.box.c, 1)
         half_edge = HESSIAN_EDGE * edge(hessian) / rows.n
@@ -255,7 +259,11 @@ class NoisyGradientDescent:
         return first, note("not arrived", lost, steps=self.K, part=f"{MOST_LEFT:.0%}", more=more, other=other)
 
     def matrix(self, ask: Ask, rows: ScaledRows, at: Iterate, k: int) -> FloatArray:
-        """Return the matrix, shape (c, c), by which the score is multiplied in step k."""
+        """Return the matrix S of step k, shape (c, c), by which the step multiplies the released mean score.
+
+        Here S is the step size times the identity, for gradient steps. In `NoisyNewton`, S is the step size times the
+        inverse of a Hessian, which is released by `ask` at the iterate `at`.
+        """
         return self.eta * np.eye(len(at.beta))
 
     def moved(
@@ -290,9 +298,10 @@ class NoisyNewton(NoisyGradientDescent):
     the Hessian per row, with noise W. Each step releases g + N and H + W. The proof of privacy is the proof for
     `NoisyGradientDescent`. The budget mu^2 of mu-GDP is divided into 2 K + 2 equal parts: one part for each of the K
     gradients and K Hessians of the steps and, for the intervals, one for the Hessian and one for the score variance at
-    the last iterate. Eigenvalues of H + W are raised to at least the largest eigenvalue of W, which is about ``sqrt(2
-    p)`` times the sd of a diagonal entry of W, for p coefficients. The norm of a step (for scaled predictors) is
-    limited to three residual scales. Both operations are post-processing.
+    the last iterate. If the number of rows used is private and the residual scale is fitted, the release of this
+    number takes about 2% of the budget. Eigenvalues of H + W are raised to at least the largest eigenvalue of W, which
+    is about ``sqrt(2 p)`` times the sd of a diagonal entry of W, for p coefficients. The norm of a step (for scaled
+    predictors) is limited to three residual scales. Both operations are post-processing.
 
     Intervals: let M be the Hessian at the last iterate, H_k the raised matrix H + W of step k, and s the sd of N. With
     ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
@@ -324,7 +333,10 @@ class NoisyNewton(NoisyGradientDescent):
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Iterate of the descent: coefficients of scaled predictors, and residual scale, in units of the response scale."""
+    """Coefficients of the scaled predictors (`beta`) and residual scale (`sigma`) after a step of the descent.
+
+    Both are in units of the response's scale; for a likelihood, this unit is 1.
+    """
 
     beta: FloatArray
     sigma: float
@@ -365,9 +377,10 @@ class ScaledRows:
 
     @classmethod
     def of(cls, loss: Loss, box: PublicBox, clip: float, tuning: float, sigma: float | None, n: int) -> ScaledRows:
-        """Return the query builder for a loss and a design.
+        """Return the query builder for a loss and a design, with the columns' declared or default scales.
 
-        If the loss is robust and `sigma` is None, the residual scale is fitted.
+        `clip` is the limit C on the norm of a row, `tuning` the threshold of a robust loss in residual scales, and `n`
+        the public number of rows. If the loss is robust and `sigma` is None, the residual scale is fitted.
         """
         declared = np.minimum(box.design.declared_scales, UNIT)
         scales, known = np.ones(box.c), bool((box.design.declared_scales[box.slopes] < 1).all())
@@ -404,11 +417,18 @@ class ScaledRows:
 
     @property
     def largest_psi(self) -> float:
-        """Upper bound on |psi|, where psi is a row's loss, differentiated by the scaled linear predictor."""
+        """Upper bound on |psi|, where psi is the derivative of a row's loss with respect to the linear predictor.
+
+        For a robust loss, psi is divided by the residual scale.
+        """
         return self.loss.clip if isinstance(self.loss, HuberLoss) else self.loss.largest(np.inf)
 
     def eta(self, at: Iterate) -> FloatArray:
-        """Return the linear predictor's coefficients for all entries of a row z: columns, and response (with 0)."""
+        """Return the vector whose inner product with a row z is the row's linear predictor at the iterate `at`.
+
+        The entries of z are the columns, the offset (if there is one) and the response. The last entry of the vector
+        is 0.
+        """
         return np.r_[self.to_theta @ at.beta, self.box.offset, 0.0]
 
     def at(self, at: Iterate) -> tuple[Loss, float]:
@@ -465,7 +485,10 @@ class ScaledRows:
         return Sum(name, self.weighed(loss, self.P, at, squared=True), within=within, item=item)
 
     def meat(self, at: Iterate) -> Sum:
-        """Return the private query for the sum of the outer products s s' over scores s, for the sandwich variance."""
+        """Return the query for the sum of the products s s' over rows, where s is a row's score at the iterate `at`.
+
+        The sum is used in the sandwich variance of the coefficients.
+        """
         loss, scale = self.at(at)
         within = Products(self.box.c, self.clip * self.largest_psi)
         return Sum("meat", self.weighed(loss, self.P / scale, at, squared=False), within=within)
@@ -473,14 +496,17 @@ class ScaledRows:
     def weighed(self, loss: Loss, P: FloatArray, at: Iterate, squared: bool) -> MallowsRows:
         """Return the function that maps a row to its score or, if `squared`, to its vector v for the Hessian.
 
-        The Hessian is the sum of the outer products v v' over rows. The score and v are multiples of the predictors
-        z'P, to which the matrix P maps a row z of columns and response.
+        The Hessian is the sum of the products v v' over rows. The predictors of a row z (columns and response) are
+        z'P; the score and v are multiples of them. The derivatives of `loss` are computed at the iterate `at`.
         """
         return MallowsRows(loss, self.P, P, self.eta(at), np.inf, self.clip**2, squared)
 
 
 def edge(matrix: NoisyMatrix) -> float:
-    """Return the approximate largest eigenvalue of a p x p noise matrix: sqrt(2 p) noise sds of a diagonal entry."""
+    """Return the approximate largest eigenvalue of the noise of a released p x p matrix.
+
+    This eigenvalue is about sqrt(2 p) times the noise standard deviation of a diagonal entry.
+    """
     p = len(matrix.value)
     return float(np.sqrt(2 * p * np.diag(matrix.entry_variances(np.eye(p))).max()))
 
@@ -492,6 +518,9 @@ def root_of(matrix: FloatArray) -> FloatArray:
 
 
 def instead(loss: Loss) -> str:
-    """Return the text of the arguments that select a method with shorter intervals, such as mech='newton'."""
+    """Return the arguments that notes recommend for shorter intervals, as text, such as "mech='newton'".
+
+    For robust losses other than Huber's loss, the text also recommends loss='huber'.
+    """
     usual = isinstance(loss, Likelihood) or type(loss) is HuberLoss
     return "mech='newton'" if usual else "mech='newton' with loss='huber'"

@@ -55,9 +55,9 @@ class PerturbedLikelihood:
     split : float
         Share of the coefficients' budget for the random linear term of the loss; the rest is for the ridge penalty.
     tail : {"usual", "cautious"}
-        Assumption about the number of rows with large norms: a histogram of norms is released to choose the clipping
-        radius, and its noise hides a small number. "cautious" assumes a larger number than "usual", and also a larger
-        clipping bias, because the clipped parts of all rows may affect one coefficient.
+        Assumption about the number of rows with large norms, used where noise exceeds the counts of the released
+        histogram of row norms. "cautious" assumes a larger number than "usual", and also a larger clipping bias,
+        because the clipped parts of all rows may affect the same coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -113,7 +113,8 @@ def hessian_share(noise: float) -> float:
     Parameters
     ----------
     noise : float
-        Noise that a Hessian released with the whole budget would have, divided by the number of rows.
+        Forecast of the relative noise of second moments, if they are released with the whole budget: ``sqrt(k) s / n``
+        for n rows of k standardised numbers, with s the noise sd of an off-diagonal entry of the second moments.
     """
     return float(np.clip(noise / HESSIAN_NOISE, *HESSIAN_WITHIN))
 
@@ -123,15 +124,16 @@ def best_radius(
 ) -> Clip:
     """Return the radius (limit on the norm of a row) that gives the shortest confidence interval.
 
-    A row with a larger norm gets a weight below 1, such that the weighted norm equals the radius. The length of the
-    interval includes the bound on the bias that the weights cause.
+    A row with a larger norm gets a weight below 1, such that the weighted norm is at most the radius. The length of
+    the interval includes the bound on the bias that the weights cause.
 
     Parameters
     ----------
     lengths : Lengths
         Histogram of the norms of whitened rows.
     noise : float
-        Standard deviation of a coordinate of the random linear term at radius 1.
+        Noise sd of a coordinate of the sum of scores at radius 1. In objective perturbation, the noise is the random
+        linear term.
     variance : float
         Sampling variance of a coordinate of the score.
     size : float
@@ -142,7 +144,8 @@ def best_radius(
     tail : Tail
         Assumption on the tail of the distribution of row norms.
     unseen : float
-        Sum of squared norms of rows that the histogram misses. All of these rows may affect the same coordinate.
+        Sum of the squared norms of rows that the histogram does not show, because noise exceeds their counts. All of
+        these rows may affect the same coordinate.
     """
     p = lengths.lengths
     tried = p[p >= min(m**0.5, p[-2])]
@@ -152,14 +155,15 @@ def best_radius(
 
 @dataclass(frozen=True, eq=False)
 class WeightedHessian(Hessian):
-    """A released Hessian of weighted rows, with the coefficients at which it was released and the rows' weights.
+    """The released Hessian of the rows' weighted losses, with the limits that determine the weights.
 
     Parameters
     ----------
     ridge_free : Start
         Coefficients at which the Hessian is released: the perturbed loss's minimiser minus its approximate ridge bias.
     within : WeightedLosses
-        Set of the possible losses of a row; its limits `radius` and `curvature` determine the weights of the rows.
+        Limits of the rows' losses. The weight w of a row with whitened predictors x is lowered until ``w |x|`` is at
+        most `radius` and ``w |x|^2`` is at most `curvature`.
     """
 
     ridge_free: Start
@@ -225,13 +229,19 @@ class TiltedLikelihood(LikelihoodStep):
 
     # stage 3: the minimiser, at which the sum of scores equals the gradient of the ridge plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser of a perturbed loss; the ridge's gradient there is the sum of scores plus noise."""
+        """Release the minimiser of the perturbed loss, and return it with the noisy sum of scores at the minimiser.
+
+        This noisy sum equals the gradient of the ridge penalty at the minimiser, so it needs no further release.
+        """
         drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, self.start)
 
     # stage 4: Hessian and score variance, of rows whitened with the information of synthetic rows at `ridge_free`
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian of weighted rows, at the minimiser minus most of its bias due to the ridge."""
+        """Release the Hessian of the rows' weighted losses, at the minimiser corrected for the bias of the ridge.
+
+        Its predictors are whitened by the Fisher information of synthetic rows at these coefficients.
+        """
         within, at = self.within(clip.radius), self.ridge_free(last)
         metric = self.whitened_at(at)
         rows = self.weighted(metric, within, 0.5) * np.sqrt(self.information(at))[:, None]
@@ -249,12 +259,13 @@ class TiltedLikelihood(LikelihoodStep):
         return Meat(meat.shrunk(expected), self.freedom)
 
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
-        """Release the sum, corrected for clipping, of s s' over weighted scores s: the meat of the sandwich covariance.
+        """Release the sum of s s' over weighted scores s, corrected for clipping: the meat of the sandwich covariance.
 
-        A rare outcome makes a row's score long: longer than the vector v whose product v v' it adds to the Hessian, by
-        the square root of the odds against the outcome. Scores therefore have a clipping radius of their own, which
-        balances noise against the part of the sum that clipping removes. The expectation of this part under the model
-        is computed with synthetic rows, which are simulated from released moments, and added to the released sum.
+        The scores are computed at the coefficients `at` for predictors whitened by `metric`; `within` limits the
+        weights of rows. The clipping radius balances noise against the expected part of the sum that clipping removes.
+        This part is computed under the model with synthetic rows, and is added to the released sum. The radius differs
+        from the Hessian's, because scores of rare outcomes have large norms: the Hessian is a sum of v v', and for a
+        row of weight 1 the ratio of |s| to |v| is the square root of the odds against the row's outcome.
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)
@@ -272,21 +283,29 @@ class TiltedLikelihood(LikelihoodStep):
         return released.plus(n / len(rows) * (rows * off[:, None]).T @ rows)
 
     def weighted(self, metric: FloatArray, within: WeightedLosses, power: float = 1.0) -> FloatArray:
-        """Return the whitened synthetic rows, each multiplied by ``w ** power``, for the weight w of the row's loss."""
+        """Return ``w ** power * x @ metric`` for each synthetic row x, with w the weight of the row; shape (k, m).
+
+        The weight w is the largest number up to 1 with ``w |x| <= within.radius`` and ``w |x|^2 <= within.curvature``.
+        """
         length = np.maximum(np.linalg.norm(self.synthetic.rows, axis=1), 1e-300)
         weight = np.minimum(1.0, np.minimum(within.radius / length, within.curvature / length**2))
         return np.asarray(self.synthetic.rows @ metric * weight[:, None] ** power, dtype=float)
 
     def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> Sum:
-        """Return the query for the weighted rows' Hessian (`squared` True) or for the sum of s s' over scores s."""
+        """Return the query for the Hessian (`squared` True) or for the sum of s s' over the scores s of rows.
+
+        Both are for weighted losses at the coefficients `at`, and for predictors whitened by `metric`; `within` limits
+        the weights of rows. The query's budget share has the name `name`.
+        """
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
         return Sum(name, rows, within=Products(self.m), keep=self.keep, folded=not squared)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return, in a `Doubts` object, the variance of the score plus the variance that the Hessian's noise causes.
+        """Return the score's variance, increased for the noise of the Hessian, and the coefficients not to report.
 
-        The object also names the coefficients that are not reported because too few rows determine them.
+        The increase is the expected covariance of N e, where N is the noise of the Hessian and e the estimation error
+        of the coefficients. Coefficients that too few rows determine are not reported.
         """
         hessian, names = step.hessian.matrix, self.box.design.names
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / self.m

@@ -67,7 +67,8 @@ class Problem:
     robust : bool
         Whether the variance of errors may differ between rows.
     tail : Tail
-        Assumption on the numbers of scores with large norms, which the noise of the histogram of score norms hides.
+        Assumption on the numbers of scores with large norms, used where noise exceeds the counts of the histogram of
+        score norms.
     scales : Scales, optional
         Released scales of columns; None if they were not released.
     offset : tuple of two floats
@@ -129,7 +130,11 @@ class Problem:
         return None if self.box.design.weighted else Whole(number, np.inf if self.folded else sd)
 
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:
-        """Return the problem, with predictors whitened again if noise exceeds an eigenvalue of their second moments."""
+        """Return the problem, with predictors whitened again if noise exceeds an eigenvalue of their second moments.
+
+        The second whitening needs a release. `share_of` contains the label of the query whose budget it shares; there
+        may be several labels, one for each alternative method.
+        """
         start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, share_of)
         return replace(self, start=start)
 
@@ -139,12 +144,12 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            Option set by the user. "cautious" selects the assumption ``TAILS["cautious"]``, and "usual" the assumption
-            for the kind of score, ``TAILS[scores]`` (see `scores`). Only the assumption for the kind "usual" is
-            changed. If the bounds of a predictor are far beyond its values, large scores are possible, and
-            ``TAILS["far"]`` is used. Otherwise the field `residue` of ``TAILS["usual"]``, which raises the fitted
-            numbers of large scores hidden by noise, is multiplied by ``sqrt(ALONG_HIDDEN / m)`` (at most 1), the
-            largest share of the norms of hidden scores that is assumed to affect one of the m coefficients.
+            Option set by the user. "cautious" selects the assumption ``TAILS["cautious"]``, and "usual" selects
+            ``TAILS[scores]``, with two changes if `scores` is "usual". If a predictor has a bound more than
+            `FAR_BOUNDS` standard deviations from its mean, large scores are possible, and ``TAILS["far"]`` is used.
+            Otherwise the field `residue`, which raises the extrapolated counts of large scores, is multiplied by
+            ``min(1, sqrt(ALONG_HIDDEN / m))``, because at most this share of the norm that clipping removes from these
+            scores is assumed to affect any one of the m coefficients.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
@@ -183,7 +188,7 @@ class Problem:
     def counted(self) -> float:
         """Number of scores from which degrees of freedom are computed.
 
-        For weighted rows, this is the number of rows in the data, if the number of rows is public.
+        For weighted rows without privacy units, this is the number of rows in the data, if this number is public.
         """
         if self.box.design.weighted and self.public.offered is not None and not self.folded:
             return float(self.public.offered)
@@ -273,7 +278,10 @@ class LastRelease:
 
     @classmethod
     def of(cls, release: Release, at: Start, products: Release | None = None) -> LastRelease:
-        """Return the score of the last Newton step from its `release`; `products` are second moments released apart."""
+        """Return the released sum of clipped scores at the coefficients `at`, with its noise, as a `LastRelease`.
+
+        `products` is the release of the scores' second moments if a separate query released them.
+        """
         within = release.within
         if not isinstance(within, SumAndProducts):
             noise = Loading(np.eye(within.dim), release.law)
@@ -368,7 +376,7 @@ class Step:
 
     @cached_property
     def score(self) -> FloatArray:
-        """Score of the last Newton step (`last`) in the coordinates of the Hessian, shape (m,)."""
+        """Released score of the last Newton step, in the coordinates of the matrix `hessian`, shape (m,)."""
         return np.asarray(self.hessian.back @ self.last.value, dtype=float)
 
     @cached_property
@@ -378,7 +386,10 @@ class Step:
 
     @cached_property
     def step(self) -> FloatArray:
-        """The last Newton step, shape (m,): the inverse of the Hessian times the score."""
+        """The last Newton step, shape (m,): the inverse of the Hessian times the released score.
+
+        The matrix `to_theta` of the Hessian maps it to a change of the coefficients of the design's columns.
+        """
         return self.inverse @ self.score
 
     @cached_property
@@ -398,8 +409,8 @@ class Doubts:
         noise. The product of the Hessian's noise and a vector of this norm is an error of the equation. If `noises`
         includes this error, `remaining` is 0.
     known : ndarray, shape (m,), optional
-        Approximate coordinates of theta minus the coefficients before the last step, used along unidentified directions
-        (those about which noise may hide all information); by default 0.
+        Approximate difference between theta and the coefficients before the last step, in coordinates of the Hessian;
+        by default 0. It is used along unidentified directions, in which the Hessian has less information than noise.
     noises : tuple of Loading
         Further noises of the score.
     meat : Meat, optional
@@ -508,9 +519,10 @@ class OneStep(Problem, ABC):
         return Fitted(equation, (*self.notes(), *held, *doubts.notes), facts)
 
     def left_out(self, at: Start, hessian: Hessian) -> Allowance:
-        """Return a bound on the bias due to rows at left-out levels, whose slopes may differ from those of the others.
+        """Return a bound on the bias of the score due to left-out factor levels, at which slopes may differ.
 
-        The bias lies along the coefficients on which these rows would have an effect (`KeptLevels.moved_by_left_out`).
+        The bias lies along the coefficients on which rows at left-out levels would have an effect
+        (`KeptLevels.moved_by_left_out`). The bound is 0 if no level is left out.
         """
         if self.levels.keep is None:
             return Allowance(hessian.back, 0.0)
@@ -548,17 +560,17 @@ class OneStep(Problem, ABC):
 
     @abstractmethod
     def meat(self, pilot: Any, clip: Clip, last: LastRelease, hessian: Any) -> Meat:
-        """Return the sampling variance of the score of the last Newton step, in the coordinates of the Hessian."""
+        """Return the sampling variance of the last Newton step's score, in the coordinates of the matrix `hessian`."""
 
     def excess(self, lengths: Any, clip: Clip, meat: Meat, hessian: Hessian) -> float | FloatArray:
         """Return bounds on the clipping bias of the score's coordinates; by default one bound for all coordinates."""
         return clip.excess
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the estimating equation without level constants that are hidden by noise, and notes on these levels.
+        """Return the estimating equation without unidentified constants of factor levels, and notes on these levels.
 
-        The constant of a factor level is a parameter, added to the linear predictor of all rows at the level. By
-        default all constants stay in the equation.
+        The constant of a factor level is a parameter, added to the linear predictor of all rows at the level. It is
+        unidentified if the Hessian has less information about it than noise. By default no constant is removed.
         """
         return equation, ()
 
@@ -570,9 +582,10 @@ class OneStep(Problem, ABC):
         return Doubts(remaining=float(np.linalg.norm(step.step)))
 
     def spread(self, at: Start) -> float:
-        """Return the typical absolute value of a coordinate of a row's score; by default 1.
+        """Return the typical change of a coordinate of a row's expected score if a slope changes by 1; by default 1.
 
-        The default is for losses whose derivative with respect to the linear predictor has standard deviation 1.
+        The slope is measured in `unit_of_slopes` per standard deviation of the predictor. The result is used to bound
+        the bias due to factor levels that are left out.
         """
         return 1.0
 
@@ -581,7 +594,8 @@ class OneStep(Problem, ABC):
     def signal_of_row(self) -> float:
         """Assumed upper limit of the sd of the part of the linear predictor that unidentified directions explain.
 
-        Unidentified directions are changes of the coefficients about which the released Hessian has no information.
+        Unidentified directions are changes of the coefficients about which the released Hessian has less information
+        than noise. In likelihood models, the limit is for a row's score in place of the linear predictor.
         """
 
     @property
@@ -599,16 +613,18 @@ class OneStep(Problem, ABC):
     def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
         """Return a diagonal variance matrix of the score (a sum over rows), computed from released sums of squares.
 
-        The sum over rows of the squared row scores is released for each coordinate. The variances have the mean
-        `level`, and these sums, first shrunk toward their mean to reduce noise, determine the share of each coordinate.
-        A variance below the released sum is then raised to the sum; finally all are multiplied by `small_sample`.
+        For each coordinate of the score, the sum over rows of its squares is released. These sums are moved toward
+        their mean, which reduces noise, and then multiplied by a constant, so that their mean is `level`. The variance
+        of a coordinate is the result or, if larger, the released sum, times the degrees-of-freedom factor
+        `small_sample`.
 
         Parameters
         ----------
         of : callable
             Function that maps rows to scores. The scores are clipped as in the loss whose minimiser was released.
         clip : Clip
-            Clipping threshold of the scores, with its bias bound.
+            Clipping threshold of the last released score. The squares use this threshold or a lower one, so that the
+            noise sd of their sum is at most `SQUARES_NOISE` times (`level` plus the noise variance of the score).
         last : LastRelease
             The last released score, with its noise.
         level : float
@@ -633,7 +649,11 @@ class OneStep(Problem, ABC):
         return False
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the query for the sum of clipped scores, and for their second moments if these cost no more budget."""
+        """Return the query for the sum of scores that are computed at the coefficients of `w` and clipped at `radius`.
+
+        The query also covers the scores' second moments, if the noise mechanisms of the fit release both at no
+        additional cost. `name` is the name of the budget share; `item` distinguishes queries that have the same share.
+        """
         within = SumAndProducts(w.m, radius) if self.by.free_products else Ball(w.m, radius)
         return Sum(name, w.scores, within=within, keep=self.keep, item=item, folded=self.folded)
 
@@ -644,7 +664,7 @@ class OneStep(Problem, ABC):
     def last(self, w: Start, clip: Clip) -> LastRelease:
         """Release the sum of clipped scores for the last Newton step, and the scores' second moments if required.
 
-        The second moments (sum of outer products) are included in the same release if they cost no more budget.
+        The second moments (sum of outer products) are included in the same release if they do not increase its cost.
         Otherwise they are released by a separate query if `asks_meat` is true.
         """
         question = self.score("score", w, clip.radius)
@@ -653,7 +673,11 @@ class OneStep(Problem, ABC):
         return LastRelease.of(score, w, *products)
 
     def products_of(self, question: Sum) -> list[tuple[Sum, Any]]:
-        """Return a list with one pair, the query for the scores' second moments and its mechanism, or an empty list."""
+        """Return the query for the scores' second moments with its mechanism, as a list of one pair or none.
+
+        `question` is the query for the sum of scores. The list is empty if this query covers the second moments, too,
+        or if they are not needed (`asks_meat` is False).
+        """
         if isinstance(question.within, SumAndProducts) or not self.asks_meat:
             return []
         within = Products(self.m, question.within.radius)  # type: ignore[attr-defined]

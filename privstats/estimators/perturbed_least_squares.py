@@ -138,11 +138,12 @@ class PerturbedSquares(OneStep):
     released: Hessian | None = None
 
     def equation(self, more: bool = False) -> Fitted:
-        """Return the estimating equation of the fit; first release the predictors' second moments A, and whiten by A.
+        """Return the estimating equation of the least-squares fit, computed from the answers to all its queries.
 
-        All further queries use the predictors whitened by A. Then the noise of the perturbed loss's minimiser has a
-        covariance proportional to that of its sampling error, and the ridge penalty shrinks all directions equally.
-        Which directions are identified is decided in the coordinates in which A was released.
+        The predictors are first whitened by their released second moments A. Then the noise of the perturbed loss's
+        minimiser has a covariance proportional to that of its sampling error, and the ridge penalty shrinks all
+        directions equally. Whether a direction is identified is decided in the coordinates in which A was released. If
+        `more` is True, the caller may send further queries afterwards.
         """
         A, start, n = self.both_matrices(), self.start, self.rows
         values, V = np.linalg.eigh(A.value / n)
@@ -196,7 +197,7 @@ class PerturbedSquares(OneStep):
         return replace(self, start=start.remapped(np.diag(1 / longer)), released=hessian)
 
     def length(self) -> float:
-        """Return the expected interval length of this method, divided by the interval length without privacy.
+        """Return the expected interval length of perturbed least squares, divided by the length without privacy.
 
         The distribution of score norms is assumed to have slightly heavy tails.
         """
@@ -217,13 +218,16 @@ class PerturbedSquares(OneStep):
 
     @property
     def tilt_share(self) -> float:
-        """Share of the coefficients' budget for the random linear term of the loss; the rest is for the ridge."""
+        """Share of the minimiser's budget that is used by the random linear term of the perturbed loss.
+
+        The remaining share is used by the ridge penalty that privacy requires.
+        """
         return TILT_SHARE
 
     # stage 1: second moments of whitened rows
     @property
     def second(self) -> Sum:
-        """The query for the second moments of whitened rows."""
+        """Query for the sum of w w' over rows w of predictors, whitened by the coarse matrix and clipped to norm 1."""
         of, within = WeightedLinear(self.start.P), Products(self.start.m)
         return Sum("second matrix", of, within, self.levels.keep, within_share_of=("coefficients",))
 
@@ -243,7 +247,7 @@ class PerturbedSquares(OneStep):
         The second matrix is released if the coarse matrix is noisy. The two matrices are averaged entry by entry, in a
         basis in which the noises of different entries of the coarse matrix are uncorrelated. The noise of the second
         matrix grows with the norm to which rows are clipped. This norm is chosen so that the noise is about the share
-        `SECOND_HELD` of a lower bound on the coarse matrix's smallest eigenvalue, and does not hide this direction.
+        `SECOND_HELD` of a lower bound on the coarse matrix's smallest eigenvalue.
         """
         start, m, n = self.start, self.start.m, self.sizes.rows
         coarse = start.moments
@@ -258,9 +262,10 @@ class PerturbedSquares(OneStep):
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
-        """Return the query for sums of products (or squares) of entries of rows that are clipped to a suitable norm.
+        """Return the query `question`, a sum of products or squares of row entries, with another clipping norm.
 
-        The norm (clipping radius) is chosen such that, within limits, the relative noise of the sums is `noise`.
+        Rows are clipped to this norm, which is chosen such that, within limits, the relative noise of the sums is
+        `noise`.
 
         Parameters
         ----------
@@ -280,7 +285,10 @@ class PerturbedSquares(OneStep):
     # stage 2: the clipping threshold of scores
     @cached_property
     def limit(self) -> float:
-        """Largest clipping threshold of residuals, in units of the residual scale: twice their bound at the start."""
+        """Largest clipping threshold of residuals: twice the bound on absolute residuals at the starting coefficients.
+
+        It is in units of the residual scale.
+        """
         return 2 * self.start.largest_residual / self.start.sigma
 
     def within(self, radius: float, curvature: float) -> WeightedLosses:
@@ -300,9 +308,9 @@ class PerturbedSquares(OneStep):
         return WeightedLosses(start.m, ClippedSquares(self.limit), radius / self.limit, curvature, longest, (-far, far))
 
     def coefficients(self, within: WeightedLosses) -> Values:
-        """Return the query for the minimiser of the perturbed loss.
+        """Return the query for the minimiser of the perturbed loss, for rows projected into the set `within`.
 
-        The released vector is the step from the starting coefficients to the minimiser, in units of the residual scale.
+        The answer is the step from the starting coefficients to the minimiser, in units of the residual scale.
         """
         start, limit = self.start, self.limit
         rows = ClippedProductRows(start.P, start.residual / start.sigma, within.radius * limit, within.curvature, limit)
@@ -310,17 +318,29 @@ class PerturbedSquares(OneStep):
 
     @cached_property
     def unit_law(self) -> TiltLaw:
-        """Law of the random linear term, with the ridge coefficient for privacy, for scores and curvatures up to 1."""
+        """Distribution of the perturbed loss's random linear term, with the coefficient of the ridge penalty.
+
+        Both are computed for score norms and loss curvatures of at most 1.
+        """
         law: TiltLaw = self.ask.law(self.coefficients(self.within(1.0, 1.0)), by=self.mechanism)
         return law
 
     @cached_property
     def curvature(self) -> float:
-        """Largest curvature of a row's loss for which the largest ridge in `BOUNDED_RIDGES` suffices for privacy."""
+        """Limit on the curvature of a row's loss, which is the row's weight times its squared norm.
+
+        Privacy requires a ridge penalty proportional to the limit. The limit is chosen so that a ridge coefficient of
+        ``BOUNDED_RIDGES[-1]`` times the number of rows suffices. However, it is at least ``HELD_LEAST * m``, even if a
+        larger ridge is then required, and at most the largest squared row norm.
+        """
         return self.curved(BOUNDED_RIDGES[-1])
 
     def curved(self, ridge: float) -> float:
-        """Return the largest curvature of a row's loss for which a ridge of `ridge` per row suffices for privacy."""
+        """Return the largest curvature of a row's loss for which a ridge of `ridge` per row suffices for privacy.
+
+        The result is at least ``HELD_LEAST * m``, even if privacy then requires a larger ridge, and at most the
+        largest squared row norm.
+        """
         return min(curvature_of(ridge, self.unit_law.ridge, self.m, self.rows), self.start.longest**2)
 
     @cached_property
@@ -334,7 +354,12 @@ class PerturbedSquares(OneStep):
 
     @property
     def largest_score(self) -> float:
-        """Upper bound on the norm |w| |residual| of a score, with whitened predictors w, over a lattice of rows."""
+        """Upper bound on the norm |w| |residual| of the score of a row within the declared bounds.
+
+        Here w are the whitened predictors, and the response is scaled to [-1, 1]. The bound is computed on a lattice
+        of possible rows. If this lattice would have too many rows, the bound is the product of the bounds on |w| and
+        |residual|.
+        """
         start = self.start
         crude, lattice = (
             start.longest * min(start.largest_residual, self.limit * start.sigma),
@@ -355,9 +380,9 @@ class PerturbedSquares(OneStep):
     def lengths(self, w: Start) -> Lengths:
         """Release the histogram of score norms at the starting coefficients, for the choice of a clipping threshold.
 
-        If weight times squared norm of a row exceeds `curvature`, the limit on the curvature of a row's loss, its
-        weight is lowered, whatever the clipping threshold of scores is. Such rows are counted in further bins, by the
-        amount by which the norm of their score decreases.
+        The curvature of a row's loss is its weight times its squared norm. The weight of a row with a curvature above
+        the attribute `curvature` is lowered, at every clipping threshold, and this reduces the norm of its score. Such
+        a row is counted in a second set of bins, for the amount of the reduction.
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
@@ -400,8 +425,9 @@ class PerturbedSquares(OneStep):
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: Hessian) -> Meat:
         """Return the score's variance matrix, the middle factor of the sandwich, in the coordinates of the Hessian.
 
-        In the coordinates of the whitened predictors, it is estimated as diagonal, from released sums of squared score
-        entries or, for equal error variances or without intervals, from the histogram of score norms.
+        In the coordinates of the whitened predictors, the matrix is assumed to be diagonal. Its diagonal is computed
+        from released sums of squared score entries. If error variances are assumed equal, or if no intervals are
+        requested, all diagonal entries are equal to a variance computed from the histogram of score norms.
         """
         at, level = last.at, max(clip.variance, SQUARES_NOISE * self.sizes.rows)
         if not (self.robust and self.public.intervals):
@@ -412,10 +438,10 @@ class PerturbedSquares(OneStep):
     def excess(self, lengths: Lengths, clip: Clip, meat: Meat, hessian: Hessian) -> FloatArray:
         """Return a bound on the clipping bias of each coordinate of the score, shape (m,).
 
-        `lengths` is the released histogram of score norms. Of the norm that clipping takes from its scores, at most a
-        share proportional to sqrt(s) is assumed to affect a coordinate with the share s of the sum of squared scores.
-        Two parts of the bound are equal for all coordinates: one for scores that the histogram misses, which may all
-        affect one coordinate, and one for rows with lowered weights (`TwoStrips`).
+        `lengths` is the released histogram of score norms. Clipping reduces the sum of these norms by some amount. A
+        coordinate with the share s of the sum of squared scores is assumed to be biased by at most a part of this
+        amount that is proportional to sqrt(s). Two further terms are equal for all coordinates: one for scores that
+        the histogram misses, and one for rows with lowered weights (`TwoStrips`).
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -429,18 +455,20 @@ class PerturbedSquares(OneStep):
     # stage 5: the estimating equation
     @property
     def signal_of_row(self) -> float:
-        """Assumed upper limit of the sd of the linear predictor's component along unidentified directions.
+        """Assumed upper limit of the std dev of the part of the linear predictor that unidentified directions explain.
 
-        Along such directions noise may hide all information. The sd is in units of the residual scale.
+        Unidentified directions are changes of the coefficients about which the released Hessian has no information.
+        The limit is in units of the residual scale.
         """
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
-        """Return errors of the estimating equation other than those of the score: the Hessian's noise, and bias bounds.
+        """Return errors of the estimating equation beyond those of the last released score.
 
         The equation is A t = (sum of clipped scores), with the released Hessian A and the step t from the minimiser to
-        the estimate. Its first error is the noise matrix of A times t. The bias bounds are for clipping, in
-        coefficients of columns with a declared bound more than `FAR_BOUNDS` released standard deviations from the mean.
+        the estimate. The first error is the product of A's noise and t. The second is an additional clipping bias in
+        the coefficient of each column that has a declared bound more than `FAR_BOUNDS` released standard deviations
+        from its mean.
         """
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
         # W: whitening matrix in coordinates of the Hessian A; V: basis in which A's entries have uncorrelated noise
@@ -455,12 +483,12 @@ class PerturbedSquares(OneStep):
         )
 
     def residual_sd(self, step: Step) -> float:
-        """Return the std dev of the residuals at the estimate, from total and explained variance of the response.
+        """Return the std dev of the residuals at the estimate, from the total and explained variance of the response.
 
-        The residual scale at the starting coefficients would be too large, because the starting slopes are shrunk and
-        noisy. Errors of the estimate increase the computed explained variance, so their expected contribution is
-        subtracted from it. The residual scale at the starting coefficients is returned only if the response's std dev
-        is below its noise, or if there is no intercept.
+        The residual scale at the starting coefficients would be too large, because the starting slopes are noisy and
+        biased towards zero. Errors of the estimate increase the explained variance, so their expected contribution is
+        subtracted from the explained variance. The residual scale at the starting coefficients is returned only if the
+        response's std dev is below its noise, or if there is no intercept.
         """
         at, A, scales = step.last.at, step.hessian.matrix, self.scales
         one, sd = self.box.intercept, np.nan if scales is None else scales.response_sd
@@ -496,7 +524,7 @@ class CutHessian(Hessian):
     Parameters
     ----------
     cut : float
-        Upper bound on the information about one coefficient that clipping of rows removed.
+        Assumed upper bound on the information about one coefficient that clipping of rows removed.
     """
 
     cut: float
@@ -504,17 +532,21 @@ class CutHessian(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class PerturbedHuber(PerturbedSquares):
-    """Regression by the minimiser of a perturbed Huber loss: residuals are clipped at its threshold, then score norms.
+    """Regression by the minimiser of a perturbed Huber loss, in which residuals and score norms are clipped.
 
     Residuals are in units of a released scale. Huber's scores are not linear in theta, so the Hessian is released at
-    the minimiser. It is the sum of w w' over rows w of m whitened predictors, clipped to a norm, with residuals inside
-    the threshold. Unclipped w have a mean squared norm of m, so the trace of their sum of w w' over all n rows is n m.
-    The shortfall of the Hessian's trace from n m therefore bounds the information that clipping removes.
+    the minimiser. It is the sum of w w' over the rows w of m whitened predictors whose absolute residuals are below
+    the threshold of Huber's loss; each w is clipped to a norm. Without clipping, and over all n rows, its trace is
+    about n m. The difference between n m and the trace of the released Hessian is therefore an upper bound on the
+    trace that clipping of rows removes.
     """
 
     @property
     def tilt_share(self) -> float:
-        """Share of the coefficients' budget for the random linear term of the loss; the rest is for the ridge."""
+        """Share of the minimiser's budget that is used by the random linear term of the perturbed loss.
+
+        The remaining share is used by the ridge penalty that privacy requires.
+        """
         return BOUNDED_TILT
 
     @cached_property
@@ -531,8 +563,9 @@ class PerturbedHuber(PerturbedSquares):
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
         """Return the clipping threshold and the limit on the curvature of a row's loss that give the shortest interval.
 
-        With a residual at the threshold k of Huber's loss, a score of norm l has a row of norm l / k and curvature ``(l
-        / k)^2``. A limit L below it scales weight and score by ``L k^2 / l^2``, to a score of norm ``L k^2 / l``.
+        The effect of a curvature limit L on a score of norm l is computed for a residual at the threshold k of Huber's
+        loss. The row then has norm l / k and curvature ``(l / k)^2``. If this curvature exceeds L, the weight of the
+        row is multiplied by ``L k^2 / l^2``, so that the norm of its score becomes ``L k^2 / l``.
         """
         tried, noise = lengths.from_least(self.m**0.5 / 2), sd_of(self.unit_law)
         variance = lengths.squares(tried) / self.m
@@ -544,11 +577,19 @@ class PerturbedHuber(PerturbedSquares):
         return of_shortest(clip_at, self.curved)
 
     def clipped_size(self, lengths: Lengths, clip: Clip, m: float) -> float:
-        """Return a bound on the bias of one of m score coordinates that clipping and the limit on curvatures cause."""
+        """Return a bound on the bias of one of m score coordinates due to clipped scores and limited loss curvatures.
+
+        The curvature of a row's loss is limited by lowering the row's weight, which also reduces its score.
+        """
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
-        """Return the limit on each score norm: a radius or, if lower, the limit due to curvature, shape (norms, k)."""
+        """Return upper limits of score norms, for each norm in the histogram and each of k radii, shape (norms, k).
+
+        Each limit is the clipping radius or, if smaller, the norm to which the limit `curvature` on the curvature of a
+        row's loss reduces the score. For the latter, the row's residual is assumed to be at the threshold of Huber's
+        loss.
+        """
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
@@ -572,12 +613,12 @@ class PerturbedHuber(PerturbedSquares):
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Return errors of the estimating equation: those of the class `PerturbedSquares`, and one due to clipped rows.
+        """Return the errors given by `PerturbedSquares.doubts`, and an error due to the clipping of long rows.
 
-        Clipping shortens rows with a large norm, so the Hessian of the clipped rows is too small. The equation contains
-        the Hessian times the step t from the minimiser to the estimate; its error is the missing part of the Hessian,
-        at most `step.hessian.cut`, times t. The error is treated as noise with equal variances in all coordinates, and
-        with a root mean squared norm of `cut` times the norm of t.
+        Rows with a large norm are clipped, so their Hessian is too small. The estimating equation contains the Hessian
+        times the step t from the minimiser to the estimate. Its error is the missing part of the Hessian times t. This
+        part is assumed to be at most `step.hessian.cut` in every direction. The error is treated as noise with equal
+        variances in all coordinates, and with a root mean squared norm of `cut` times the norm of t.
         """
         doubts = super().doubts(step)
         sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5

@@ -73,13 +73,13 @@ class PerturbedLogLink:
     Parameters
     ----------
     noises : Noises
-        Noise mechanisms of all queries other than the query for the coefficients.
+        Noise mechanisms of all releases except the coefficients, which objective perturbation releases.
     loss : Likelihood
         Negative log-likelihood of the model.
     tail : {"usual", "cautious"}
-        Assumption about the number of scores with large norms. If this number is small, it is hidden by the noise of
-        the released histogram of score norms. "cautious" assumes a larger number than "usual", and also a larger
-        clipping bias: the clipped parts of all scores may add up in one coefficient.
+        Assumption about the number of scores with large norms, which may be below the noise of the released histogram
+        of score norms. "cautious" assumes a larger number than "usual", and also a larger clipping bias: the clipped
+        parts of all scores may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -132,7 +132,11 @@ class HessianAt(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLogLink(LikelihoodStep):
-    """Fit of a likelihood model with a log link by objective perturbation, in four stages (module docstring)."""
+    """Fit of a model for counts or gamma responses, with a log link, by minimising a perturbed loss.
+
+    The stages are: a first step from the starting coefficients; a released histogram of score norms, from which the
+    clipping threshold is chosen; the released minimiser; and the released Hessian and squared scores.
+    """
 
     @property
     def mechanism(self) -> ObjectivePerturbation:
@@ -143,20 +147,24 @@ class TiltedLogLink(LikelihoodStep):
         return self.whitened_at(pilot.start)
 
     def rows_in(self, w: Start) -> FloatArray:
-        """Return the synthetic rows, mapped to the m predictors whitened by the matrix ``w.W``, shape (rows, m)."""
+        """Return synthetic rows with values of the m predictors whitened by ``w.W``, shape (rows, m).
+
+        The rows are simulated from released moments of the predictors.
+        """
         return self.synthetic.rows @ np.linalg.lstsq(self.start.W, w.W, rcond=None)[0]
 
     # stage 1: a first step from the starting coefficients
     def pilot(self) -> Pilot:
-        """Return the starting coefficients, moved by a first step along the released sum of clipped scores.
+        """Return the starting coefficients, corrected by a Newton step computed from a released sum of clipped scores.
 
         If responses do not follow the family, the starting coefficients, from least squares on a transformed response,
         are biased, the intercept most of all. Without this step the perturbed loss's ridge penalty, which is zero at
-        the returned coefficients, would preserve a part of the bias. Scores are clipped at the largest threshold that
-        the noise allows, because a large bias enlarges the norms of most scores. The step is multiplied by the share of
-        the sum's squared norm that is not due to noise. A step that changes the linear predictor by more than 1 is
-        shortened, because the link function is the logarithm: if the fitted means are too small by a factor 1 + c, the
-        computed step changes the linear predictor by c, but the correct change is log(1 + c).
+        the returned coefficients, would preserve a part of the bias. A large bias enlarges the norms of most scores.
+        Scores are therefore clipped at the largest threshold, within limits, at which the noise of their mean is at
+        most `MATRIX_NOISE`. The step is multiplied by the share of the sum's squared norm that is not due to noise. A
+        step that changes the linear predictor by more than 1 is reduced, because the link function is the logarithm:
+        if the fitted means are too small by a factor 1 + c, the computed step changes the linear predictor by c, but
+        the correct change is log(1 + c).
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)
@@ -170,20 +178,28 @@ class TiltedLogLink(LikelihoodStep):
         return Pilot(self.start.moved(metric @ step * (max(min(1.0, change), float(np.log1p(change))) / change)))
 
     def change(self, w: Start, step: FloatArray) -> float:
-        """Return the root mean square change of the synthetic rows' linear predictors due to a step of coefficients.
+        """Return the root mean square change of linear predictors that a step of the coefficients causes.
 
-        The coefficients are those of the predictors whitened by the matrix ``w.W``.
+        The mean is over synthetic rows, which are simulated from released moments. The coefficients are those of the
+        predictors whitened by the matrix ``w.W``.
         """
         return float(((self.rows_in(w) @ step) ** 2).mean()) ** 0.5
 
     # stage 2: the clipping threshold of scores
     @property
     def farthest(self) -> float:
-        """Largest threshold at which psi, the negative derivative of a row's loss, may be clipped."""
+        """Upper limit of the rows' clipping thresholds for psi.
+
+        Here psi is minus the derivative of a row's loss with respect to the linear predictor. Each row has its own
+        threshold, which depends on its norm.
+        """
         return FARTHEST_PSI if self.dispersed else 2 * self.loss.largest(0.0)
 
     def coefficients(self, w: Start, radius: float, curvature: float) -> Values:
-        """Return the query for the perturbed loss's minimiser, as the difference from the coefficients ``w.theta``."""
+        """Return the query for the minimiser of the perturbed loss, expressed as its difference from ``w.theta``.
+
+        Scores are clipped to the norm `radius`, and the curvature of each row's loss is at most `curvature`.
+        """
         k, eta, y = self.farthest, (-FARTHEST_ETA, FARTHEST_ETA), (0.0, LARGEST_RESPONSE)
         within = WeightedLosses(w.m, ClippedExponential(k), radius / k, curvature / k, w.longest, y, eta)
         rows = ClippedLikelihoodRows(self.loss, w.P, w.eta, radius, curvature, k)
@@ -198,15 +214,19 @@ class TiltedLogLink(LikelihoodStep):
         return law
 
     def curved(self, w: Start, ridge: float) -> float:
-        """Return the largest curvature of a row's loss at which a ridge of `ridge` per row suffices for privacy."""
+        """Return the largest curvature of a row's loss at which a ridge of `ridge` per row suffices for privacy.
+
+        The result is at least ``HELD_LEAST * m``, even if privacy then requires a larger ridge.
+        """
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
         """Return the clipping threshold with the shortest intervals, and the limit on the curvature of a row's loss.
 
-        The bound on the clipping bias has two summands. One follows from the released histogram of score norms. If the
-        response is a small count, scores are skewed, and rows with large norms may be too few to exceed the histogram's
-        noise. So the other is the expected bias under the model, with synthetic rows simulated from released moments.
+        The bound on the clipping bias is a sum of two terms. The first is computed from the released histogram of
+        score norms. The second is the bias expected under the model, computed for synthetic rows that are simulated
+        from released moments. It is needed if the response is a small count: scores are then skewed, and rows with
+        large norms may be too few to exceed the histogram's noise.
         """
         tried, m, noise = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w))
 
@@ -219,12 +239,13 @@ class TiltedLogLink(LikelihoodStep):
         return of_shortest(clip_at, partial(self.curved, w))
 
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return the norms of scores after the curvature of losses is limited and scores are clipped, shape (sizes, k).
+        """Return mean score norms after the curvature of losses is limited and scores are clipped, shape (sizes, k).
 
-        `sizes` has the norms before, `curvature` is the limit, and `radii` are the k clipping radii. What is left of a
-        score also depends on its row, and a score of a given norm may belong to any row. So a mean over synthetic rows
-        is returned, with weights proportional to their squared norms. If responses have heavy tails with a finite
-        variance, these weights are approximately the frequencies of the rows among scores with large norms.
+        `sizes` contains the norms of the original scores, `curvature` is the largest curvature of a row's loss, and
+        `radii` are the k clipping radii. The limit on the curvature reduces scores of the same norm by different
+        amounts, depending on the norm of the row. Each result is therefore a mean over synthetic rows, with weights
+        proportional to their squared norms. If responses have heavy tails with a finite variance, these weights are
+        approximately the frequencies of the rows among scores with large norms.
         """
         rows, mean = self.rows_in(w), self.loss.family.mean(self.eta(w))
         squared = (rows**2).sum(axis=1)
@@ -240,9 +261,11 @@ class TiltedLogLink(LikelihoodStep):
         return left
 
     def length_of_expected_cut(self, w: Start, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return the norm of the expected clipping bias at each of k clipping radii, shape (k,).
+        """Return the norm of the clipping bias expected under the model, at each of k clipping radii, shape (k,).
 
-        The clipping bias is the sum, over rows, of the parts of scores that clipping removes.
+        The clipping bias is the sum, over rows, of the parts of scores that are removed by clipping and by the limit
+        `curvature` on the curvature of losses. It is computed for synthetic rows, with responses that follow the model
+        at the coefficients `w`. The result is 0 if scores are not skewed, as for gamma responses and large counts.
         """
         rows, eta = self.rows_in(w), self.eta(w)
         y, p = self.loss.family.responses(eta)
@@ -260,15 +283,20 @@ class TiltedLogLink(LikelihoodStep):
 
     # stage 3: the minimiser; there the sum of clipped scores is the gradient of the ridge plus the random linear term
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser of a perturbed loss, at which score plus noise is the gradient of the ridge penalty."""
+        """Release the minimiser of the perturbed loss, and return it with the noisy sum of clipped scores at it.
+
+        The noisy sum needs no release of its own: it equals the gradient of the ridge penalty at the minimiser.
+        """
         drawn = self.ask(self.coefficients(w, clip.radius, clip.curvature), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, w)
 
     def halfway(self, last: LastRelease) -> Start:
-        """Return the midpoint between the minimiser and the minimiser corrected for the bias of the ridge penalty.
+        """Return the coefficients at which the Hessian is released.
 
-        If the correction changes the linear predictor by more than `ETA_SIGNAL` (root mean square), a point nearer to
-        the uncorrected minimiser is returned.
+        They are the midpoint between the minimiser of the perturbed loss and this minimiser corrected for the bias of
+        the ridge penalty. With the Hessian at the midpoint, a linear approximation of the score is more accurate. If
+        the correction changes the linear predictor by more than `ETA_SIGNAL` (root mean square), a point nearer to the
+        uncorrected minimiser is returned.
         """
         at = last.at
         step = self.ridge_step(last, self.rows_in(at), 0.0)
@@ -290,7 +318,11 @@ class TiltedLogLink(LikelihoodStep):
         return np.kron(np.sqrt(ratios / ratios.mean())[:, None], rows)
 
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> HessianAt:
-        """Release the Hessian halfway between the minimiser and the minimiser corrected for the bias of the ridge."""
+        """Release the Hessian of the negative log-likelihood of clipped rows, at the coefficients given by `halfway`.
+
+        These coefficients lie between the minimiser of the perturbed loss and this minimiser corrected for the bias of
+        the ridge penalty.
+        """
         at = self.halfway(last)
         question = Sum("hessian", HessianRows(self.loss, at.P, at.eta), within=Products(self.m), keep=self.keep)
         matrix = self.clipped_hessian(question, self.observed_rows(at, clip.variance / self.sizes.scores))
@@ -312,10 +344,11 @@ class TiltedLogLink(LikelihoodStep):
         return self.meat_of_squares(of, clip, last, level).mapped(back)
 
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
-        """Return the estimating equation unchanged, with the constants of all factor levels, and no notes about them.
+        """Return the estimating equation unchanged, with an empty tuple of notes.
 
-        The constant of a level is added to the linear predictor of its rows. Constants that noise hides are kept, too:
-        without them, the coverage of intervals was too low with a few hundred rows.
+        Newton fits remove the constant of a factor level, which is added to the linear predictor of the level's rows,
+        if the Hessian has less information about it than noise. Here such constants stay in the equation: without
+        them, the coverage of intervals was too low with a few hundred rows.
         """
         return equation, ()
 

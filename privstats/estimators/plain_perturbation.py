@@ -196,7 +196,12 @@ class PlainPerturbedQuantile:
 
 
 def within_box(box: PublicBox, loss: RowLoss, norm: str, response: tuple[float, float]) -> WeightedLosses:
-    """Return the set of the possible losses of a row, if predictors and response are within their declared bounds."""
+    """Return the set of losses that a row may have if predictors and response are within their declared bounds.
+
+    From this set, the mechanism `ObjectivePerturbation` computes the noise and ridge penalty that privacy requires.
+    `loss` is a row's loss as a function of linear predictor and response, `norm` ("linf", "l1" or "l2") is the norm in
+    which scores are bounded, and `response` is the range of the response.
+    """
     frame = box.identity()
     longest = frame.longest(np.eye(box.c))
     lengths = {
@@ -209,7 +214,10 @@ def within_box(box: PublicBox, loss: RowLoss, norm: str, response: tuple[float, 
 
 
 def offset_alone(box: PublicBox) -> FloatArray:
-    """Return weights w with which w'z, for a row z = (columns, [offset], response), is the offset of the model."""
+    """Return weights by which the entries of a row are multiplied so that their sum is the offset of the model.
+
+    The entries of the row are the design columns, the offset (if the model has one) and the response.
+    """
     return np.r_[np.zeros(box.c), box.offset, 0.0]
 
 

@@ -164,7 +164,7 @@ class Start:
         return 1.0 + self.reach
 
     def coordinates(self, theta: FloatArray, hidden: FloatArray) -> FloatArray:
-        """Return the coordinates t of theta, shape (m,): the coefficients of the whitened predictors.
+        """Return coefficients t of the m whitened predictors, for coefficients theta of the design's columns.
 
         ``to_theta @ t`` equals theta up to a linear combination of unidentified directions, the columns of `hidden`.
         """
@@ -181,7 +181,10 @@ class Start:
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
-        """Return starting values for a loss other than least squares, computed from the least-squares coefficients."""
+        """Return a copy of this least-squares `Start` for `loss`, with theta and sigma computed by ``loss.start``.
+
+        `intercept` is the index of the intercept among the coefficients; None without an intercept.
+        """
         fit = LeastSquaresStart(self.theta, self.sigma, intercept, self.center, self.frame.scale)
         theta, sigma = loss.start(fit)
         return replace(self, loss=loss, theta=theta, sigma=sigma)
@@ -210,13 +213,17 @@ def with_squares_of_products(
     rows: float,
     share_of: tuple[str, ...],
 ) -> KnownMoments:
-    """Release mean squares of standardised products of columns (stage 0d of the fit).
+    """Release the mean squares of standardised products of columns; return `known` with these mean squares inserted.
 
     The mean squares of products cannot be computed from the sums of columns and of squares that were released before.
     The second moments that are released later (the coarse matrix) are too small for products, because rows with large
     products have the largest norms and are clipped. A squared column, for example, would have about half its true
-    variance. A row contributes ``(z / WIDE)^2`` for each standardised product z, with `WIDE` the largest |z| that
-    counts in full: contributions are clamped to [0, 1] (`Fractions`), so replacing a row changes each sum by at most 1.
+    variance.
+
+    A row contributes ``(z / WIDE)^2`` for each standardised product z. Contributions are clamped to [0, 1]
+    (`Fractions`), so |z| counts up to `WIDE`, and replacing a row changes each sum by at most 1. The query is
+    optional, and spends a part of the budget of the queries with the labels `share_of`. It is not sent, and `known` is
+    returned unchanged, if its noise would be too large or if `levels` has unidentified directions.
     """
     made = [j for j, *_ in box.products]
     of = SquaredColumns(frame.K[:, made] / WIDE)
@@ -304,14 +311,18 @@ def whitened_again(
 
 
 def held_at(unit: float, m: int, rows: float) -> float:
-    """Return the squared Euclidean norm to which rows are clipped for a release of second moments.
+    """Return the squared norm R^2 to which rows (without their constant entry) are clipped for their second moments.
+
+    R^2 is chosen such that ``sqrt(m + 1) unit R^2``, about half the largest eigenvalue of the noise in the sum of x x'
+    over rows x, is the share `HELD_NOISE` of the number of rows. R^2 is at least ``HELD_LEAST m`` and at most
+    ``HELD_MOST m``.
 
     Parameters
     ----------
     unit : float
-        Noise sd of an entry of the matrix if rows are clipped to norm 1.
+        Noise sd of an off-diagonal entry of the sum of x x' if rows are clipped to norm 1.
     m : int
-        Number of columns.
+        Number of predictors, including the constant; a row x has m + 1 entries, because it includes the response.
     rows : float
         Number of rows.
     """
@@ -402,7 +413,11 @@ class Coarse:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, question: Sum, m: int, rows: float, limit: float) -> Coarse:
-        """Release second moments of rows; their squared norms are clipped to a public number, `limit` or less."""
+        """Release second moments of m predictors and the response; compute slopes and residual scale from them.
+
+        `question` is the query for the second moments. Squared norms of rows are clipped to a public number, at most
+        `limit`, that depends on the noise and on the number of rows.
+        """
         unit = entry_sd(ask, question, by)
         squared = np.clip(HELD_NOISE / 2 * rows / unit / np.sqrt(m), HELD_LEAST * (m + 1), HELD_MOST * (m + 1))
         radius = np.sqrt(min(float(squared), limit))
@@ -428,13 +443,13 @@ def _center(frame: StandardFrame, box: PublicBox) -> float:
 def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tuple[FloatArray, FloatArray]:
     """Return a matrix R that whitens each factor's columns, and a ridge for rare levels, both of shape (c, c).
 
-    Let h be a row's standardised predictors. A factor's columns of h'R are uncorrelated and have mean square 1, if the
-    ridge is added to the second moments. The ridge raises the second moments of a rare level, so that the squared norm
-    of whitened rows at the level is at most the limit ``levels.most_length``. The second moments of a factor's columns
-    are computed from the released counts of its levels. Factors are whitened first because noise in the second moments
-    that are released next would otherwise hide some directions. For example, the second moments of the dummies of k
-    equally frequent levels have the smallest eigenvalue 1 / (k - 1), in the direction of the reference level; if noise
-    hides this direction, it hides the coefficients of all levels.
+    Let h be the c standardised predictors of a row. The second moments of a factor's columns of h are computed from
+    the released counts of its levels. R maps the sum of these second moments and the ridge to the identity. The ridge
+    limits the squared norm of whitened rows at a rare level to ``levels.most_length``.
+
+    Without this whitening, noise in the second moments that are released next might exceed their smallest eigenvalue.
+    For the dummies of k equally frequent levels, this eigenvalue is 1 / (k - 1), in the direction of the reference
+    level. If it is below the noise, the coefficients of all levels of the factor are not identified.
     """
     R, ridge, at_levels = np.eye(frame.c), levels.ridge.copy(), dict(frame.parts)
     for factor, counts, kept in zip(box.design.factors, levels.counts, levels.kept, strict=True):

@@ -126,9 +126,9 @@ class QuantileSteps:
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     tail : {"usual", "cautious"}
-        Assumption about the number of rows whose predictors have large norms. The fit releases a histogram of these
-        norms, whose noise hides this number if it is small. "cautious" assumes a larger number than "usual", and also a
-        larger bias due to clipping: the clipped parts of all rows may add up in one coefficient.
+        Assumption about the number of rows whose predictors have large norms. A released histogram of the norms shows
+        this number only if it exceeds the histogram's noise. "cautious" assumes a larger number than "usual", and also
+        a larger bias due to clipping: the clipped parts of all rows may add up in one coefficient.
     """
 
     noises: Noises = NORMAL
@@ -141,11 +141,11 @@ class QuantileSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest relative noise of the predictors' first released second moments at which Newton steps converge.
+        """Largest relative noise of the coarse matrix (first released second moments) at which Newton steps converge.
 
-        This release, called "coarse matrix", is the sum of x x' over n rows x of c columns with variance 1. Let s be
-        the noise sd of an off-diagonal entry of this sum. The largest eigenvalue of the noise matrix is about
-        ``2 sqrt(c) s``, so the relative noise is measured by ``sqrt(c) s / n``.
+        The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of
+        an off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about
+        ``2 sqrt(c) s``. The limit is largest for the median, and smaller for extreme quantiles (`sparsest`).
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -161,7 +161,7 @@ class QuantileSteps:
 
 @dataclass(frozen=True)
 class PerturbedQuantile:
-    """Quantile regression by objective perturbation of a smoothed check loss, followed by steps on the check loss.
+    """Quantile regression by objective perturbation of a smoothed check loss, then two Newton steps on the check loss.
 
     Parameters
     ----------
@@ -172,15 +172,15 @@ class PerturbedQuantile:
     split : float
         Share of the minimiser's budget for the random linear term of the loss; the rest is for the ridge penalty.
     tail : {"usual", "cautious"}
-        Assumption about the number of rows whose predictors have large norms. The fit releases a histogram of these
-        norms, whose noise hides this number if it is small. "cautious" assumes a larger number than "usual", and also a
-        larger bias due to clipping: the clipped parts of all rows may add up in one coefficient.
+        Assumption about the number of rows whose predictors have large norms. A released histogram of the norms shows
+        this number only if it exceeds the histogram's noise. "cautious" assumes a larger number than "usual", and also
+        a larger bias due to clipping: the clipped parts of all rows may add up in one coefficient.
     few : bool
         Whether 2 min(tau, 1 - tau) x rows x eps / (number of coefficients) is below the limit `FEW_ROWS`
-        (`models/quantile_regression.py`). Otherwise only a fit of the median alone has intervals, because with more
+        (`models/quantile_regression.py`). If False, intervals are given only for ``taus=(0.5,)``, because with many
         rows the bias of the estimate for another tau may exceed its bias bound.
     shares : mapping of str to float
-        Default budget shares, by name of the query.
+        Default shares of the budget, by the names of the queries.
     """
 
     noises: Noises = PURE
@@ -197,11 +197,11 @@ class PerturbedQuantile:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest relative noise of the predictors' first released second moments at which Newton steps converge.
+        """Largest relative noise of the coarse matrix (first released second moments) at which Newton steps converge.
 
-        This release, called "coarse matrix", is the sum of x x' over n rows x of c columns with variance 1. Let s be
-        the noise sd of an off-diagonal entry of this sum. The largest eigenvalue of the noise matrix is about
-        ``2 sqrt(c) s``, so the relative noise is measured by ``sqrt(c) s / n``.
+        The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of
+        an off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about
+        ``2 sqrt(c) s``. The limit is largest for the median, and smaller for extreme quantiles (`sparsest`).
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -225,7 +225,11 @@ def check_orders(taus: tuple[float, ...]) -> None:
 
 
 def sparsest(taus: tuple[float, ...]) -> float:
-    """Return the logistic density at its tau-quantile furthest from the median, divided by the largest density."""
+    """Return the smallest density of a logistic distribution at the quantiles `taus`, divided by its largest density.
+
+    The Hessian of the check loss is proportional to the density of the response at the quantile. The result is its
+    approximate size for the most extreme quantile, relative to its size for the median.
+    """
     return 4 * min(tau * (1 - tau) for tau in taus)
 
 
@@ -270,9 +274,12 @@ class Shared:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
-        """Release scales, second moments for whitening, starting coefficients and row norms, which all quantiles share.
+        """Make the releases that the fits of all quantiles share, and return them as a `Shared`.
 
-        An optional query, if it is sent, spends a part of the budget of the query for the score of the first quantile.
+        These are the scales of columns and response, the median of the response, the second moments from which the
+        whitening matrix and starting coefficients are computed, and a histogram of row norms. Optional queries (for
+        counts of factor levels, for example) spend a part of the budget of the score of the first quantile. `tail` is
+        the assumption about the number of large row norms, "usual" or "cautious".
         """
         item = item_of(taus, taus[0])
         share_of = (f"score {item}".strip(),)
@@ -298,9 +305,10 @@ class Shared:
         return cls(problem, size, constant, leverages)
 
     def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
-        """Fit each quantile, starting from the shared releases; return the estimating equations, one for each tau.
+        """Fit the quantiles `taus`, using the shared releases; return one estimating equation for each tau.
 
-        The queries of the first steps are sent for all quantiles together, so that one pass over the rows answers them.
+        Each fit is an instance of the class `kind`, with the additional fields `own`. The fits' queries at the same
+        stage are answered in one pass over the rows.
         """
         known = {"size": self.size, "center": self.center, "leverages": self.leverages}
         steps = [kind.of(self.problem, tau=tau, item=item_of(taus, tau), **known, **own) for tau in taus]
@@ -435,7 +443,7 @@ class Tried(Centred):
     last: LastRelease
 
     def wrong(self, last: LastRelease) -> float:
-        """Return the relative error of the score's change as predicted, for a Newton step, from the estimated Hessian.
+        """Return the relative error of the estimated Hessian's prediction of the score's change in a Newton step.
 
         The prediction p is the Hessian times the step: for a quadratic loss, it equals the difference of the scores
         before the step (`first`) and after it (`last`). Let e be the error of p, and v the part of the expected |e|^2
@@ -449,15 +457,16 @@ class Tried(Centred):
         return min(float(np.sqrt(excess / (float(predicted @ predicted) + explained))), 1.0)
 
     def unpredicted(self, last: LastRelease, least: float) -> float:
-        """Return the expected square, per coordinate, of the score after the last step, which is predicted to be zero.
+        """Return the expected mean square of the m coordinates of the score after the last Newton step.
 
-        The predicted change of the score is minus its last value. The squared norm of this value, less the part
-        expected from noise, is multiplied by the squared relative error of predicted changes, which `wrong` estimates.
+        The score after this step is predicted to be zero. The relative error r of this prediction is assumed to equal
+        the relative error for the previous step (`wrong`), but is at least `least` and at most 1. The result is
+        ``r^2 s / m``, where s is the squared norm of the score before the last step, less its expected noise part.
 
         Parameters
         ----------
         last : LastRelease
-            The score of the last Newton step, with its noise.
+            The score before the last Newton step, with its noise.
         least : float
             Lower limit of the relative error of the prediction.
         """
@@ -511,12 +520,13 @@ class OneOrder(OneStep):
         return f"{item} {self.item}".strip()
 
     def residuals(self, start: Start, item: str) -> Queries[Residuals]:
-        """Release the tau-quantile of the residuals, and the residuals' scale about this quantile.
+        """Release the tau-quantile of the residuals at the coefficients `start`, and the density at this quantile.
 
-        Quantile and scale are computed from released order statistics. The scale is computed from the residuals nearest
-        to the quantile; their share of all residuals is NEAR_ORDER times the smaller of tau and 1 - tau. If tau is
-        beyond the quartiles, the share is up to twice as large, because with so few residuals the noise in a rank would
-        often make the scale many times too small.
+        Both are computed from released order statistics. If a share p of the residuals lies within the distance d of
+        the quantile, the density is about ``p / (2 d)``; the residual scale follows from it (see `Residuals`). The
+        share p is NEAR_ORDER times the smaller of tau and 1 - tau. If tau is beyond the quartiles, it is up to twice
+        as large, because with so few residuals the noise in a rank would often make d many times too small. `item` is
+        a text in the labels of the queries.
         """
         most = 2.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         scale = StretchedResiduals(start.eta, self.start.sigma / CLIPPED_AT)
@@ -549,7 +559,7 @@ class OneOrder(OneStep):
         """Return the coefficients after one Newton step on the check loss, and the score at these coefficients.
 
         The step is multiplied by the share of the score's squared norm that is not due to noise. Its norm is then
-        limited to `FARTHEST_STEP` times the half-width `Density.width`.
+        limited to `FARTHEST_STEP` times the distance up to which the loss is nearly quadratic (`Density.width`).
         """
         centred = yield from self.centred()
         start, clip = centred.start, self.clip_of_rows(self.leverages, centred.start)
@@ -577,9 +587,10 @@ class OneOrder(OneStep):
         return Sum(name, of, within=within, keep=self.keep, item=self.label(item), folded=True)
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the query for the check loss's score, with rows clipped to the norm `radius`.
+        """Return the query for the check loss's score at the coefficients of `w`, for rows clipped to norm `radius`.
 
-        If products of scores can be released at no additional budget, the query includes them.
+        If the sum of the outer products of the scores costs no additional budget, the query includes this sum;
+        the variance of the score is estimated from it.
         """
         question = self.smooth_score(name, item, w, 0.0, radius)
         size = self.largest * radius
@@ -626,12 +637,12 @@ class OneOrder(OneStep):
 
     @property
     def stretch(self) -> float:
-        """Return how many times as long the most informative whitened rows are as with normal predictors; at least 1.
+        """Ratio of the typical norm of the most informative whitened rows to its value for normal predictors.
 
-        The result is a median of the row norms, divided by its value for m normal predictors, about the square root of
-        m + 4/3. The median is weighted by the squared norms, which are proportional to the information of the rows. If
-        the predictors of a few rows are far from all others, these rows have most of the information, and a Newton step
-        changes their linear predictors several times as much as with normal predictors.
+        The typical norm is the median of the row norms, weighted by the squared norms, which are proportional to the
+        information of the rows. Its value for m normal predictors is about ``sqrt(m + 4/3)``. A ratio below 1 is
+        raised to 1. If a few rows that are far from all others have most of the information, the ratio is large, and a
+        Newton step changes the linear predictors of these rows several times as much as with normal predictors.
         """
         squares = self.leverages.counts * self.leverages.lengths**2
         half = int(np.searchsorted(np.cumsum(squares), squares.sum() / 2))
@@ -639,12 +650,12 @@ class OneOrder(OneStep):
         return max(1.0, norm / (self.m + 4 / 3) ** 0.5)
 
     def squared_weights(self, radius: float) -> float:
-        """Return the sum of the squared weights of the rows, for weighted rows clipped to the norm `radius`.
+        """Return the sum of the squared weights of the rows, from which the variance of the score is computed.
 
-        Without weights the sum is the number of rows. With weights it is estimated by the sum of the squared norms of
-        the weighted rows, from their released histogram, divided by the number of coordinates, which is the mean
-        squared norm of whitened rows. The result is at least (sum of the weights)^2 / (number of rows), the
-        Cauchy-Schwarz bound.
+        Under a correct model, a coordinate of the score has the variance tau (1 - tau) times this sum. Without weights
+        the sum is the number of rows. With weights, the norms of the weighted rows are clipped to `radius`, and the
+        sum of their squares, computed from a released histogram, is divided by m, the mean squared norm of whitened
+        rows. The result is then at least (sum of the weights)^2 / (number of rows), the Cauchy-Schwarz bound.
         """
         if not self.box.design.weighted:
             return self.rows
@@ -687,10 +698,13 @@ class OneOrder(OneStep):
     def density(
         self, centred: Centred, kernel: Kernel, hessian: Release, counts: Release, histogram: Release
     ) -> Density:
-        """Return a kernel estimate of the Hessian, rescaled from the density in the kernel to that at the quantile.
+        """Return a kernel estimate of the check loss's Hessian, from the answers to the queries of `of_density`.
 
-        Both densities are computed from released counts of rows near the fitted quantile. A released histogram of
-        responses shows whether responses near the quantile have few distinct values.
+        The release `hessian` is the sum of w w' over clipped whitened rows w with residuals in the kernel. The sum is
+        divided by the kernel's width, and by the ratio of the residuals' mean density in the kernel to the density at
+        the fitted quantile. The ratio is computed from `counts`, the numbers of rows with residuals within the
+        half-widths `kernel.narrow` and `kernel.width`. The counts in `histogram` show whether the responses near the
+        quantile have few distinct values.
         """
         residuals, m, width, narrow = centred.residuals, self.m, kernel.width, kernel.narrow
         sigma, f0 = residuals.sigma, residuals.density
@@ -707,14 +721,16 @@ class OneOrder(OneStep):
         return Density(matrix, to_theta, np.eye(m), usual, kernel.straight, wide, relative, narrow, few)
 
     def equal_responses(self, start: Start, kernel: float, narrow: float) -> Sum:
-        """Return the query for a histogram of responses near the fitted quantile.
+        """Return the query for a histogram of (response - offset), used to detect a response with few distinct values.
 
         Parameters
         ----------
         start : Start
-            Coefficients of the linear predictor.
+            Coefficients of the linear predictor, whose mean is the centre of the histogram. The half-range is at least
+            two standard deviations of the linear predictor, unless this requires too many bins.
         kernel, narrow : float
-            Half-widths of two kernels: the kernel of the Hessian, and the kernel for the density at the quantile.
+            Half-widths of two kernels: the kernel of the Hessian, and the kernel for the density at the quantile. The
+            width of a bin is proportional to `narrow`.
         """
         t, one = self.along(start.theta), self.constant
         mean = float(one @ t) / max(float(one @ one), 1e-300)  # predictors orthogonal to the constant `one` have mean 0
@@ -723,20 +739,20 @@ class OneOrder(OneStep):
         return Sum("equal responses", BinOfResidual(offset, low, width), Cells(bins + 2), self.keep, self.label(""))
 
     def kernel(self, residuals: Residuals, radius: float) -> Kernel:
-        """Return the kernel for the Hessian, with the clipping radius of the Hessian's rows.
+        """Return the settings of the kernel estimate of the Hessian: half-widths, and the clipping radius of rows.
 
-        A larger clipping radius causes more noise and needs a wider kernel, but a wide kernel is biased where the scale
-        of residuals varies with the predictors. The Hessian is computed from the rows whose residuals lie in the
-        kernel. The chosen radius minimises the sum of two terms, both divided by the share of these rows: the largest
-        eigenvalue of the noise, and the amount by which clipping lowers their sum of squared norms.
+        A larger clipping radius causes more noise and needs a wider kernel, but a wide kernel is biased where the
+        scale of residuals varies with the predictors. The Hessian is computed from the rows with residuals in the
+        kernel; let s be their share of all rows. The chosen radius minimises ``E / s + D``, where E is the largest
+        eigenvalue of the Hessian's noise, and D is the reduction of the sum of all rows' squared norms by clipping.
 
         Parameters
         ----------
         residuals : Residuals
             Released quantile, density and scale of the residuals.
         radius : float
-            Clipping radius of rows in the score. A row with a norm |w| above it is shortened to the norm ``sqrt(radius
-            |w|)`` before it is clipped in the Hessian.
+            Clipping radius of rows in the score. In the Hessian, a larger norm |w| of a row is first reduced to
+            ``sqrt(radius |w|)``, and then clipped.
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         plain = Sum("hessian", Linear(self.start.P), Products(m), self.keep, self.label(""))
@@ -760,10 +776,11 @@ class OneOrder(OneStep):
         return Kernel(float(tried[best]), chosen, narrowest, min(chosen, DENSITY_WIDEST / 2 * sigma))
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the errors of the estimating equation (noise and bias bounds) that are due to the estimated Hessian.
+        """Return noise and bias bounds of the estimating equation, due to the estimated Hessian or to equal responses.
 
-        No coefficient is reported if the last step was too long, if the linear predictor differs too much from a
-        constant, or if the responses near the quantile have few distinct values.
+        `step` is the last Newton step, with its releases. No coefficient of this quantile is reported if the step is
+        too long for the quadratic approximation of the loss, if the linear predictor differs too much from a constant,
+        or if the responses near the quantile have few distinct values.
         """
         m, density = self.m, step.hessian
         names = tuple(f"{name}[{self.tau:g}]" if self.item else name for name in self.box.design.names)
@@ -824,7 +841,11 @@ class Density(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class CheckSteps(OneOrder):
-    """The fit of one quantile that starts with Newton steps on smoothed losses."""
+    """The fit of one quantile, started by gradient steps and damped Newton steps on smoothed check losses.
+
+    The check loss is smoothed by a uniform kernel. The kernel's half-width, in residual scales, decreases from step to
+    step (`FIRST_WIDTHS` for the gradient steps, then `SECOND_WIDTHS`).
+    """
 
     def centred(self) -> Queries[Centred]:
         m, n = self.m, self.rows
@@ -868,7 +889,10 @@ class CheckSteps(OneOrder):
         return Meat(meat * (level * self.m / float(np.trace(meat))), self.freedom)
 
     def usual_meat(self, radius: float) -> float:
-        """Return the score's variance, averaged over m coordinates, that a correct model and the row norms imply."""
+        """Return the variance of the score, averaged over its m coordinates, under a correct model.
+
+        It is computed from the released histogram of row norms, with norms above `radius` clipped to `radius`.
+        """
         squares = float(self.leverages.squares(np.array([radius]))[0]) / self.m
         independent = self.tau * (1 - self.tau) * max(squares, self.squared_weights(radius))
         return independent * (self.sizes.scores / self.rows if self.most_rows == 1 else 1.0)

@@ -173,7 +173,9 @@ class Quantiles(ABC):
         """Return the quantiles with their intervals and notes.
 
         The array `values` contains quantiles, shape (columns times groups, len(q)), and `ends` contains the endpoints
-        of their intervals, shape (columns times groups, len(q), 2), with NaN for a missing interval.
+        of their intervals, shape (columns times groups, len(q), 2), with NaN for a missing interval. The sequence
+        `laws` describes, for each column, the random draw of the endpoints, and `rows` has the number of rows in each
+        group.
         """
         of_group = np.array(names).reshape(len(columns), grouping.cells, -1).swapaxes(0, 1).reshape(grouping.cells, -1)
         empty = rows.empty(of_group.tolist())
@@ -329,10 +331,12 @@ class ApproximateQuantiles(Quantiles):
         return values[..., 1:-1].reshape(-1, m)
 
     def _levels(self, stretches: Sequence[Stretch], known: IntArray, groups: int) -> tuple[float | None, ...]:
-        """Return, for each gap between released quantiles, the level tau of the quantile that is released there next.
+        """Return, for each gap between released quantiles, the probability of the quantile to release there next.
 
-        The level refers to the distribution of the values in the gap. It is None for a gap in which no quantile is left
-        to release.
+        The probability refers to the distribution of the values in the gap; it is None for a gap in which no quantile
+        is left to release. The argument `known` contains the positions of the released quantiles, counted from 1 in
+        the ascending list of requested quantiles. The probabilities are the same in all groups, so the result repeats
+        them `groups` times.
         """
         levels: list[float | None] = [None] * (len(known) + 1)
         edges = (0.0, *self.q, 1.0)
@@ -355,11 +359,11 @@ class Stretch:
 
     @property
     def middle(self) -> int:
-        """Position of the quantile to release next."""
+        """Position of the middle quantile of this stretch of unreleased quantiles; it is released next."""
         return (self.first + self.last) // 2
 
     def halves(self) -> tuple[Stretch, ...]:
-        """Return the positions below and those above the position `middle`, each as a `Stretch` if there are any."""
+        """Return the stretches of positions below and above the position `middle`; an empty stretch is left out."""
         sides = Stretch(self.first, self.middle), Stretch(self.middle + 1, self.last)
         return tuple(side for side in sides if side.first < side.last)
 
@@ -428,7 +432,12 @@ def _chain_note(release: Release) -> tuple[Note, ...]:
 
 
 def _short_note(names: Sequence[str], short: NDArray[np.bool_], each: Sequence[tuple[Ends, float]]) -> tuple[Note, ...]:
-    """Return a note on missing intervals: the factor by which the number of rows must increase to permit intervals."""
+    """Return a note on the quantiles without intervals; without such quantiles, the result is empty.
+
+    The note states the factor by which the numbers of rows must increase so that all intervals can be released. The
+    mask `short`, shape (columns times groups, quantiles), marks the missing intervals. The sequence `each` has, for
+    each column and group, the description of the draw of interval endpoints and the number of rows.
+    """
     if not short.any():
         return ()
     about = [name for name, none in zip(names, short.ravel(), strict=True) if none]
@@ -439,9 +448,11 @@ def _short_note(names: Sequence[str], short: NDArray[np.bool_], each: Sequence[t
 
 
 def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
-    """Return the share of each interval's squared length, in ranks, that is due to sampling error, not to noise.
+    """Return the share of sampling error, as opposed to noise, in the squared length of each quantile's interval.
 
-    The share is NaN for a missing interval.
+    Lengths are in ranks. The argument `orders` contains the probabilities of the quantiles, `draw` describes the draw
+    of the interval endpoints (None if there are no intervals), and n is the number of values. The share is NaN for a
+    missing interval.
     """
     shares = np.full(len(orders), np.nan)
     if draw is not None:
@@ -450,9 +461,11 @@ def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArra
 
 
 def _target_shares(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
-    """Return the target ranks of interval endpoints, divided by the number n of values, shape (quantiles, 2).
+    """Return the target ranks of the endpoints of intervals, divided by the number n of values, shape (quantiles, 2).
 
-    The entries of missing intervals are NaN.
+    The target rank of an endpoint is the rank of its quantile, minus or plus a distance that allows for sampling error
+    and noise. The argument `orders` contains the probabilities of the quantiles, and `draw` describes the draw of the
+    endpoints (None if there are no intervals). The entries of missing intervals are NaN.
     """
     shares = np.full((len(orders), 2), np.nan)
     if draw is not None:
@@ -462,7 +475,12 @@ def _target_shares(orders: Sequence[float], draw: Ends | None, n: float) -> Floa
 
 
 def _times(law: Ends, n: float, orders: Sequence[int]) -> float:
-    """Return the factor, rounded up by at most 1 %, by which the number n of rows must increase to permit intervals."""
+    """Return the factor by which the number n of rows must increase so that given quantiles can have intervals.
+
+    The argument `law` describes the draw of the interval endpoints, and `orders` contains the positions of the given
+    quantiles in ``law.levels``. The factor is rounded up by at most 1 %, and is at most 2^20, even if a larger factor
+    is required (see `MOST_TIMES`).
+    """
     wanted = {law.levels[order] for order in orders}
 
     def short(times: float) -> bool:
@@ -479,6 +497,9 @@ def _times(law: Ends, n: float, orders: Sequence[int]) -> float:
 
 
 def _repeats_note(names: Sequence[str], repeats: FloatArray) -> tuple[Note, ...]:
-    """Return a note on each estimate that equals an endpoint of its interval, because many rows have the same value."""
+    """Return a note on the estimates that equal an endpoint of their interval; without such estimates, it is empty.
+
+    Estimate and endpoint are equal if many rows have the same value. The mask `repeats` marks these estimates.
+    """
     about = [name for name, repeated in zip(names, repeats, strict=True) if repeated]
     return (note("repeated value", about),) if about else ()

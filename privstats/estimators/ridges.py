@@ -1,4 +1,4 @@
-"""The ridge penalty of a perturbed loss, and the largest curvature of a row's loss for which it gives privacy."""
+"""Limits on the curvature of a row's loss, which determine the ridge penalty that privacy requires."""
 
 from __future__ import annotations
 
@@ -33,16 +33,18 @@ def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
 def of_shortest(clip_at: Callable[[float], Clip], curvature: Callable[[float], float]) -> Clip:
     """Return the clipping threshold of scores and the bound on the loss curvature that give the shortest interval.
 
-    There is one candidate for each ridge in `BOUNDED_RIDGES`, divided by the number of rows: the largest curvature that
-    this ridge allows, with the best threshold for it. The bias due to the ridge is removed from the estimate by means
-    of a noisy Hessian. This lengthens the interval, so the expected length is multiplied by ``1 + ridge``.
+    For each number in `BOUNDED_RIDGES`, the ridge penalty is this number times the number of rows. The largest
+    curvature for which this penalty suffices for privacy is combined with the best threshold for this curvature; the
+    combination with the shortest interval is returned. The bias due to the ridge is removed from the estimate by means
+    of a noisy Hessian. This lengthens the interval, so the expected length is multiplied by ``1 + ridge``, where
+    `ridge` is the number in `BOUNDED_RIDGES`.
 
     Parameters
     ----------
     clip_at : callable
         Function that maps a curvature bound to the threshold with the shortest interval.
     curvature : callable
-        Function that maps ridge / (number of rows) to the largest curvature of a row's loss that the ridge allows.
+        Function that maps (ridge penalty) / (number of rows) to the bound on the curvature of a row's loss.
     """
     clips = []
     for ridge in BOUNDED_RIDGES:

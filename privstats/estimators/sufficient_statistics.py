@@ -98,26 +98,32 @@ class UnclippedSquares(Problem):
     def unexplained(self, sigma: float) -> float:
         """Return a bound on the square root of the response's sum of squares explained by unidentified directions.
 
-        A direction of the coefficients is unidentified if noise hides the information along it. What such directions
-        explain stays in the residuals. So their sum of squares is assumed to be at most a multiple of ``rows *
-        sigma^2``, with the residual scale `sigma`, and at most its largest possible value, `signal` squared.
+        A direction of the coefficients is unidentified if the information along it is below the noise. The part of the
+        response explained by such directions is also part of the residuals. Its root sum of squares is therefore
+        assumed to be at most ``UNEXPLAINED * sigma * sqrt(rows)``, with the residual scale `sigma`, and at most the
+        largest possible root sum of squares of the response, `signal`.
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
     def meat(self, start: Start, name: str) -> FloatArray:
-        """Release the sum of the outer products s s' over the whitened scores s.
+        """Release the score variance, the sum of the outer products s s' over rows' scores s, shape (m, m).
 
-        A row's score is its whitened predictors times its residual. Scores are clipped to a norm that few exceed if
-        errors are normal. Scores of rare outcomes may be longer, so that the sum becomes too small. If scores may have
-        been clipped, its trace is therefore raised to at least the trace under equal error variances.
+        A row's score is its m whitened predictors times its residual, both defined by `start`; `name` is the name of
+        the query. Scores are clipped to a norm that few scores exceed if errors are normal. The scores of rare
+        outcomes may exceed this norm, and clipping then makes the sum too small. Therefore, if scores may have been
+        clipped, the trace of the sum is raised to at least its expected value under equal error variances.
         """
         question = Sum(name, start.scores, within=Products(start.m), folded=self.folded)
         return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
 
     def products_of_scores(self, question: Sum, start: Start, longest: float) -> FloatArray:
-        """Release the sum of the outer products s s' over scores s, which are clipped at a computed radius.
+        """Release the sum of the outer products s s' over clipped scores s; reduce the noise of its eigenvalues.
 
-        The argument `longest` is an upper bound on the norm of whitened rows.
+        The argument `question` is the query for this sum, without its clipping radius, and `longest` an upper bound on
+        the norm of a row's whitened predictors. The clipping radius is the norm at which the noise sd of an entry is
+        the fraction `MATRIX_NOISE` of a diagonal entry expected under equal error variances, but at least a multiple
+        of the residual scale, and at most the largest possible norm of a score. If the radius is below the largest
+        norm, the trace of the sum is raised to at least its expected value under equal error variances.
         """
         m = int(question.within.m)  # type: ignore[attr-defined]
         by = self.by.products
@@ -146,9 +152,10 @@ class Moments(UnclippedSquares):
 
     @cached_property
     def entries(self) -> Entries:
-        """Description of the vectors whose second moments are released.
+        """Description of the vectors (1, predictors, response), one per row, whose second moments are released.
 
-        A factor with several columns is coded by level indicators or, if the noise has the norm "hull", by its columns.
+        In these vectors, a factor with several columns is coded by level indicators; with noise from the mechanism
+        `Hull`, it is coded by its columns.
         """
         by_level = getattr(self.by.matrix, "norm", None) != "hull"
         return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
@@ -167,11 +174,12 @@ class Moments(UnclippedSquares):
         return self.entries.to_columns
 
     def length(self) -> float:
-        """Return the harmonic mean, over slopes, of the expected interval length divided by the length without privacy.
+        """Return the average factor by which privacy is expected to lengthen the intervals of slopes.
 
-        The length of a slope is infinite if noise hides the information about it. The mean is also divided by the share
-        of slopes with a finite length, because slopes with an infinite length lengthen the intervals of correlated
-        slopes, too.
+        The factor of a slope is its expected interval length divided by the length without privacy; it is infinite for
+        an unidentified slope, about which there is less information than noise. The result is the harmonic mean of the
+        factors, divided by the share of identified slopes, because unidentified slopes lengthen the intervals of
+        correlated slopes.
         """
         start, box = self.start, self.box
         law = self.ask.law(self.question, by=self.by.matrix)
@@ -188,10 +196,11 @@ class Moments(UnclippedSquares):
         return float(1 / max(each.mean() * seen.mean(), 1e-100))
 
     def reads(self, rows: float) -> bool:
-        """Return whether the released moments can identify the coefficient of a factor level with `rows` rows.
+        """Return whether noisy moments would identify the coefficient of a factor level that occurs in `rows` rows.
 
-        The coefficient is identified if `rows` exceeds `HIDDEN` times the largest noise sd of the moments along the
-        directions of the coefficients that rows at frequent (kept) levels do not identify.
+        They would if `rows` exceeds `HIDDEN` noise sds. The noise sd is the largest noise sd of v'Mv, for the columns'
+        second moments M and all v in `levels.hidden`: coefficient vectors v that rows at kept (frequent) factor levels
+        do not identify.
         """
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
@@ -217,9 +226,11 @@ class Moments(UnclippedSquares):
         """Return penalised coefficients, without std errors because the bias due to the penalty is unknown.
 
         The coefficients are computed from `both`, the released second moments of the columns and the response. If the
-        user gives no `ridge`, the penalty raises each eigenvalue of the predictors' moments about their means that is
-        below the noise to the size of the noise, and changes no other eigenvalue. The size of the error is unknown
-        along the unidentified directions `hidden`, shape (c, l), and wherever the penalty changes coefficients.
+        user gives no `ridge`, the penalty acts on the eigenvalues of the predictors' second moments about their means:
+        eigenvalues below a noise limit (2 sqrt(number of slopes) times the largest noise sd of a cross product) are
+        raised to this limit; all others are unchanged. In a fit without intervals, the estimate has the covariance of
+        its noise, and directions along which the error is unknown: the unidentified directions `hidden`, shape (c, l),
+        and the directions in which the penalty may bias the coefficients.
         """
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
@@ -332,9 +343,11 @@ class Moments(UnclippedSquares):
         return np.asarray(np.linalg.solve(F.T, longer[:, None] * F.T), dtype=float) @ noise
 
     def unseen(self, columns: NoisyMatrix) -> FloatArray:
-        """Return l directions of theta, shape (c, l): one per level with a released count below `LEVEL_SEEN` noise sds.
+        """Return a direction of the c coefficients for each of the l factor levels with too few rows, shape (c, l).
 
-        The direction of a level is the vector d for which x'd is the level's indicator at every row x of the design.
+        A level has too few rows if its released count is below `LEVEL_SEEN` noise sds. Only factors are considered
+        whose level indicators replace columns in the released moments. The direction of a level is the vector d for
+        which x'd is the level's indicator at every row x of the design.
         """
         found = [np.zeros((self.box.c, 0))]
         for k, _, one in self.levelled:
@@ -357,10 +370,12 @@ class Moments(UnclippedSquares):
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
         """Release the score variance, the sum of s s' over rows' scores s (predictors times residual), shape (m, m).
 
-        Residuals are those of the argument `start`, and predictors the m whitened predictors of the attribute `start`.
-        `A` has the released second moments of these predictors, and `both` those of the columns and the response. If
-        possible, the sum is first released for other predictors, one of them for each level of the factor with the most
-        levels (at least three): products of the predictors of two levels are zero, and are not released.
+        Predictors are the m whitened predictors of the attribute `start`, and residuals are computed with the
+        coefficients of the argument `start`. `A` has the released second moments of these predictors, and `both` has
+        the released second moments of the columns and the response. If rows do not belong to privacy units and a
+        factor in `levelled` has at least three levels, the sum is first released for other predictors
+        (`whitened_by_level`), with one predictor for each level of the factor with the most levels. Products of the
+        predictors of two levels are zero and are not released.
         """
         coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
         if not coded:
@@ -423,11 +438,12 @@ class Moments(UnclippedSquares):
         return self.box.public_range * (1.0 + self.box.offset_reach)
 
     def constant_fit(self, both: NoisyMatrix) -> FloatArray | None:
-        """Return the coefficients of a constant fit (all zero but the intercept), for m whitened predictors, or None.
+        """Return the coefficients of the m whitened predictors that give every row the same fitted value, or None.
 
-        Along directions in which noise hides the information, the constant fit replaces the estimate if the fit has no
-        intervals; the result is None for other fits, and for models without an intercept. The argument `both` has the
-        released second moments of the columns and the response.
+        This fitted value is the released mean of the response (minus offset), limited to [-1, 1]. The argument `both`
+        has the released second moments of the columns and the response. The coefficients replace the estimate along
+        unidentified directions, in fits without intervals; for fits with intervals, and for models without an
+        intercept, the result is None.
         """
         one = self.box.intercept
         if self.public.intervals or one is None:
@@ -551,9 +567,10 @@ def moments_of_box(
     robust: bool,
     ridge: float | str | None = None,
 ) -> Moments:
-    """Return a `Moments` object, for least squares from noisy second moments of all rows, also rows at rare levels.
+    """Return a least-squares problem (`Moments`) that includes all rows, even rows at rare factor levels.
 
-    This function asks no query of the data and needs no earlier release.
+    This function sends no query to the data, and uses no earlier release except released numbers of rows in `sizes`.
+    The arguments are the fields of `Moments` with the same names.
     """
     start = Start(
         box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
@@ -603,9 +620,10 @@ def cross_product_variance(A: NoisyMatrix, j: int) -> float:
 
 
 def schur_complement(A: FloatArray, first: int | None) -> FloatArray:
-    """Return second moments about the column means, for all columns other than the intercept.
+    """Return sums of products of columns about their means, for all columns other than the intercept.
 
-    The position of the intercept is `first`. Without an intercept (None), the matrix is returned unchanged.
+    The matrix A contains the sums of products of all columns, and `first` is the position of the intercept. Without an
+    intercept (None), A is returned unchanged.
     """
     if first is None:
         return A

@@ -45,9 +45,11 @@ class SyntheticRows:
 
     @cached_property
     def second_moments(self) -> FloatArray:
-        """Second moments of the whitened predictors, shape (m, m).
+        """Second moments of the whitened predictors, shape (m, m), as estimated by the releases used for whitening.
 
-        Whitening makes the sum of these moments and of the ridge for rare factor levels equal to the identity.
+        Before whitening, a ridge matrix (`KeptLevels.ridge`) is added to the predictors' second moments, so that
+        whitened rows with rare levels have no large norm. The sum becomes the identity, so the second moments are the
+        identity minus the whitened ridge matrix.
         """
         W = self.start.W
         return np.eye(self.start.m) - W.T @ self.levels.ridge @ W

@@ -39,7 +39,10 @@ class TransformedAsk:
         return self.ask(self._about(question), by=by)
 
     def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
-        """Send several queries to the data in one pass over the rows."""
+        """Send several queries to the data in one pass over the rows; return their releases.
+
+        The argument `pairs` contains pairs (query, mechanism). The queries are about rows with a transformed response.
+        """
         return self.ask.together([(self._about(question), by) for question, by in pairs])
 
     def law(self, question: Question, *, by: Any) -> Any:
@@ -47,11 +50,17 @@ class TransformedAsk:
         return self.ask.law(question, by=by)
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Return the branch (method) with the smallest expected interval length."""
+        """Return the name of the algorithm (branch) with the smallest expected interval length.
+
+        The mapping `lengths` has the expected interval length of each algorithm, and `name` is the name of the choice.
+        """
         return self.ask.choose(name, lengths)
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether to send an optional query: `wanted` in a fit, while both answers occur in trial runs."""
+        """Return whether to send the optional query with this label.
+
+        In a fit, the result is `wanted`. In trial runs on synthetic rows, the result does not depend on `wanted`.
+        """
         return self.ask.decide(label, wanted)
 
     def through(self, design: Any) -> None:

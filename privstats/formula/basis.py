@@ -88,7 +88,10 @@ def _legendre(code: str, public: Interval, arguments: list[Any], keywords: dict[
 
 def _spline(kind: str) -> Callable[..., Basis]:
     def made(code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> Basis:
-        """Return a spline basis with the formula's inner knots; the default boundary knots are the declared bounds."""
+        """Return the spline basis of the term `code`, such as ``bs(x, knots=[1, 2])``, which lists the inner knots.
+
+        By default, the boundary knots are the ends of `public`, the range of x that follows from declared bounds.
+        """
         keywords = dict(keywords)
         ends = [keywords.pop("lower_bound", public.lo), keywords.pop("upper_bound", public.hi)]
         knots = keywords.pop("knots", None)

@@ -66,10 +66,13 @@ class Term:
 class Layout:
     """Public description of how the columns of the model matrix are computed from numeric variables and level codes.
 
+    In a regression, the offset (if any) and the response count here as the last columns of the model matrix. For means
+    and quantiles, the columns are the expressions to be summarised.
+
     Parameters
     ----------
     width : int
-        Number of columns of the model matrix, including the columns of the offset (if any) and the response.
+        Number of columns of the model matrix.
     terms : tuple of Term
         Definitions of the columns of the model matrix; each column belongs to one term.
     numbers : int
@@ -125,12 +128,12 @@ class _Summand:
 
 @lru_cache(maxsize=REMEMBERED)
 def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray, list[Any], list[_Summand]]:
-    """Return the summands of the product of the model matrix and a public matrix with k columns.
+    """Return the summands of the product of the model matrix and a public matrix with k columns; results are cached.
 
-    The first result is the constant summand, which is equal for all rows of data, shape (k, 1). The second result is a
-    list of pairs: a slice of m numeric variables (columns of `Block.numbers`) and their coefficients, shape (k, m). The
-    third result is the list of summands that depend on a factor. The columns of the product are divided into groups of
-    `TOGETHER`; each of these summands concerns one group, and the list is sorted by group. The function is cached.
+    The first result is the constant summand, shape (k, 1), which is equal for all rows of data. The second result is a
+    list of pairs: a slice of m numeric variables (columns of `Block.numbers`) and their coefficients, shape (k, m).
+    The third result is the list of summands that depend on a factor. Each summand in this list covers columns of the
+    product within one group of 8 consecutive columns (`TOGETHER`), and the list is sorted by group.
 
     Parameters
     ----------
@@ -138,7 +141,8 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
     matrix : bytes
         The entries of the matrix as bytes, because a key of the cache must be hashable.
     on_grid : bool
-        Whether all numeric values are multiples of 2^-21 in [-1, 1]; the second result then has rounded coefficients.
+        Whether all numeric values are multiples of 2^-21 in [-1, 1]. The second result then has at most two pairs,
+        each for all numeric variables: the rounded coefficients, and their rounding errors, which are also rounded.
     """
     tables: dict[Any, FloatArray] = layout.tables(np.frombuffer(matrix).reshape(layout.width, -1))
     slopes = np.column_stack([tables.pop((None, k)).T for k in range(layout.numbers)])
@@ -156,7 +160,11 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
 
 
 def _rounded(slopes: FloatArray) -> FloatArray:
-    """Return coefficients, rounded so that sums of their products with multiples of 2^-21 in [-1, 1] are exact."""
+    """Return a matrix of coefficients, each row rounded to whole multiples of a power of two.
+
+    This power is about 2^-31 times the sum of the absolute values in the row. Therefore sums of products of a rounded
+    row with multiples of 2^-21 in [-1, 1] are exact in double precision.
+    """
     step = np.array([step_of(size, SLOPE_BITS) for size in np.abs(slopes).sum(axis=1).tolist()])[:, None]
     return np.rint(slopes / step) * step
 

@@ -161,7 +161,10 @@ def _split(moments: Any) -> tuple[Any, Any]:
 
 
 def by_row(column: Any) -> Any:
-    """Return an object that slices a column by row position: into arrays if the column is numeric, else into Series."""
+    """Return a column as an object whose slice ``[i:j]`` has the rows at positions i to j - 1.
+
+    The slice is an array if the column is numeric, and a Series otherwise.
+    """
     return np.asarray(column) if is_numeric(column) else column.iloc
 
 
@@ -227,10 +230,12 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _keys(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the code that the mapping `place` has for each cell of a column, without conversion of cells; -1 if none.
+    """Return the code of each cell that is itself a key of the mapping `place`; -1 for any other cell.
 
-    Types are compared by identity, because a comparison or a set of types would run methods of the metaclasses of these
-    types. If any cell is not of a basic type (`PLAIN`), no cell is looked up in `place`, and all codes are -1.
+    Cells are looked up by `_in_arrow` or, if all are of basic types (`PLAIN`), in `place` itself. Otherwise all codes
+    are -1, because a lookup of other objects would run methods of their classes. The caller converts a cell with code
+    -1 and looks it up again. Types are compared by identity, because a comparison or a set of types would run methods
+    of the metaclasses of these types.
     """
     if len(column) > len(place):
         with suppress(Exception):  # pyarrow is not installed, or a cell is not a string
@@ -248,11 +253,11 @@ def _is_arrow(dtype: Any) -> bool:
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the code that the mapping `place` has for each string of a column, compared as bytes; -1 if none.
+    """Return the code that the mapping `place` has for each string of a column, looked up by pyarrow; -1 if none.
 
-    The cells of a column of Python objects are first joined to one text, with a zero byte after each cell, and looked
-    up in this text, so that no method of a class from the data is run. An error is raised if a cell is not a string, is
-    not valid in UTF-8, or contains a zero byte.
+    A column of Python objects is first joined to one text, with a zero byte after each cell. Pyarrow reads this text
+    instead of the objects, so that no method of a class from the data is run. For such a column an error is raised if
+    a cell is not a string, cannot be encoded in UTF-8, or contains a zero byte.
     """
     from pyarrow import LargeStringArray, array, compute, py_buffer
 

@@ -29,7 +29,10 @@ YES = ("yes", "true", "1")
 
 
 def of_schema(schema: Mapping[str, Any] | str | Path) -> Declarations:
-    """Return a Table Schema's bounds and levels, and its columns without missing values; see `Domain.from_schema`."""
+    """Return the bounds or levels that a Table Schema declares, by column, and the names of the required columns.
+
+    A required column has no missing values. `Domain.from_schema` lists the properties of the schema that are read.
+    """
     columns: dict[str, Known] = {}
     complete = []
     read = json_of(schema)
@@ -52,9 +55,10 @@ def of_schema(schema: Mapping[str, Any] | str | Path) -> Declarations:
 
 
 def json_of(given: Any) -> Any:
-    """Return what JSON text, or a file with such text, contains (None if it is not JSON); any other object as it is.
+    """Return the object that JSON text or a JSON file describes, or None if the text is not valid JSON.
 
-    A string is JSON text if it begins with a bracket, and otherwise the path of a file.
+    A string that begins with ``{`` or ``[`` is JSON text; any other string is the path of a file, as is a `Path`. An
+    argument of any other type is returned unchanged.
     """
     if isinstance(given, str) and given.lstrip().startswith(("{", "[")):
         return _parsed(given)
@@ -102,7 +106,10 @@ def _levels(field: Mapping[str, Any], codes: Sequence[str]) -> Iterable[Any] | N
 
 
 def _missing(where: Mapping[str, Any]) -> list[str]:
-    """Return the codes of missing values of a field, which has its own list or else that of the Table Schema."""
+    """Return the codes of missing values of a field in a Table Schema, as strings: the list ``missingValues``.
+
+    The mapping `where` has the properties of the schema, overridden by the properties of the field.
+    """
     codes = where.get("missingValues", [])
     if not isinstance(codes, list):
         raise DomainError('missingValues of the schema is no list; write "missingValues": ["", "NA"]')
@@ -110,9 +117,11 @@ def _missing(where: Mapping[str, Any]) -> list[str]:
 
 
 def _check_missing(name: str, known: Known, codes: Iterable[str]) -> None:
-    """Raise an error if the code of a missing value would count as a number or date, and would be moved to a bound.
+    """Raise an error if a code of missing values would be read as a value of the column `name`.
 
-    The codes are read as cells of data are. Other codes, such as "NA" or "0000-00-00", count as missing.
+    The codes are read as cells of data are. A cell with such a code, such as "-99", would be clamped to the bounds and
+    used, while a cell with another code, such as "NA", is missing. Codes of a column with declared levels are not
+    checked.
     """
     if isinstance(known, Levels):
         return
@@ -128,7 +137,10 @@ def _check_missing(name: str, known: Known, codes: Iterable[str]) -> None:
 
 
 def of_codebook(codebook: str | Path | pd.DataFrame) -> Declarations:
-    """Return a codebook's bounds and levels, and its columns without missing values; see `Domain.from_codebook`."""
+    """Return the bounds or levels that a codebook declares, by column, and the names of the columns declared complete.
+
+    A complete column has no missing values. The method `Domain.from_codebook` describes the format of a codebook.
+    """
     if isinstance(codebook, pd.DataFrame):
         called, text = "the codebook", codebook.to_csv(index=False)
     else:

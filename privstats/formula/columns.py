@@ -130,15 +130,20 @@ class Columns:
 
     @property
     def layout(self) -> Layout:
-        """Layout, without factors, of a `Block` of rows: expression j of `codes` is column j of `Block.numbers`."""
+        """The layout of a `Block` of rows: column j of `Block.numbers` is the j-th expression to be summarised.
+
+        The grouping factor has no columns in the layout.
+        """
         return plain_layout(self.width)
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
-        """Return the clamped values of the expressions in the user's units; each value depends on one raw row only.
+        """Return a block of rows: the expressions' clamped values in the user's units, and level codes of the groups.
 
-        A level is replaced by its position in the list of declared levels. If `complete` is True, every row is used;
-        otherwise a row is used if no value is missing, all levels are declared, and the row satisfies the condition
-        `subset`.
+        The entries of a row depend on this raw row only. In a column with levels, the value is the position of the
+        level among the declared levels. A row is excluded if a column that is not declared complete has a missing
+        value or undeclared level, if the value of an expression is not a number, or if the condition `subset` does not
+        hold. In a column declared complete, a missing number is replaced by the middle of the bounds, and a missing or
+        undeclared level by the first level. If the attribute `complete` is True, no row is excluded.
         """
         rows, present = admit(frame, self.reads, self._bound, self._bound.complete)
         numbers = np.empty((len(present), self.width), order="F")
@@ -163,9 +168,10 @@ class Columns:
         return self._bound.draw(self.reads, n, rng)
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Columns:
-        """Return the columns with estimated bounds; `bounds` maps each expression in `lacking` to its estimated bounds.
+        """Return a copy with estimated bounds (low, high) for the expressions that have no declared bounds.
 
-        The bounds of an expression are clamped to the range that follows from the declared bounds of its columns.
+        The dict `bounds` has one entry for each expression in the attribute `lacking`. Estimated bounds are restricted
+        to the range of the expression that follows from the declared bounds of its columns.
         """
         found = {
             code: Estimated.inside(derived(code, self.domain), float(low), float(high))
@@ -266,7 +272,11 @@ class Columns:
         return names if len(set(names)) == len(names) else tuple(_name(label, repr) for label in self.labels)
 
     def spelled(self, values: FloatArray) -> Any:
-        """Return the estimates as shown to the user; for a column with levels, positions are replaced by the levels."""
+        """Return the estimates as shown to the user: for a column with levels, the levels themselves.
+
+        In `values`, the estimate of such a column is the level's position in the list of declared levels. The result
+        is an array of objects if a column has levels; otherwise it is `values`.
+        """
         if not any(isinstance(part, LevelFactor) for part in self.targets):
             return values
         each = len(values) // len(self.targets)
@@ -296,7 +306,11 @@ class Columns:
         return np.where((present & (codes >= 0))[:, None], np.eye(len(self.group_levels))[codes], np.nan)
 
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the matrix R and vector q of a linear hypothesis ``R @ params = q`` about the estimates `params`."""
+        """Return the matrix R and vector q of a linear hypothesis ``R @ params = q`` about the estimates `params`.
+
+        The hypothesis consists of linear equations in the names of the estimates, such as ``"x[a] = x[b]"``, or it is
+        the matrix R, and q is then 0.
+        """
         return constraint(self.names, hypothesis)
 
     @property
@@ -445,7 +459,11 @@ def _about_grid(low: float, high: float, step: float) -> tuple[float, ...]:
 
 
 def _name(label: tuple[Any, ...], spell: Callable[[Any], str]) -> str:
-    """Return the name of the estimate with this label: ``x[a]``, or ``x in [0, 1)`` if the label has an interval."""
+    """Return the name of an estimate, such as ``x[a]`` for the label ``("x", "a")``.
+
+    If the last part of the label is an interval, as in ``("x", "[0, 1)")``, the name is ``x in [0, 1)``. The function
+    `spell`, which is `str` or `repr`, converts each part to text.
+    """
     term, *parts = label
     text = ", ".join(spell(part) for part in parts)
     interval = "[" in text and ", " in text and text.endswith((")", "]"))

@@ -65,13 +65,20 @@ class Field:
         (self.lows if how in ("ge", "gt") else self.highs).append(end)
 
     def known(self) -> Known | None:
-        """Return the declared levels, or else both bounds; None if there are no levels and a bound is missing."""
+        """Return the levels or else the bounds of the column; None if there are no levels and a bound is missing.
+
+        The levels of a boolean column are False and True.
+        """
         low, high = max(self.lows, default=None), min(self.highs, default=None)
         return declaration(self.kind, low, high, self.levels, self.ordered)
 
 
 def of_model(model: Any) -> Declarations:
-    """Return a data model's bounds and levels, and its columns without missing values; see `Domain.from_model`."""
+    """Return the declarations in a pydantic class or pandera schema: bounds or levels by column, and complete columns.
+
+    Complete columns are declared to have no missing values. Columns with neither levels nor both bounds are left out;
+    see `Domain.from_model`.
+    """
     schema = model.to_schema() if isinstance(model, type) and hasattr(model, "to_schema") else model
     fields = getattr(model, "model_fields", None) if isinstance(model, type) else None
     columns = getattr(schema, "columns", None)

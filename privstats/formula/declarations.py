@@ -27,7 +27,10 @@ class Known(ABC):
     @property
     @abstractmethod
     def meaning(self) -> Interval | Levels:
-        """Declared levels; without levels, the interval of the column's values in formulas, with dates as days."""
+        """Declared levels of the column or, for numbers and dates, the interval to which values are clamped.
+
+        A date counts as its number of days since `Dates.origin`.
+        """
 
     @property
     def typical(self) -> Known:
@@ -40,7 +43,11 @@ class Known(ABC):
 
     @abstractmethod
     def draw(self, n: int, rng: Rng) -> pd.Series:
-        """Return `n` synthetic values, drawn uniformly within the declared bounds or levels; no data are read."""
+        """Return `n` synthetic values, drawn uniformly within the declared bounds or levels; no data are read.
+
+        The first values of a categorical column are its levels in order, so that each level occurs if `n` is large
+        enough. For a column declared by a centre and a scale, the bounds are those of usual values (`typical`).
+        """
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class Recoded:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the coefficients of `design`, in the order of the fit's columns (`order`)."""
+        """For each column that the fit uses, the name of the user's coefficient that is reported in its place."""
         return tuple(self.design.names[k] for k in self.order)
 
 
@@ -166,12 +166,12 @@ class Design:
 
     @property
     def offset(self) -> bool:
-        """Whether the linear predictor has an offset, which is then stored in the column before the response."""
+        """Whether the model has an offset; `Block.numbers` then has the offset in the column before the response."""
         return self._offset is not None
 
     @property
     def width(self) -> int:
-        """Number of entries of a row: the columns of the model matrix, the offset (if any) and the response."""
+        """Number of columns of the scaled model matrix, including the offset (if any) and the response."""
         return self.layout.width
 
     @property
@@ -193,7 +193,11 @@ class Design:
         return self._made.coding
 
     def bounds(self) -> tuple[tuple[float, float], ...]:
-        """Return the range of each column of X C, with model matrix X in the user's units and matrix C = `coding`."""
+        """Return bounds on the values of each column before it is scaled, in the user's units.
+
+        These columns are the model matrix times the matrix `coding`, which centres predictors in products with factors
+        if `centred` is True.
+        """
         return tuple((interval.lo, interval.hi) for interval in self._made.intervals)
 
     @property
@@ -209,12 +213,16 @@ class Design:
 
     @property
     def outcomes(self) -> tuple[Any, ...]:
-        """The two declared levels of a response with levels, which count as 0 and 1; empty for a numeric response."""
+        """The two levels of a categorical response, coded as 0 and 1 in this order; empty for a numeric response."""
         return self._outcome.levels.values if isinstance(self._outcome, LevelFactor) else ()
 
     @property
     def declared_scales(self) -> FloatArray:
-        """Declared scale of each column and the response, divided by its half-range; 1 where no scale is declared."""
+        """1 / `FAR` for each column declared by a `Scale` in place of bounds, and 1 for others; the response is last.
+
+        Values of a column with a `Scale` are clamped to centre +- `FAR` * scale. In a model with an intercept, its
+        declared standard deviation is therefore 1 / `FAR` after scaling to [-1, 1].
+        """
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.columns, self.response)])
 
     @cached_property
@@ -227,7 +235,11 @@ class Design:
 
     @cached_property
     def has_higher_powers(self) -> bool:
-        """Whether a product of 3 or more numeric expressions, such as x**3, contains another column, such as x."""
+        """Whether a column is a product of 3 or more numeric factors, and some of these factors form another column.
+
+        For example, this holds for columns x**3 and x, and for x*y*z and x*y. Columns that depend on levels or belong
+        to a spline or polynomial basis are not considered.
+        """
         return self._made.has_higher_powers()
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
@@ -264,7 +276,10 @@ class Design:
         return Block(present, numbers, codes, self.layout, self._selection.weighs(rows))
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
-        """Return `n` synthetic rows, uniform within the bounds or on the levels of each column; no data are read."""
+        """Return `n` synthetic rows, uniform within the bounds or over the levels of each column; no data are read.
+
+        The first rows have each level of a categorical column once.
+        """
         return self._bound.draw(self.reads, n, rng)
 
     @cached_property
@@ -370,9 +385,10 @@ class Design:
         return matrix, shift
 
     def to_written(self, response: bool = True) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
-        """Return the map from theta to coefficients in the user's units, ordered as in the formula, and their names.
+        """Return a matrix, a shift and names: ``matrix @ theta + shift`` are the coefficients with these names.
 
-        The map is given as a matrix and a shift (see `to_original`).
+        They are the coefficients of the user's formula in its own order and in the user's units, and theta has the
+        coefficients of the scaled columns. The method `to_original` explains `response`.
         """
         matrix, shift = self.to_original(response)
         place = slice(None) if self.recoded is None else np.argsort(self.recoded.order)
@@ -412,7 +428,10 @@ class Design:
         return np.where(present, self._offset.values(rows, clamp=False)[:, 0], np.nan)
 
     def held(self, new_data: pd.DataFrame, column: str) -> NDArray[np.bool_]:
-        """Return a mask of new rows at or beyond the bounds of a spline of `column`, where the spline is constant."""
+        """Return a mask of new rows where the argument of a spline of `column` is at or beyond an outer knot.
+
+        The spline is constant beyond its outer knots. A row is marked if this holds for any spline of the column.
+        """
         rows, _ = self._admit(new_data, self._made.reads, clamp=False)
         held = np.zeros(len(new_data), dtype=bool)
         for part in self._made.numeric.values():
@@ -437,7 +456,10 @@ class Design:
         return constraint(self.names, hypothesis)
 
     def expressions(self, params: FloatArray) -> tuple[str, str]:
-        """Return the response and the linear predictor X @ params, as texts of expressions in the data's columns.
+        """Return two texts for use in another formula: the response, and the linear predictor with the given `params`.
+
+        Both texts are Python expressions in the data's columns. The linear predictor includes the offset. A response
+        with two levels is written as the indicator of the second level.
 
         Raises
         ------
@@ -582,9 +604,11 @@ def _rebound(
     centred: bool = False,
     recoded: Recoded | None = None,
 ) -> Design:
-    """Return the design of a formula with new bounds in `domain`; the bounds may be estimates.
+    """Rebuild the design of a formula for the bounds and levels in `domain`; bounds may be privately estimated.
 
-    Collinearity, and the number of rows for each factor level, are not checked again.
+    Collinearity, and the number of rows for each factor level, are not checked again. The tuple `written` has the
+    arguments `subset`, `weights` and `offset`. If `Design.with_intercept` changed the columns, `recoded` has the
+    design that the user wrote.
     """
     design = _bound_to(formula, domain, *written, family, None, centred)
     return design if recoded is None else replace(design, names=recoded.names, recoded=recoded)
@@ -657,13 +681,20 @@ def _bound_to(
 
 
 def _known(code: str, domain: Domain, family: Mean | None) -> Interval:
-    """Return an expression's range by the declared bounds, intersected with the support of `family` if it is given."""
+    """Return the range of the expression `code` that follows from the declared bounds in `domain`.
+
+    For the response of a model with a link function, pass `family`: the range is intersected with its support.
+    """
     within = derived(code, domain)
     return within if family is None else within & Interval(*family.support)
 
 
 def _outcome(part: Factor, family: Mean | None) -> NumericFactor | LevelFactor:
-    """Return the response: a numeric expression, or a factor with two levels if the support of the family is [0, 1]."""
+    """Return `part`, the left-hand side of the formula, if it is a valid response; otherwise raise an error.
+
+    A valid response is a numeric expression with bounds within the support of the family (if given). If this support
+    is [0, 1], a factor with two levels is valid, too.
+    """
     binary = family is not None and family.support == (0.0, 1.0)
     if isinstance(part, LevelFactor):
         many = len(part.levels.values)
@@ -683,7 +714,7 @@ def _outcome(part: Factor, family: Mean | None) -> NumericFactor | LevelFactor:
 
 
 def _refuse_support(part: NumericFactor, family: Mean) -> None:
-    """Raise an error if the declared bounds of the response are not within the support of the family."""
+    """Raise a `DomainError` if the bounds of `part`, a numeric response, are not within the support of the family."""
     low, high = family.support
     lo, hi = part.within.lo, part.within.hi
     if low <= lo < hi <= high:
@@ -723,10 +754,10 @@ def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool
 
 
 def _outcome_scale(outcome: NumericFactor | LevelFactor, family: Mean | None, intercept: bool) -> tuple[float, float]:
-    """Return centre and half-range of the response: the scaled response is (response - centre) / half-range.
+    """Return the centre and the half-range with which the response is scaled, as (response - centre) / half-range.
 
-    Without an intercept the centre is 0 and the half-range is the largest absolute value. For a model with a link
-    function, the centre is 0 and the half-range is the largest value.
+    In a model with a link function, they are 0 and the upper bound of the response. In other models, they are the
+    middle and half the width of its range or, without an intercept, 0 and its largest absolute value.
     """
     within = Interval(0.0, 1.0) if isinstance(outcome, LevelFactor) else outcome.within
     if family is not None:
@@ -748,10 +779,10 @@ def _scaled(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _matched(matrix: FloatArray) -> tuple[int, ...] | None:
-    """Match each column of a square matrix with a different row where its entry is not zero; return the row indices.
+    """Return an order of the rows of a square matrix that makes all diagonal entries nonzero; None if none is found.
 
-    Rows with few nonzero entries are assigned first, and no assignment is revised, so that an existing solution may be
-    missed. The result is None if no solution is found.
+    Rows with few nonzero entries are placed first, and no placement is revised, so an existing order may be missed.
+    The result is used as `Recoded.order`.
     """
     rows: dict[int, int] = {}
     for k in np.argsort(np.count_nonzero(matrix, axis=1), kind="stable").tolist():

@@ -107,12 +107,12 @@ class Domain(Mapping[str, Known]):
         Parameters
         ----------
         column : str
-            A declared column, or an expression in declared columns such as "I(visits > 0)", as the formula writes it:
-            a response, or an expression in one numeric column without another hint, such as "np.log(income)". A second
-            hint about a column replaces the first hint.
+            A declared column, or an expression in declared columns, written as in the formula. An expression must be
+            the response, such as "I(visits > 0)", or be computed from a single numeric column that has no other hint,
+            such as "np.log(income)". A second hint about a column replaces the first hint.
         mean, sd : float, optional
             Mean and standard deviation of a numeric column, which may be a column of weights. By default the mean is
-            the middle of the bounds, and the standard deviation is small relative to the width of the bounds.
+            the middle of the bounds, and the standard deviation is at most about 7% of the width of the bounds.
         shares : mapping of level to float, optional
             Share of the rows at each level of a column, or at 0 and 1 for a column with the bounds 0 and 1. Levels
             without a given share have equal shares of the remaining rows.
@@ -154,9 +154,10 @@ class Domain(Mapping[str, Known]):
         raise DomainError(f"the domain does not declare {quote(column)}; {cure}")
 
     def _of_expression(self, code: str) -> Known | None:
-        """Return the range of an expression in declared columns; None if the range is not known to be finite.
+        """Return finite bounds on the values of an expression, computed from the declarations of its columns.
 
-        The range is not known if the text is not an expression, or reads a column that is not declared.
+        The result is None if the bounds are not finite, if the text is not an expression that formulas allow, or if
+        the expression contains an undeclared column.
         """
         with suppress(FormulaError):
             node = parse(code)
@@ -197,20 +198,29 @@ class Domain(Mapping[str, Known]):
 
     @property
     def typical(self) -> Domain:
-        """The same domain, with bounds centre +- sqrt(3) scale for each `Scale`, which gives uniform values this sd."""
+        """Copy of the domain, without hints, in which bounds replace each declared centre and scale (`Scale`).
+
+        The bounds are centre +- sqrt(3) * scale: the uniform distribution between them has this centre as its mean and
+        this scale as its standard deviation.
+        """
         return Domain({name: known.typical for name, known in self._columns.items()}, self.complete)
 
     def draw(self, names: Sequence[str], n: int, rng: Rng) -> pd.DataFrame:
-        """Return `n` synthetic rows, uniform within the declared bounds and levels, independent of any data."""
+        """Return `n` synthetic rows of the columns `names`, drawn with the generator `rng`; no data are read.
+
+        Numbers and dates are uniform between their bounds (for a `Scale`: within centre +- sqrt(3) * scale; for an
+        undeclared column: between 0.5 and 2). The levels of a categorical column are about equally frequent.
+        """
         return pd.DataFrame({name: self.get(name, UNKNOWN).draw(n, rng) for name in names}, index=range(n))
 
     def synthetic(self, n: int, seed: int = 1) -> pd.DataFrame:
         """Return synthetic rows, drawn within the declared bounds and levels, to try scripts before the data are used.
 
-        Numbers and dates are uniform within their bounds (for a ``range``: on the values of the range; for a `Scale`:
-        on an interval around the centre), levels are equally frequent, columns are independent, and no value is
-        missing. For a declared expression, such as ``np.log(y)``, values of its columns are drawn. You must add columns
-        without a declaration, such as the column of the argument `unit`.
+        Numbers and dates are uniform within their bounds (for a `Scale`: within centre +- sqrt(3) * scale). Numbers
+        with a declared grid, such as ``range(18, 66)``, are rounded to the grid. Levels are about equally frequent,
+        columns are independent, and no value is missing. If ``np.log(y)`` is declared and y is not, y is uniform
+        between 0.5 and 2, whatever the bounds of ``np.log(y)``. You must add the columns that no declaration mentions,
+        such as a column of persons that a fit uses as `unit`.
 
         Parameters
         ----------
@@ -262,12 +272,12 @@ class Domain(Mapping[str, Known]):
         Parameters
         ----------
         text : str or path
-            The text, which begins with a bracket, or the path of a file.
+            JSON text, which begins with ``{``, or the path of a file that contains it.
 
         Raises
         ------
         DomainError
-            If `text` is not a domain in the format of `to_json`, or no file that can be read.
+            If the JSON text is not in the format of `to_json`, or the file cannot be read.
         """
         from privstats.formula.codebook import json_of
 
@@ -299,9 +309,10 @@ class Domain(Mapping[str, Known]):
             The schema, its JSON text, or a file with this text. A field with ``minimum`` and ``maximum`` declares
             bounds (whole numbers for an integer, dates for a date). A field with ``enum`` or ``categories`` declares
             levels. A boolean field declares the two levels False and True. ``required`` declares that no value is
-            missing. A field with incomplete information, such as only one bound, is ignored. ``missingValues`` are
-            removed from levels; one that a column with bounds would read as a number or a date is refused. The schema
-            must be written from public knowledge, not inferred from the data.
+            missing. A field with incomplete information, such as only one bound, is ignored. The codes listed in
+            ``missingValues`` are removed from the levels; for a column with bounds, a code that would count as a
+            value, such as -99 in a numeric column, raises an error. The schema must be written from public knowledge,
+            not inferred from the data.
 
         Returns
         -------
@@ -448,7 +459,11 @@ def _name(name: Any) -> str:
 
 
 def _columns_of(name: str) -> tuple[str, ...]:
-    """Return the names of the columns in a call such as np.log(y); any other text is the name of one column."""
+    """Return the names of the columns to which a name in a domain refers.
+
+    For a function call, such as np.log(y), they are the columns in its arguments; for Q('any name'), the quoted name.
+    A name of any other form refers to the column of the same name.
+    """
     try:
         node = parse(name)
     except FormulaError:

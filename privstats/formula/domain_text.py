@@ -15,9 +15,10 @@ DEEPEST = 40  # largest indentation of a hint, in characters
 
 
 def domain_lines(columns: Mapping[str, Known], complete: Container[str], hints: Mapping[str, Hint]) -> Iterator[str]:
-    """Yield a line with the name and the bounds or levels of each column; a very long name has a line of its own.
+    """Yield the lines of a printed domain: the name of each column with its bounds or levels, and the hints.
 
-    A hint about a column follows the bounds or levels of the column; hints about expressions come last.
+    The columns in `complete`, which are declared to have no missing values, are marked as complete. A very long name
+    has a line of its own. A hint about a column follows its bounds or levels; hints about expressions come last.
     """
     marked = GAP + len(COMPLETE) if any(name in complete for name in columns) else 0
     least = max(

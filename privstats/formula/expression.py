@@ -195,7 +195,9 @@ def columns(node: ast.expr) -> tuple[str, ...]:
 
 
 def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
-    """Return the interval of an expression's values, computed from the declared bounds or levels of its columns.
+    """Return an interval that contains all values of an expression.
+
+    The interval is computed from `of`, the bounds or levels of each column by name.
 
     Raises
     ------
@@ -209,9 +211,9 @@ def bounds_of(node: ast.expr, of: Mapping[str, Interval | Levels]) -> Interval:
 def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
     """Return whether an expression is known to be finite for all values of its columns within their bounds.
 
-    The result is True if the expression, all results of arithmetic in it, and all arguments and values of functions in
-    it have finite bounds. Finite bounds of the expression alone do not suffice: those of (1/x) * 0 are 0, but its value
-    is missing where x is 0.
+    `of` has the bounds or levels of each column by name. The result is True if the expression, all results of
+    arithmetic in it, and all arguments and values of functions in it have finite bounds. Finite bounds of the
+    expression alone do not suffice: both bounds of (1/x) * 0 are 0, but the expression is undefined where x is 0.
     """
     parts: list[Interval] = []
     inside = [part for part in ast.walk(node) if part is node or isinstance(part, ast.BinOp)]
@@ -221,9 +223,10 @@ def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
 
 @dataclass(frozen=True)
 class _Intervals:
-    """Interval arithmetic, as an implementation of `Algebra`, with which `walk` computes bounds of an expression.
+    """Interval arithmetic, with which the function `walk` computes bounds on the values of an expression.
 
-    The list `parts`, if given, collects the bounds of the arguments and values of all functions in the expression.
+    `of` has the bounds or levels of each column by name. The list `parts`, if given, collects the bounds of the
+    arguments and values of all functions in the expression.
     """
 
     of: Mapping[str, Interval | Levels]
@@ -271,7 +274,10 @@ def _all_rows(code: str, what: str, of: str) -> str:
 
 
 def _refusal(node: ast.expr, of: Mapping[str, Interval | Levels]) -> str:
-    """Return an error text that gives the reason why an expression cannot be used, and a replacement."""
+    """Return the text of the error for an expression that formulas do not allow: the reason, and an allowed form.
+
+    `of` has the bounds or levels of each column by name.
+    """
     code = ast.unparse(node)
     match node:
         case ast.Name(id=name) if isinstance(of.get(name), Levels):

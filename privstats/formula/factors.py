@@ -51,7 +51,8 @@ class NumericFactor:
     total : bool
         Whether the expression is known to be finite at all values of its columns within their declared bounds.
     step : float, optional
-        Step of the grid on which the values usually lie, if such a grid is declared for the column.
+        Step of the declared grid of usual values, such as 1 for a column declared by ``range(18, 66)``; None if no
+        grid is declared.
     """
 
     code: str
@@ -63,16 +64,20 @@ class NumericFactor:
 
     @property
     def probe(self) -> Any:
-        """One synthetic row of the factor, from which the package patsy derives the columns of the factor."""
+        """One synthetic value, 0, from which the package patsy derives the factor's column of the model matrix."""
         return numeric_probe(0)
 
     @property
     def intervals(self) -> tuple[Interval, ...]:
-        """Bounds of the factor's only column, as a tuple of one interval."""
+        """Bounds of the single column that the factor has in a model matrix, as a tuple of one interval."""
         return (self.within,)
 
     def values(self, rows: Mapping[str, Any], clamp: bool = True) -> FloatArray:
-        """Return the expression's values in n rows with clamped cells, shape (n, 1); NaN where it is undefined."""
+        """Return the value of the expression in each of n rows, shape (n, 1); NaN where it is undefined.
+
+        `rows` has the columns by name, as the function `admit` returns them. If `clamp` is True, the values are
+        clamped to `within`. The values of a plain column are returned as they are, because `admit` clamps columns.
+        """
         if isinstance(self.node, ast.Name) and self.node.id == self.code and not isinstance(rows[self.code], Coded):
             return np.asarray(rows[self.code])[:, None]  # the cells of a plain column were clamped when they were read
         values = np.broadcast_to(values_of(self.node, rows), _length(rows[self.reads[0]]))
@@ -228,12 +233,18 @@ def factor(code: str, domain: Domain) -> Factor:
 
 
 def level_factor(code: str, name: str, levels: Levels) -> LevelFactor:
-    """Return the factor of a column with the usual coding of its levels: a dummy for each level but the first."""
+    """Return the factor of the column `name`, coded as one dummy for each level but the first.
+
+    `code` is the text of the factor in the formula, such as Q('any name') for a column named 'any name'.
+    """
     return LevelFactor(code, name, levels, plain_coding("Treatment"))
 
 
 def numeric(code: str, domain: Domain) -> NumericFactor:
-    """Return the bounded numeric expression that `code` denotes; a column with levels False and True is numeric."""
+    """Return the numeric expression that `code` denotes, with finite bounds that follow from the domain.
+
+    In the expression, a column with the levels False and True has the values 0 and 1.
+    """
     return _numeric(code, parse(code), domain)
 
 
@@ -326,7 +337,10 @@ def interval_names(edges: tuple[float, ...], origin: datetime.date | None = None
 
 
 def unclamped(code: str, domain: Domain) -> NumericFactor:
-    """Return the numeric expression that `code` denotes, with infinite bounds, so that its values are not clamped."""
+    """Return the numeric expression that `code` denotes, with infinite bounds, so that its values are not clamped.
+
+    The argument `domain` is not used.
+    """
     node = parse(code)
     return NumericFactor(code, columns(node), EVERYTHING, node, False)
 
@@ -353,10 +367,10 @@ def _numeric(code: str, node: ast.expr, domain: Domain) -> NumericFactor:
 
 
 def lacking(codes: tuple[str, ...], domain: Domain) -> tuple[str, ...]:
-    """Return the numeric expressions in `codes` whose bounds are unknown because a column is not declared.
+    """Return the numeric expressions in `codes` that have no finite bounds and contain an undeclared column.
 
-    The bounds of these expressions can be estimated. This function raises no error for other expressions; `factor`
-    later raises an error with a more helpful text.
+    The bounds of these expressions can be estimated privately. All other expressions are left out, even invalid ones,
+    for which the function `factor` raises an error later.
     """
     found = []
     for code in codes:
@@ -460,9 +474,10 @@ def _levels(code: str, name: str, domain: Domain) -> Levels:
 
 
 def _refuse_bounds_in_a_list(name: str, levels: Levels) -> None:
-    """Raise an error if a numeric column is declared by a list such as [0, 20] in place of bounds.
+    """Raise an error if a column is declared by a list of two ascending numbers, such as [0, 20].
 
-    Two neighbouring whole numbers, such as [0, 1], are accepted as levels.
+    Such a list declares two levels, but bounds were probably meant. A list of two consecutive whole numbers, such as
+    [0, 1], is accepted.
     """
     match levels.values:
         case (int() | float() as low, int() | float() as high) if (

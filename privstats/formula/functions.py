@@ -52,7 +52,10 @@ def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def logical(function: Callable[..., Any]) -> Rowwise:
-    """Return a logical operation, such as "and", with values 0 and 1 (NaN for a NaN argument); nonzero means true."""
+    """Return the row-wise logical operation that `function` computes from zeros and ones: for np.minimum, "and".
+
+    Nonzero arguments count as 1 (true). The value of the operation is 0 or 1, or NaN if an argument is NaN.
+    """
     truth = _unknown_where_missing(lambda *parts: function(*(np.not_equal(part, 0).astype(float) for part in parts)))
     return Rowwise(truth, lambda *_: Interval(0.0, 1.0))
 
@@ -172,7 +175,10 @@ def registered_in(codes: Iterable[str | None]) -> list[str]:
 
 
 def _source(function: Any) -> Any:
-    """Return a key that identifies the code of a function; a repeated run of the same definition gives the same key."""
+    """Return a key that identifies the code of a function, so that `rowwise` accepts the same definition again.
+
+    The key of a callable without Python code, such as a ufunc of NumPy, is the callable itself.
+    """
     code = getattr(function, "__code__", None)
     return function if code is None else (code.co_code, code.co_consts, code.co_names, function.__defaults__)
 

@@ -48,9 +48,9 @@ class Hint:
 
 
 def levels_with_shares(known: Known) -> Levels | None:
-    """Return the levels of a column whose shares of the rows a hint may state; None if there are none.
+    """Return the levels of a column for which a hint may state shares of the rows; None if the column has no levels.
 
-    The levels are the declared levels, or 0 and 1 for a numeric column with the bounds 0 and 1.
+    A numeric column with the bounds 0 and 1 counts as a column with the levels 0 and 1.
     """
     if isinstance(known, Levels):
         return known

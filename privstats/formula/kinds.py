@@ -124,7 +124,10 @@ def misfits(domain: Mapping[str, Known], reads: Mapping[str, Iterable[str]], typ
 
 
 def misfit(name: str, known: Known, dtype: Any) -> str | None:
-    """Return a sentence about a column whose declaration does not suit its type; None if the declaration suits."""
+    """Return a sentence if the declared bounds or levels of a column do not suit its type; otherwise None.
+
+    The sentence names the column, states the kind of its values and the declaration `known`, and gives advice.
+    """
     if (instead := _cure(name, known, dtype)) is None:
         return None
     return f"column '{name}' has {HOLDS[kind_of(dtype)]}, and is declared as {known.shown(40)}; {instead}"

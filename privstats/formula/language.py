@@ -123,7 +123,10 @@ def _written(tree: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Probe:
-    """A factor as an object that patsy accepts; its value is one synthetic row, so that patsy never receives data."""
+    """A factor of a formula, as an object with the methods that the package patsy calls.
+
+    `code` is the expression of the factor. The method `eval` returns a synthetic value, so patsy never receives data.
+    """
 
     code: str
     value: Any
@@ -146,12 +149,18 @@ class _Probe:
 
 
 def numeric_probe(columns: int) -> Any:
-    """Return one synthetic row of a numeric factor, as input for patsy: a vector if `columns` is 0, else a matrix."""
+    """Return a synthetic value of a numeric factor, from which patsy derives the number of the factor's columns.
+
+    The value is a vector of length 1 for a numeric expression (`columns` is 0), and a matrix of one row for a basis.
+    """
     return np.zeros(1) if columns == 0 else np.zeros((1, columns))
 
 
 def level_probe(levels: Sequence[Any], contrast: Any) -> Any:
-    """Return one synthetic row of a factor with the given levels and contrasts, as input for patsy."""
+    """Return a synthetic value of a categorical factor, from which patsy derives the factor's columns and their names.
+
+    The columns follow from the factor's levels and from its contrasts, an object of patsy such as `patsy.Sum()`.
+    """
     level = pd.Categorical.from_codes([0], categories=pd.Index(list(levels), dtype=object))
     return _patsy().categorical.C(level, contrast)
 
@@ -166,7 +175,7 @@ def code_columns(
     terms : sequence of tuple of str
         Terms; a term is a tuple of the expressions of its factors, and () is the intercept.
     probes : mapping of str to object
-        One synthetic row of each factor, by the expression of the factor.
+        One synthetic value of each factor, by the expression of the factor.
 
     Raises
     ------
@@ -187,7 +196,10 @@ def columns_by_term(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any])
 
 
 def _coded(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> Any:
-    """Return patsy's description of the terms' columns; None if patsy fails, as when two columns have one name."""
+    """Return patsy's `DesignInfo` of the model matrix with the given terms: names and coding of its columns.
+
+    `code_columns` explains the parameters. The result is None if patsy fails, as when two columns have one name.
+    """
     patsy = _patsy()
     ours = [patsy.Term([_Probe(code, probes[code]) for code in term]) for term in terms]
     complete = patsy.NAAction(on_NA="raise", NA_types=[])
@@ -208,7 +220,11 @@ def plain_coding(kind: str) -> Any:
 
 
 def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], levels: Sequence[Any]) -> Any:
-    """Return patsy's coding (contrasts) of factor levels; None if the arguments of the coding do not fit the levels."""
+    """Return patsy's object for the contrasts with the name `kind`, such as "Treatment", and the given arguments.
+
+    `arguments` and `keywords` are the arguments in the formula, such as the reference level in ``Treatment('N')``. The
+    result is None if they do not fit the levels of the factor.
+    """
     try:
         made = getattr(_patsy(), kind)(*arguments, **keywords)
         made.code_without_intercept(list(levels))
@@ -223,7 +239,10 @@ def full_coding(levels: Sequence[Any], contrast: Any) -> FloatArray:
 
 
 def spline(kind: str, options: Mapping[str, Any]) -> Callable[[FloatArray], FloatArray]:
-    """Return a spline basis on [0, 1]: a function from public points, shape (m,), to values, shape (m, columns)."""
+    """Return a spline basis on [0, 1]: a function from public points, shape (m,), to values, shape (m, columns).
+
+    `kind` is patsy's name of the basis, such as "bs" for B-splines, and `options` are its arguments, such as knots.
+    """
     basis = getattr(_patsy().builtins, kind).__patsy_stateful_transform__()
     basis.memorize_chunk(np.array([0.0, 0.5, 1.0]), **options)
     basis.memorize_finish()

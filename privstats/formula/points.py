@@ -37,15 +37,20 @@ def synthetic(
     repeats: int,
     columns: int,
 ) -> tuple[Mapping[str, Any], int]:
-    """Return public points, possible rows for tests of collinearity, by column, and their number; none if too many.
+    """Return synthetic rows of the data, on which the design is tested for collinearity, and the number of these rows.
+
+    The rows ("points") are a mapping from the name of a column to its values. They are computed from public bounds
+    and levels. The mapping is empty, and the number 0, if more than `MOST_POINTS` points would be needed.
 
     Parameters
     ----------
     domain : Domain
+        Bounds and levels of the columns. A numeric column without bounds has values between 0.5 and 2, except at the
+        points for its pieces (see `ends`).
     reads : sequence of str
         Names of the columns of raw data.
     crossed : sequence of tuple of str
-        Sets of columns with levels. Every combination of the levels in a set occurs at `repeats` of the points.
+        Sets of columns with levels. Every combination of the levels in a set occurs at `repeats` points or more.
     ends : mapping of str to sequence of float
         For each column, the thresholds with which conditions compare the column. The thresholds cut the range of the
         column into pieces; each piece gets `repeats` points in addition to its two end points.
@@ -83,9 +88,11 @@ def synthetic(
 
 
 def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatArray:
-    """Return points in each of the pieces into which the thresholds `ends` divide the declared range of a column.
+    """Return points in each of the pieces into which the thresholds `ends` divide the range of a column.
 
-    The points of a piece are its two end points and `repeats` equally spaced points between them.
+    The range has the bounds `known`. If `known` has no bounds, or privately estimated bounds, the range extends
+    from 1 below the smallest threshold to 1 above the largest. The points of a piece are its two end points and
+    `repeats` equally spaced points between them.
     """
     low, high = min(ends) - 1, max(ends) + 1
     if isinstance(known, Numbers) and not isinstance(known, Estimated):
@@ -180,10 +187,12 @@ def _is_smooth(piece: ast.AST) -> bool:
 
 
 def collinear(matrix: FloatArray, among: NDArray[np.bool_]) -> tuple[int, list[int]] | None:
-    """Return the index of the first column that is a linear function of earlier columns, and the indices of the latter.
+    """Return the index of a collinear column of a matrix, and the indices of the columns with which it is collinear.
 
-    Only columns in the mask `among` are considered. The result is None if no column is a linear function of earlier
-    columns.
+    The first index belongs to the first column that is a linear combination of earlier columns; the other indices
+    belong to the earlier columns with nonzero weights in this combination. Columns that are zero or outside the mask
+    `among`, and rows with NaN, are left out. The result is None if no column is collinear, or if fewer rows than
+    columns remain.
     """
     rows = matrix[~np.isnan(matrix).any(axis=1)]
     places = np.flatnonzero(among & (np.abs(rows).max(axis=0, initial=0.0) > ROUNDING))

@@ -133,7 +133,11 @@ def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | N
 
 
 def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Domain) -> None:
-    """Warn if new data, which are not confidential, contain undeclared levels, or values outside declared bounds."""
+    """Warn if new data for a prediction contain undeclared levels, or values outside declared bounds.
+
+    Only the columns in `reads` that are declared in `domain` are checked. The warning states the exact number of such
+    rows, because new data are not confidential.
+    """
     n = len(new_data)
     for name in reads:
         known, column = domain.get(name), new_data[name]

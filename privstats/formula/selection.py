@@ -46,7 +46,7 @@ class Selection:
 
     @property
     def parts(self) -> tuple[NumericFactor, ...]:
-        """The expressions of the condition and of the weight; an expression that is not given is left out."""
+        """The condition on rows and the expression for the weights, in this order; None is left out."""
         return tuple(part for part in (self.subset, self.weights) if part is not None)
 
     @property
@@ -103,7 +103,11 @@ def select(subset: Any, weights: Any, domain: Domain) -> Selection:
 
 
 def expression(argument: str, code: Any, domain: Domain) -> NumericFactor:
-    """Convert the text of an argument, such as `weights`, to a row-wise numeric expression with public bounds."""
+    """Convert text to a row-wise numeric expression, whose finite bounds follow from the declarations in `domain`.
+
+    `argument` is the name of the fit's argument that received the text, such as "weights". The name is used in the
+    error that is raised if `code` is not text.
+    """
     if not isinstance(code, str):
         hidden = ", so that the number of rows chosen stays private" if argument == "subset" else ""
         raise FormulaError(f'{argument} is {a(code)}; write it as text, {argument}="{EXAMPLES[argument]}"{hidden}')
@@ -111,7 +115,10 @@ def expression(argument: str, code: Any, domain: Domain) -> NumericFactor:
 
 
 def addend(code: Any, domain: Domain) -> NumericFactor:
-    """Return the offset of a linear predictor as a numeric expression; raise an error if its bounds are too large."""
+    """Convert the text `code` of the argument `offset` to a numeric expression, to be added to a linear predictor.
+
+    An error is raised if a public bound of the offset exceeds `LARGEST_OFFSET` in absolute value.
+    """
     offset = expression("offset", code, domain)
     if offset.within.magnitude > LARGEST_OFFSET:
         raise DomainError(
@@ -123,7 +130,11 @@ def addend(code: Any, domain: Domain) -> NumericFactor:
 
 
 def _spelled_out(subset: Any) -> Any:
-    """Return the text of a condition on rows, with ``and``, ``or``, ``not`` in place of & | ~."""
+    """Return the text of a condition on rows, with ``and``, ``or``, ``not`` in place of & | ~.
+
+    The words bind less tightly than comparisons, so that ``x > 1 & y > 2`` needs no brackets. An argument that is not
+    text, or that cannot be split into tokens, is returned unchanged.
+    """
     if not isinstance(subset, str):
         return subset
     try:

@@ -58,13 +58,20 @@ def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
 
 
 def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
-    """Return strings: the conditions on columns that define the level `key` of a factor or combination of factors."""
+    """Return the conditions that define a level of a factor or of a combination of factors, as in ``(g == 'N')``.
+
+    There is one condition, as text, for each factor; `key` lists the keys of the factors in `made.coded`. `level` is
+    the level of a single factor, or a tuple with one level for each of several factors.
+    """
     each = level if len(key) > 1 else (level,) * len(key)
     return [condition(made.coded[name], at) for name, at in zip(key, each, strict=True)]
 
 
 def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> str:
-    """Return `part` as text: a numeric expression of the formula or, for a basis, its column with index `place`."""
+    """Return the text of a numeric expression of the formula or, if `part` is a basis, of its column number `place`.
+
+    Columns of a basis are numbered from 0. Whether the text has `np.clip` depends on the bounds in `domain`.
+    """
     if isinstance(part, NumericFactor):
         return written_number(part, domain)
     return _curve(part, np.eye(len(part.intervals))[place], domain)
@@ -103,7 +110,11 @@ def as_number(part: LevelFactor) -> str:
 
 
 def _curve(part: NumericFactor | BasisFactor, weights: FloatArray, domain: Domain) -> str:
-    """Return the weighted sum of the columns of a basis as text: a polynomial on each piece, in Horner's form."""
+    """Return the text of a weighted sum of the columns of a basis: one polynomial in Horner's form for each piece.
+
+    The pieces are the intervals between neighbouring knots. `weights` has one weight for each column of the basis. The
+    variable of the basis is written by `written_number`, with the bounds declared in `domain`.
+    """
     assert isinstance(part, BasisFactor)
     basis, x = part.basis, written_number(part.of, domain)
     knots, within = basis.knots, part.of.within

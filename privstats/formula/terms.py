@@ -117,21 +117,21 @@ class Terms:
         Factors with levels, and conditions (comparisons), which are stored as integer codes. The key is the name of the
         raw column, or the text of the condition.
     numbers : tuple of Number
-        Products of numeric factors, in the order of the columns of `Block.numbers`, which has their values at rows.
+        Products of numeric factors. Their values in each row, scaled, are the first columns of `Block.numbers`.
     scales : tuple of (center, half)
         Centre and half-range of each product of numeric factors.
     keys : tuple of Key
-        One tuple for each array in `Block.codes`. The array has for each row the integer code of a combination of the
-        levels of some factors, and the tuple has the keys of these factors in `coded`.
+        Factors with levels, and combinations of such factors, each as a tuple of keys of `coded`. The levels of entry
+        k are stored in ``Block.codes[k]`` as one integer code per row.
     products : tuple of Product
         Definitions of the columns of the model matrix.
     intervals : tuple of Interval
-        Range of each column of the product of the model matrix and `coding`.
+        Range of each column of the matrix ``X @ coding``, where X is the model matrix.
     coding : ndarray, shape (columns, columns)
         Matrix by which the model matrix is multiplied from the right before its columns are scaled. It differs from the
         identity only if, in products with factors, numeric predictors are centred at the middle of their ranges.
-        Without the centring, ``year:C(g)[T.b]`` would be almost proportional to ``C(g)[T.b]``, and noise would hide the
-        difference.
+        Without the centring, ``year:C(g)[T.b]`` would be almost proportional to ``C(g)[T.b]``, and the noise could be
+        larger than the difference.
     """
 
     numeric: Mapping[str, NumericFactor | BasisFactor]
@@ -202,8 +202,8 @@ class Terms:
     def multiplied_columns(self) -> tuple[tuple[int, int, int], ...]:
         """Return triples of column indices: a column that is a square or product of two columns, and these two columns.
 
-        The two multiplied columns are not themselves products of columns. Products are recognised in any notation,
-        because each column is compared as a product of expressions with exponents.
+        The two multiplied columns are not themselves products of columns. The notation does not matter: ``x**2``,
+        ``x * x`` and ``np.square(x)`` are the same product.
         """
         made_of = {p.columns[0]: powers for p in self.products if (powers := self._powers(p))}
         at = {frozenset(powers.items()): column for column, powers in made_of.items()}
@@ -222,9 +222,10 @@ class Terms:
         return any(part < whole for whole in made_of if whole.total() > 2 for part in made_of)
 
     def _powers(self, product: Product) -> Counter[str]:
-        """Return the expressions whose product is the column of `product`, with their exponents.
+        """Return the exponents of the expressions whose powers, multiplied, are a column of the model matrix.
 
-        The result is empty if the column depends on levels or belongs to a basis.
+        For example, the column ``x**2 * z`` gives ``{"x": 2, "z": 1}``. The result is empty for an intercept, for
+        columns that depend on a factor with levels or a condition, and for columns of a polynomial or spline basis.
         """
         parts = self.sources(product)
         nodes = [part.node for part in parts if isinstance(part, NumericFactor)]
@@ -254,7 +255,11 @@ class Terms:
         return Layout(last[-1] + 1, tuple(terms), many)
 
     def factors(self, names: Mapping[str, str], layout: Layout) -> tuple[DesignFactor, ...]:
-        """Return the levels, contrasts and columns of each factor or combination of factors, in the order of `keys`."""
+        """Return the levels, contrasts and columns of each factor or combination of factors, in the order of `keys`.
+
+        `names` has the text of each factor in the formula, by its key in `coded`; `layout` defines the scaled columns
+        of the model matrix, from which the contrasts are taken.
+        """
         made = []
         for key in self.keys:
             columns: list[int] = []
@@ -277,10 +282,20 @@ class Terms:
     def null_space(
         self, kept: Sequence[NDArray[np.bool_] | None] | None, centers: FloatArray, halves: FloatArray, intercept: bool
     ) -> FloatArray:
-        """Return a basis of the null space of the scaled model matrix of all possible rows with kept factor levels.
+        """Return an orthonormal basis of the null space of the scaled model matrix, shape (columns, directions).
 
-        `kept` has, for each factor in `keys`, a mask of the levels whose rows the fit keeps; None keeps all levels.
-        Different products of numeric predictors are treated as linearly independent; each gives its own equations.
+        The matrix has all possible rows with kept factor levels. Its column j is ``(x - centers[j]) / halves[j]``;
+        here x is column j of ``X @ coding`` and X is the unscaled matrix. Different products of numeric predictors
+        count as linearly independent.
+
+        Parameters
+        ----------
+        kept : sequence of (ndarray of bool or None), optional
+            For each entry of `keys`, the mask of the levels that the fit keeps; None keeps all levels.
+        centers, halves : ndarray, shape (columns,)
+            Centre and half-range of each column of the model matrix; 0 and 1 for the intercept.
+        intercept : bool
+            Whether column 0 is the intercept.
         """
         allowed = self._allowed([None] * len(self.keys) if kept is None else kept)
         d = len(self.intervals)
@@ -314,7 +329,10 @@ class Terms:
         return allowed
 
     def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
-        """Return the contrasts of the columns of `products` at n combinations of levels, shape (n, d); zero elsewhere.
+        """Return the contrasts of columns of the model matrix at n combinations of factor levels, shape (n, d).
+
+        The model matrix has d columns. The result is zero in columns that do not belong to `products`; n is 0 if the
+        fit keeps no combination of levels.
 
         A level is allowed if a row that the fit keeps can have it. Factors that occur together in a column of the model
         matrix, or whose levels are not allowed in every combination, count as one factor here. In each of the n
@@ -426,7 +444,10 @@ class _Builder:
     intervals: list[Interval]
 
     def add(self, subterm: Subterm) -> None:
-        """Add the columns of a product of factors (subterm); those with the same numeric part form one `Product`."""
+        """Append the columns of a product of factors (subterm) to the model matrix.
+
+        Columns with the same product of numeric factors form one `Product`.
+        """
         mine = [self.parts[code] for code in subterm.factors]
         for part in mine:
             if isinstance(part, BasisFactor) or (isinstance(part, NumericFactor) and not part.is_condition):
@@ -452,9 +473,10 @@ class _Builder:
     def _by_number(
         self, subterm: Subterm, mine: Sequence[Factor], levels: Sequence[Factor]
     ) -> dict[Number, dict[int, FloatArray]]:
-        """Return the contrasts of a subterm's columns in nested dicts: by product of numeric factors, then by column.
+        """Return the contrast in each column of a product of factors (subterm), by numeric part and column index.
 
-        Each column of a subterm (product of factors), numbered from 0, is such a product times a contrast of levels.
+        Each column of a subterm is a product of numeric factors, the numeric part, times a contrast: one value for
+        each combination of levels. The outer key is the numeric part, the inner key the index of the column, from 0.
 
         Parameters
         ----------

@@ -102,7 +102,7 @@ def admit(
     complete: Container[str],
     clamp: bool = True,
 ) -> tuple[dict[str, Any], NDArray[np.bool_]]:
-    """Clamp columns to declared bounds or levels; also return the mask of rows in which no required value is missing.
+    """Clamp columns to declared bounds or levels; also return the mask of rows without missing or undeclared cells.
 
     Parameters
     ----------
@@ -113,10 +113,10 @@ def admit(
     domain : mapping of str to Known
         Declared bounds or levels by column.
     complete : container of str
-        Columns declared complete: a missing value in such a column does not exclude the row.
+        Columns declared complete: a missing value or undeclared level in such a column does not exclude the row.
     clamp : bool
-        Whether numbers are clamped. If False (for rows that are not confidential), every missing value excludes its
-        row.
+        Whether numbers are clamped. If False (for rows that are not confidential), every missing value or undeclared
+        level excludes its row.
     """
     rows, present = {}, np.ones(len(frame[reads[0]]), dtype=bool)
     for name in reads:
@@ -228,7 +228,10 @@ def walk(node: ast.expr, algebra: Algebra) -> Any:
 
 
 def literals(node: ast.expr, algebra: Algebra) -> list[Any]:
-    """Return the factor levels that an expression, a constant or a list, contains; raise an error for any other."""
+    """Return the levels with which a factor is compared: the constant, or the items of the list, in an expression.
+
+    A tuple or set of constants is accepted like a list; any other expression raises an error.
+    """
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError):

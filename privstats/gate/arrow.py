@@ -32,7 +32,7 @@ def column(array: Any) -> NDArray[Any] | pd.Categorical:
     Nulls become missing values. Numbers and truth values stay numbers, decimals become the nearest floats, dates and
     times are in UTC, and strings become categories with a code for each row. A string that is not valid UTF-8 becomes a
     missing value, and so does every cell of a type without a counterpart in pandas: times without a date, durations,
-    lists, structures. No value raises an error.
+    lists, structures, and decimals of a scale beyond the type's largest precision. No value raises an error.
     """
     import pyarrow as pa
 
@@ -99,7 +99,8 @@ def _decoded(value: bytes | None) -> str | None:
 def _plain(array: Any) -> Any:
     """Return an Arrow array without dictionary or run-end encoding.
 
-    Strings and bytes get 64-bit offsets; 32-bit offsets would limit the total length of the cells of joined arrays.
+    Strings and bytes get 64-bit offsets, unless the array was run-end encoded; 32-bit offsets would limit the total
+    length of the cells of joined arrays.
     """
     import pyarrow as pa
     from pyarrow.compute import run_end_decode
@@ -148,7 +149,11 @@ Rows = pd.DataFrame | ByName
 
 
 def by_name(names: Sequence[str], arrays: Sequence[Any]) -> Rows:
-    """Return Arrow arrays as a `ByName` or, if they are short, as a DataFrame; short DataFrames are joined later."""
+    """Return Arrow arrays as a table whose columns are read by name.
+
+    With at most `FEW_ROWS` rows the table is a DataFrame, which can be joined with others; with more rows it is a
+    `ByName`, which is built faster.
+    """
     if not arrays or len(arrays[0]) <= FEW_ROWS:
         return frame_of(names, arrays)
     found = dict(zip(names, map(column, arrays), strict=True))

@@ -42,8 +42,9 @@ TRIES, PAUSE = 5, 0.3  # number of attempts to contact all workers; pause in sec
 class DaskFrame:
     """A Dask DataFrame as a source of rows.
 
-    The requested columns are loaded once, and stay on the workers until the fit ends. During this time the workers
-    write no logs and no warnings. Without a Dask client, this process reads the partitions one after the other.
+    With a Dask client, the columns that a fit uses are loaded once, and stay on the workers of the cluster until the
+    fit ends. During this time the workers write no Dask logs and no warnings. Without a Dask client, this process
+    reads the partitions one after the other in each pass over the rows.
 
     Parameters
     ----------
@@ -88,12 +89,12 @@ class DaskFrame:
         return self._on_workers(client, work)
 
     def _on_workers(self, client: Any, work: Work) -> Iterator[Answer]:
-        """Yield the result (answer) of `work` for each part (partition); workers get tasks by messages or a scheduler.
+        """Yield the result of the computation `work` on each partition of the rows, in any order.
 
-        A task reads some parts. A worker with at most one task per thread gets its tasks in one message, which takes
-        less processor time than Dask's scheduler. The scheduler runs all other tasks. It also reads the parts for which
-        no answer to a message came, because it can run the tasks of a lost worker on another worker. Answers by way of
-        the scheduler arrive one by one, so that reading large parts shows progress.
+        A task computes the results for some partitions. A worker with at most one task per thread receives its tasks
+        in one message, which takes less processor time than Dask's scheduler. The scheduler assigns all other tasks.
+        It also assigns a task for each partition whose result a worker failed to return, because another worker can
+        run that task. Results of scheduled tasks arrive one by one, so that a progress display can count them.
         """
         from distributed import wait
 
@@ -116,7 +117,10 @@ class DaskFrame:
 
     @contextmanager
     def _silent(self, client: Any) -> Iterator[None]:
-        """Silence the workers' logs and warnings until reading rows fails, or this source is deleted after the fit."""
+        """Suppress Dask's logs and all warnings on the cluster's workers, even after the context has been left.
+
+        The suppression ends when reading rows fails, or when this source is deleted after the fit.
+        """
         if self._silence is None:
             with ExitStack() as opened:
                 opened.enter_context(silent(client))
@@ -196,10 +200,10 @@ def tasks_of(
 def answers_to_messages(
     client: Any, work: Work, loaded: Sequence[Any], tasks: Mapping[str, list[list[int]]]
 ) -> list[Answer]:
-    """Send each worker one message with the worker's tasks; return the answers of all parts that are not lost.
+    """Send each worker one message with its tasks; return the results of `work` for the parts that workers still hold.
 
-    `work` is the computation on a part, and `loaded` has the Dask future of each part. `tasks` has the tasks of each
-    worker, by address; a task is a list of indices of parts.
+    `work` is the computation on a part (partition) of the rows, and `loaded` has the Dask future of each part. `tasks`
+    has the tasks of each worker, by address; a task is a list of indices of parts. A worker that fails has no results.
     """
     asked = {place: [[(k, loaded[k].key) for k in task] for task in some] for place, some in tasks.items()}
     found = client.run(_answers_here, work, asked, workers=[*asked], on_error="return") if asked else {}
@@ -207,9 +211,10 @@ def answers_to_messages(
 
 
 async def _answers_here(work: Work, asked: Mapping[str, list[list[tuple[int, Any]]]], dask_worker: Any) -> list[Answer]:
-    """Return the answers of a worker to a message; each task of the message runs in one thread of the worker.
+    """Run this worker's tasks, each in one thread; return the results of `work` for the parts that the worker holds.
 
-    `asked` has the tasks of each worker, by address; a task is a list of pairs (index of a part, Dask key of the part).
+    `work` is the computation on a part (partition) of the rows. `asked` has the tasks of each worker, by address; a
+    task is a list of pairs (index of a part, Dask key of the part).
     """
     import asyncio
 
@@ -224,7 +229,11 @@ async def _answers_here(work: Work, asked: Mapping[str, list[list[tuple[int, Any
 
 
 def _answers_in_thread(name: str, work: Work, parts: Mapping[int, RowPart]) -> list[Answer]:
-    """Run a task that this worker received in a message; return its answers, and remove its name from `MESSAGES`."""
+    """Return the results of the computation `work` for the parts (partitions) of the rows that one task reads.
+
+    `parts` has the parts by their indices. At the end, even after an error, the task's `name` is removed from
+    `MESSAGES`, the set of unfinished tasks.
+    """
     try:
         return answers_of(work, [*parts], [*parts.values()])
     finally:
@@ -234,10 +243,10 @@ def _answers_in_thread(name: str, work: Work, parts: Mapping[int, RowPart]) -> l
 def answers_to_tasks(
     client: Any, work: Work, loaded: Sequence[Any], tasks: Sequence[Sequence[int]]
 ) -> Iterator[Answer]:
-    """Yield the answers of tasks that Dask's scheduler assigns to the workers of the cluster.
+    """Run tasks with Dask's scheduler; yield the result of `work` for each part as soon as the part's task has ended.
 
-    `work` is the computation on a part, `loaded` has the Dask future of each part, and a task is a list of indices of
-    parts.
+    `work` is the computation on a part (partition) of the rows, `loaded` has the Dask future of each part, and a task
+    is a list of indices of parts.
     """
     from distributed import as_completed
 
@@ -280,8 +289,8 @@ def chooses_columns(frame: Any) -> bool:
 def decodes_texts(frame: Any) -> bool:
     """Return whether Dask decodes the minimum and the maximum of each column that a Parquet file stores.
 
-    Dask does so if it reads by pyarrow's file systems. Because decoding fails if the smallest or largest string of a
-    column is not valid UTF-8, a single row would then decide whether a fit fails.
+    Dask decodes them if the file is read with ``filesystem="arrow"``. The decoding fails if the smallest or largest
+    string of a column is not valid UTF-8, so that a single row would decide whether a fit fails.
     """
     return any(type(step).__name__ == "ReadParquetPyarrowFS" for step in frame.expr.walk())
 
@@ -305,7 +314,11 @@ def as_given(frame: Any) -> Any:
 
 @contextmanager
 def silent(client: Any) -> Iterator[None]:
-    """Silence the workers' logs and warnings about failing tasks, because the cause of a failure may depend on rows."""
+    """Suppress Dask's logs and all warnings on the workers of a cluster while the context is open.
+
+    A worker would otherwise log the cause of a task's failure, which may depend on confidential rows. The suppression
+    stays in place if tasks are still running some time after a failure.
+    """
     from distributed.diagnostics.plugin import WorkerPlugin
 
     class Silence(WorkerPlugin):  # type: ignore[misc]
@@ -338,7 +351,10 @@ def silent(client: Any) -> Iterator[None]:
 
 
 def _have_ended(client: Any) -> bool:
-    """After a failed pass, wait for running tasks to end; return False if some still run after a time limit."""
+    """Wait until the tasks that the cluster's workers are running have ended; return False after a time limit.
+
+    It is called when a pass over the rows has failed, because each task may log an error that depends on rows.
+    """
     time.sleep(PAUSE)  # after this pause, no worker starts a task that was cancelled
     then = client.run(_running)
 

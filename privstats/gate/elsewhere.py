@@ -37,7 +37,10 @@ class Shipped(ABC):
     """
 
     def __call__(self, number: int, part: RowPart) -> Answer:
-        """Return the `Answer` of the task for part `number` of the rows; it has no results if the task fails."""
+        """Run the task on a part of the rows; return an `Answer` with its results, or without results if it fails.
+
+        `number` is the index of the part.
+        """
         try:
             keep_what_is_freed()
             with np.errstate(all="ignore"), part.alone:
@@ -47,7 +50,10 @@ class Shipped(ABC):
 
     @abstractmethod
     def answer(self, number: int, part: RowPart) -> Answer:
-        """Return the `Answer` of the task for part `number` of the rows; the caller catches errors."""
+        """Run the task on a part of the rows, which has index `number`; return its results as an `Answer`.
+
+        Errors may be raised: `__call__` catches them.
+        """
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,9 +105,10 @@ class PassWork(Shipped):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartSums(PassWork):
-    """A task that computes the exact sums of the queries `questions` over the rows of a part.
+    """A task that computes, for one part of the rows on a cluster, the exact sum of the contributions to each query.
 
-    Contributions of rows are rounded to a grid, so a sum is an array of whole numbers of grid steps.
+    Contributions are rounded to a grid, so the result for a query in `questions` is a tuple of integers, which count
+    grid steps.
     """
 
     questions: tuple[Sum, ...]
@@ -112,7 +119,11 @@ class PartSums(PassWork):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Taken(PassWork):
-    """A task that computes the rows' vectors for a query, and applies the function `take` to each block of vectors."""
+    """A task that applies the function `take` to the contributions to a query, for one part of the rows on a cluster.
+
+    The results are `take(vectors)` for each block of rows in the part. `vectors` has one row for each used row: its
+    contribution to the query `question`.
+    """
 
     question: Question
     take: Callable[[FloatArray], Any]
@@ -137,10 +148,10 @@ class UnitCount(Shipped):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InCell:
-    """A function that applies the function `take` to the vectors of one group of rows.
+    """A function that applies the function `take` to the contributions of the rows in group number `k`.
 
-    It is called with an array whose first column is the index of each row's group. It selects the rows of the group
-    with index k and passes their other columns to `take`.
+    Its argument is an array with the contribution of each row to a query. The first column is the number of the row's
+    group; `take` gets the other columns.
     """
 
     k: int
@@ -175,8 +186,8 @@ class RowsElsewhere(BlockRows):
     def ask(self, kind: Callable[..., Work], *what: Any) -> dict[int, tuple[Any, ...]]:
         """Send a task to all parts of the rows; return a dict from the index of each part to the task's results.
 
-        `kind` is the class of the task. `what` has the arguments of this class that follow the arguments of `PassWork`,
-        such as the queries.
+        `kind` is the class of the task, a subclass of `PassWork`. `what` has the values of the fields that this
+        subclass adds to the fields of `PassWork`, such as the queries.
         """
         source: Elsewhere = self.source.source  # type: ignore[attr-defined]
         work = kind(self._first, self.design, self.neighbors, self._key, self.turn, *what)
@@ -200,7 +211,10 @@ class RowsElsewhere(BlockRows):
 
 
 class ValuesElsewhere(RowValues):
-    """The rows' vectors for a query; workers of a cluster evaluate a mechanism's functions of these vectors."""
+    """The contributions (vectors) of rows on a cluster to a query; only a mechanism may read them.
+
+    The workers compute the contributions, and evaluate the functions that the mechanism applies to them in `scan`.
+    """
 
     def __init__(self, rows: RowsElsewhere, question: Question) -> None:
         self._elsewhere, self._question, self._dim = rows, question, question.within.dim
@@ -214,7 +228,10 @@ class ValuesElsewhere(RowValues):
 
 
 class CellElsewhere(ValuesElsewhere):
-    """The vectors of the rows in one group; workers of a cluster evaluate a mechanism's functions of these vectors."""
+    """The contributions to a query of the rows in group number `k`, on a cluster; the group number is left out.
+
+    The group number is the first coordinate of a row's contribution to the query.
+    """
 
     def __init__(self, rows: RowsElsewhere, question: Question, k: int) -> None:
         super().__init__(rows, question)
@@ -225,10 +242,10 @@ class CellElsewhere(ValuesElsewhere):
 
 
 def open_rows(source: Any, *seen: Any) -> BlockRows:
-    """Return the rows of a source, read in this process or on a cluster.
+    """Return the `BlockRows` of a source of rows; if the rows are on a cluster, return `RowsElsewhere`.
 
-    `seen` has the further arguments of `BlockRows`: the design, the neighbouring relation, the secret key, and
-    optionally the public number of rows.
+    `seen` has the other arguments of `BlockRows`: the design, the neighbouring relation, the secret key of the hashes
+    of privacy units, and optionally the public number of rows.
     """
     return (RowsElsewhere if elsewhere(source) else BlockRows)(source, *seen)
 

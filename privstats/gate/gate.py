@@ -87,21 +87,25 @@ class Planned:
 
 
 class Conversation(ABC):
-    """Interface with which an estimator asks queries of the data, gets laws of their noise, and chooses an algorithm.
+    """Interface between an estimator and rows: it answers queries with noise and states the distribution of the noise.
+
+    The estimator also uses it to choose an algorithm.
 
     Parameters
     ----------
     rows : BlockRows
+        The rows of the data, and the design that first maps them to numbers.
     planned : iterable of Planned
-        The queries that may be asked, each with a budget.
+        The planned queries, each with a budget.
     stream : callable
-        Function of a kind of use and a query's label; returns the generator of random numbers for this use.
+        Function that is called with "question" and the label of a query, and returns the generator of the random
+        numbers for the noise of this query.
 
     Attributes
     ----------
     turns : list of int
-        For each design (map from rows to numbers, see `through`), in the order of use: number of calls that asked
-        queries. A call of this object asks one query, and a call of `together` asks several in one pass over the rows.
+        Number of calls that asked queries, for each design (map from rows to numbers) in the order of use. A call asks
+        one or several queries, and counts as one pass over the rows; `through` replaces the design.
     chosen : str or None
         The chosen branch (alternative algorithm); None if none was chosen.
     """
@@ -179,7 +183,12 @@ class Conversation(ABC):
             Name of the choice.
         lengths : mapping
             Expected length of the intervals of each branch, computed from public information and releases. NaN counts
-            as infinite; if no length is finite, the first branch is taken.
+            as infinite; if several lengths are equal, the first of these branches is taken.
+
+        Notes
+        -----
+        If an optional query has spent part of the budgets of some branches, a fit chooses among these branches.
+        A trial run of the estimator ignores the lengths and takes a branch that is fixed before the run.
         """
 
     @abstractmethod
@@ -210,7 +219,11 @@ class Conversation(ABC):
 
     @abstractmethod
     def _promise(self, question: Question, by: AnyMechanism) -> Promise:
-        """Return the budget that a planned query of the data may spend now."""
+        """Return the budget of a query that `by` answers, minus the part that optional queries have spent.
+
+        A fit raises an error if the query was not planned with the mechanism `by`. A trial run of the estimator
+        assumes a budget for a query that is not planned.
+        """
 
     @abstractmethod
     def _spend(self, question: Question, by: AnyMechanism) -> Promise:
@@ -239,7 +252,14 @@ class Conversation(ABC):
         self._hosts |= set(question.within_share_of)
 
     def _relation(self, question: Question) -> Relation:
-        """Return how neighbouring data sets differ in the rows' contributions to a query."""
+        """Return how many contributions to a query may differ between neighbouring data sets, and in which way.
+
+        Raises
+        ------
+        PrivacyError
+            If the query is neither a `Sum` nor `Values`, or if it adds vectors of a privacy unit's rows that must not
+            be added, such as category codes.
+        """
         if type(question) not in (Sum, Values):  # the total of a subclass might have another sensitivity
             raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
         if question.adds_up_units and not question.within.folds:
@@ -269,23 +289,26 @@ class Conversation(ABC):
 
 
 class Gate(Conversation):
-    """The gate of a real fit: it answers each planned query at most once, and only queries of the chosen algorithm.
+    """The gate of a real fit: it answers each planned query at most once, and none of an algorithm that is not chosen.
 
     Parameters
     ----------
     rows : BlockRows
+        The rows of the data, and the design that first maps them to numbers.
     planned : iterable of Planned
-        All queries of the plan, which have been charged.
+        All queries of the plan; their budgets have been charged to the ledger.
     stream : callable
-        Function of a kind of use and a query's label; returns the generator of random numbers for this use.
+        Function that is called with "question" and the label of a query, and returns the generator of the random
+        numbers for the noise of this query.
 
     Attributes
     ----------
     watch : callable
-        Function that is called before each pass over the rows with two public arguments: `turns` (the numbers of calls
-        by design), and the chosen branch. It returns whether the present design may need another pass over the rows.
+        Function that is called before each pass over the rows with two public arguments: the number of passes with
+        each design (map from rows to numbers), including the new pass, and the chosen branch (algorithm). It returns
+        whether another pass with the same design may follow.
     lengths : mapping
-        Expected length of the intervals of each branch, used for the choice of the branch.
+        Expected length of the intervals of each branch, from which the branch was chosen; empty before the choice.
     """
 
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:

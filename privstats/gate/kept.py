@@ -1,7 +1,8 @@
 """Storage of data between passes over the rows: in memory up to a limit, and beyond it in temporary files.
 
-Rows that are not in memory are not written to files: they are read again in each pass. Rows of files that do not change
-may be kept in memory, within a limit that the user gives.
+Temporary files are used only for sources whose rows are in memory, such as a DataFrame. For other sources, data beyond
+the limit are computed again in each pass; blocks of rows are kept only if the source can check that its rows have not
+changed, and a memory limit is given.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ class Memory:
         self.limit, self.files = limit, WeakSet[File]()
 
     def part(self, share: float, in_memory: bool) -> float:
-        """Return `share` times the memory limit in bytes; its default depends on whether the rows are in memory."""
+        """Return `share` times the memory limit in bytes.
+
+        The default limit is 1 GiB if the rows are in memory, and otherwise 64 MiB.
+        """
         return share * (self.limit or (INSIDE if in_memory else OUTSIDE))
 
     def close(self) -> None:
@@ -60,7 +64,10 @@ class Kept(Generic[T]):
         self._file: File | None = None
 
     def again(self, made: Iterable[T]) -> Iterator[T]:
-        """Yield the items kept in an earlier pass, or else the items of `made`, which are kept if there is room."""
+        """Yield the items kept in an earlier pass; if none are kept, compute them by iterating over `made`.
+
+        Computed items are kept for the next call if memory and the temporary file have room for all of them.
+        """
         if self._items is not None:
             yield from (item() if isinstance(item, partial) else item for item in self._items)
             return

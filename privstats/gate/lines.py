@@ -97,12 +97,12 @@ class TextLines:
 
 
 def text_lines(path: str) -> TextLines | None:
-    """Return the source of the rows of a text file (.csv, .tsv); None for a path with another extension.
+    """Return the source of the rows of a text file (.csv, .tsv, also .gz after these); None for other extensions.
 
     Raises
     ------
     OptionError
-        If there is no file, or the file has no header.
+        If there is no file, or no header can be read from it.
     """
     separator = SEPARATORS.get(os.path.splitext(path.lower().removesuffix(".gz"))[1])
     if separator is None:
@@ -148,7 +148,8 @@ def pin_of(path: str) -> tuple[int, ...]:
 def lines_of(file: IO[bytes]) -> Iterator[list[bytes]]:
     """Yield the lines of a file in batches, without line ends; nonempty text after the last line end is a line, too.
 
-    A line of more than `LONGEST` bytes is replaced by a malformed line, and is never in memory as a whole.
+    A line of more than `LONGEST` bytes is replaced by a malformed line. At most about 2 * `LONGEST` bytes of such a
+    line are in memory at a time.
     """
     begun = b""
     while read := file.read(LONGEST):

@@ -18,17 +18,19 @@ CELL_BYTES = 9  # bytes per cell in a block: 8 for a number or code, and 1 for t
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """The results of a task for one part of the rows, with a row count and a digest that reveal changes of the rows.
+    """The results of a task for one part of the rows, with a row count and a digest that are compared between passes.
 
     Parameters
     ----------
     part, rows : int
         Index of the part, and its number of rows; 0 rows if the task failed or reads privacy units only.
     digest : bytes
-        Keyed digest of the rows' privacy units, which must be the same in each pass; empty if no units are declared.
+        Keyed digest of the rows' privacy units; empty if there are no units, or the task only counts them or failed.
     units : tuple or None
-        Results of the task: for each sum, the total as whole numbers of grid steps; for vectors of rows, one result for
-        each block of rows. None if the task failed; the cause is left out, as it may depend on the rows.
+        Results of the task. If it computes totals: for each total, a tuple of integers, which count steps of the grid
+        to which the rows' contributions are rounded. If it evaluates a function on the rows' vectors: one result for
+        each block of rows. If it counts privacy units: their number. None if the task failed; the cause is left out,
+        because it may depend on the rows.
     """
 
     part: int
@@ -61,7 +63,7 @@ class PartRows:
 
     @property
     def most(self) -> int:
-        """Memory limit, in bytes, for blocks kept between passes: room for one number per cell of the rows' frames."""
+        """Memory limit for blocks of numbers kept between passes: 9 bytes for each cell of the rows in this part."""
         return CELL_BYTES * sum(frame.size for frame in self.frames)
 
     def steady(self) -> bool:
@@ -129,12 +131,12 @@ class Work(Protocol):
 
 
 class Elsewhere(Protocol):
-    """Interface of a source whose rows are in parts on other machines.
+    """Interface of a source whose rows are divided into parts, which the workers of a cluster hold.
 
     Attributes
     ----------
     parts : int
-        Number of parts at the latest call of `each`.
+        Number of parts, as counted at the latest call of the method `each`.
     """
 
     @property
@@ -149,22 +151,24 @@ class Elsewhere(Protocol):
 
 
 def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[int, tuple[Any, ...]]:
-    """Return the results by part of the rows; check that each part has answered once and that no rows have changed.
+    """Return a dict from the index of each part of the rows to the results of a task that was run on all parts.
 
     Parameters
     ----------
     answers : iterable of Answer
+        The answers of the task, in any order.
     parts : int
+        Number of parts, each of which must answer once.
     met : dict
-        Record of earlier passes: the total number of rows (key "rows"), and for each part its number of rows and the
-        digest of its privacy units.
+        Record of earlier passes, to which missing entries are added: the total number of rows (key "rows"), and for
+        the index of each part a pair of its number of rows and the digest of its privacy units.
 
     Raises
     ------
     PrivacyError
         If a task has failed, or a part has answered twice or not at all.
     SourceChangedError
-        If the rows or privacy units of a part differ from the rows or units in an earlier pass.
+        If a number of rows or a digest differs from the record.
     """
     found: dict[int, tuple[Any, ...]] = {}
     rows = 0

@@ -46,8 +46,8 @@ class Question:
         tau of a quantile.
     within_share_of : tuple of str
         Labels of other queries, at most one per alternative algorithm (branch). If there are any, this query is
-        optional: its budget is taken from that of the labelled query in the chosen branch. If this query is not asked
-        before the labelled query, the labelled query keeps its whole budget.
+        optional: it spends part of the budget of the labelled query in the chosen branch. If the optional query is not
+        asked before the labelled query, the labelled query keeps its whole budget.
     """
 
     name: str
@@ -115,14 +115,21 @@ class Sum(Question):
 
 @dataclass(frozen=True, eq=False)
 class Values(Question):
-    """A query for the rows' vectors, not for their sum; only the mechanism that answers the query may read them."""
+    """A query whose exact answer is one vector for each used row, not a sum of vectors over the rows.
+
+    Only the mechanism that answers the query reads the vectors, for example to minimise a perturbed loss.
+    """
 
 
 class AnyMechanism(Protocol):
     """Interface of a privacy mechanism, which adds noise; mechanisms with the same options compare equal."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Any:
-        """Return the noise law for a budget, a set and a neighbouring relation; None if the law depends on the rows."""
+        """Return the distribution of the noise in a release with guarantee `promise`; None if it depends on the rows.
+
+        `within` is the set of possible contributions of a row to the exact answer. `relation` states how many
+        contributions may differ between neighbouring data sets, and in which way.
+        """
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
         """Return the release `name`: a noisy version of the exact answer `exact` (a `Total` or `RowValues`).
@@ -136,7 +143,10 @@ class Laws(Protocol):
     """Interface that returns the noise law of a planned query before the query is asked."""
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise in a planned query's release, at no cost; None if the law depends on the rows."""
+        """Return the law of the noise in the release of a planned query; None if the law depends on the rows.
+
+        `by` is the mechanism that would answer the query. The query is not asked, and no budget is spent.
+        """
 
 
 class Ask(Laws, Protocol):
@@ -146,10 +156,18 @@ class Ask(Laws, Protocol):
         """Ask a query of the data, to be answered by the mechanism `by`; return the release."""
 
     def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
-        """Ask several queries of the data in one pass over the rows; `pairs` are queries with their mechanisms."""
+        """Ask several queries of the data in one pass over the rows; return the releases in the order of the queries.
+
+        `pairs` has the queries, each with the mechanism that answers it.
+        """
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose, once per fit, the algorithm with the shortest expected intervals; a NaN length counts as infinite."""
+        """Choose the algorithm (branch) with the shortest expected intervals, once per fit; return its name.
+
+        `lengths` maps the name of each algorithm to the expected length of its intervals; NaN counts as infinite. A
+        trial run ignores the lengths and takes a fixed algorithm. A fit considers only the algorithms that its earlier
+        queries have not excluded. Error messages call this choice `name`.
+        """
 
     def decide(self, label: str, wanted: bool) -> bool:
         """Return whether the optional query with this label is to be asked.

@@ -28,7 +28,10 @@ Asked = Callable[[Callable[[], Any]], Any]  # calls a user function: `plainly` r
 
 
 def plainly(work: Callable[[], Any]) -> Any:
-    """Return the result of a function; its errors are passed on unchanged."""
+    """Call the function `work` and return its result; its errors are raised unchanged.
+
+    This is safe outside a fit, and in the passes of a fit, because there the gate hides the errors.
+    """
     return work()
 
 
@@ -98,7 +101,10 @@ class Batches:
             yield from joined(frames)
 
     def _begin(self, names: Sequence[str] | None) -> Iterable[Rows]:
-        """Return the DataFrames of rows for a new pass."""
+        """Return an iterable of the DataFrames of rows for a new pass.
+
+        A subclass may read only the columns `names`; by default all columns are read.
+        """
         return self.make()
 
     @staticmethod

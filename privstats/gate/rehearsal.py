@@ -242,7 +242,11 @@ class Audit:
 
     @classmethod
     def of(cls, design: DrawnRows, neighbors: Neighbors, stream: Streams) -> Audit:
-        """Return an audit for a design, on synthetic rows that are drawn from the declared domain of the design."""
+        """Return an audit for a design, on synthetic rows that are drawn from the declared domain of the design.
+
+        The rows are drawn with the random generator ``stream("rehearsal", "made-up rows")``. If `neighbors` names a
+        column of privacy units, this column is filled with synthetic units.
+        """
         frame = design.draw(ROWS, stream("rehearsal", "made-up rows"))
         if neighbors.unit is not None:
             frame[neighbors.unit] = _synthetic_units(len(frame))
@@ -269,7 +273,8 @@ class Audit:
     def _adds_up(self, question: Sum, whole: FloatArray, parts: Sequence[FloatArray]) -> bool:
         """Return whether a query's total is the same if summed row by row, by blocks of rows, and by groups of units.
 
-        `whole` has the rows' vectors, projected into the query's set of possible vectors; `parts` has them by block.
+        `whole` has the vectors of all used rows, projected into the set `question.within`. `parts` has the projected
+        vectors of the same rows, as computed from smaller blocks of rows: one array for each block.
         """
         within, total = question.within, question.within.total(whole)
         same = _exactly(whole, within) == total
@@ -290,7 +295,10 @@ def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
 
 
 def _seen(rows: BlockRows, question: Question) -> list[Seen]:
-    """Return for each block: the mask of used rows, the rows' vectors, and these projected into the query's set."""
+    """Return, for each block of rows, the mask of the used rows, and the vectors of these rows for a query.
+
+    The vectors are given twice: as the query computes them, and projected into its set of possible vectors.
+    """
     seen = []
     for block, _ in rows.blocks():
         vectors, counts = question.rows(block)
@@ -307,10 +315,11 @@ def _together(totals: Sequence[Total], within: Set) -> Total:
 
 
 def _exactly(rows: FloatArray, within: Set) -> Total:
-    """Return the exact sum of the contributions of rows, each of which should be a whole number of grid steps.
+    """Return the exact sum of the contributions of synthetic rows, which should be multiples of a grid step.
 
-    The sum is exact, because the total is far below 2^53 grid steps. It is NaN if a contribution is not a whole number
-    of grid steps.
+    `rows` has vectors that are projected into the set `within`, which also defines their contributions and the step.
+    The sum of floats is exact, because it is far below 2^53 steps. A coordinate of the sum is NaN if a contribution is
+    not a multiple of the step.
     """
     units: Any = np.zeros(within.size)
     for some in np.array_split(rows, 1 + len(rows) * within.size // AT_ONCE):

@@ -1,8 +1,9 @@
 """Exact sums over rows, block by block: neither the order of rows nor the size of blocks changes the result.
 
-A source reads the rows again in each pass, and a design maps them to blocks. Only vectors that were projected into a
-bounded set are added. An error is raised unless each pass reads the same number of rows and the same privacy units. The
-module `gate/units.py` chooses which rows of a unit are used.
+A source reads the rows again in each pass, a design maps them to blocks of numbers and codes of factor levels, and a
+query of the data computes a vector from each row. Before a vector (or the sum of the vectors of a privacy unit) is
+added to a total, it is projected into the set that bounds its contribution. An error is raised unless each pass reads
+the same number of rows and the same privacy units. The module `gate/units.py` chooses which rows of a unit are used.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class BlockRows:
         self._kept: Kept[Block] | None = None
 
     def through(self, design: RowMap) -> BlockRows:
-        """Return these rows, mapped to blocks by another design, which must not read further columns.
+        """Return the same rows with another design, which must not read columns that the first design does not read.
 
         The same rows of each privacy unit are used, because the first design always determines the used rows.
         """
@@ -106,7 +107,10 @@ class BlockRows:
         return other
 
     def totals(self, questions: Sequence[Sum]) -> list[Total]:
-        """Return the exact total of the rows' contributions to each query; all queries are evaluated in one pass."""
+        """Return the exact total of each query in `questions`, computed in one pass over the rows for all queries.
+
+        A total is the sum of the bounded contributions that rows, or privacy units, make to a query of the data.
+        """
         sums = [self.accumulator(question) for question in questions]
         for block, units in self.blocks():
             for one in sums:
@@ -114,12 +118,19 @@ class BlockRows:
         return [one.total() for one in sums]
 
     def accumulator(self, question: Sum) -> Plain | Fold:
-        """Return an accumulator of the total of a query, starting at 0; accumulators of disjoint rows can be merged."""
+        """Return an accumulator, starting at 0, for the exact total of the query `question`.
+
+        The total is a sum over rows or over privacy units. Two accumulators for the same query, filled from disjoint
+        sets of rows, can be merged.
+        """
         folded = question.folded and self.neighbors.unit is not None
         return Fold(question, self.neighbors.rows_per_unit) if folded else Plain(question)
 
     def values(self, question: Question) -> RowValues:
-        """Return the container of the rows' vectors for a query of the data; only a mechanism may read the vectors."""
+        """Return an object that computes the vectors of a query of the data, one vector from each used row.
+
+        Only a mechanism may read the vectors.
+        """
         return RowValues(self, question)
 
     def blocks(self) -> Iterator[tuple[Block, UnitNumbers | None]]:
@@ -198,10 +209,10 @@ def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:
 
 
 class Plain:
-    """An exact sum over rows, to which each row contributes its own vector.
+    """Accumulator for the exact total of a query over rows, where each used row makes a contribution of its own.
 
-    The vectors of several blocks are collected before they are added, because computing a total of many entries for
-    each block would be slow.
+    A row's contribution is computed from its vector, projected into the query's bounded set. If the total has many
+    entries, the vectors of several blocks are collected and then added together, which is faster.
     """
 
     def __init__(self, question: Sum) -> None:
@@ -210,7 +221,11 @@ class Plain:
         self.waiting: list[FloatArray] = []
 
     def add(self, block: Block, units: UnitNumbers | None) -> None:
-        """Add the contributions of the rows of a block."""
+        """Add the contributions of a block's used rows to the total.
+
+        Entries of `units` are the indices of the rows' privacy units, -1 for an unused row. Without privacy units,
+        `units` is None.
+        """
         within = self.question.within
         self.waiting.append(within.project(counting(self.question, block, units)[0]))
         rows = sum(map(len, self.waiting))
@@ -222,16 +237,17 @@ class Plain:
         self.sum += other.total()
 
     def total(self) -> Total:
-        """Return the exact sum of the contributions of all rows that were added."""
+        """Return the exact total of the query over the used rows of all blocks added so far."""
         parts = self.waiting if len(self.waiting) < 2 else [np.concatenate(self.waiting)]
         return sum(map(self.question.within.total, parts), self.sum)
 
 
 class Fold:
-    """An exact sum over privacy units: a unit adds the sum of its rows' vectors, projected into a bounded set.
+    """Accumulator for the exact total of a query over privacy units, where each unit makes one contribution.
 
-    The vectors of a unit are added as integer multiples of a grid step, in any order of the rows. A unit without
-    used rows contributes nothing.
+    The query computes a vector from each row. The vectors of a unit's used rows are added, and the sum is projected
+    into the set that bounds the unit's contribution. Vectors are rounded to integer multiples of a grid step before
+    they are added, so the order of the rows does not change the sum. A unit without used rows contributes nothing.
     """
 
     def __init__(self, question: Sum, rows_per_unit: int) -> None:
@@ -240,7 +256,10 @@ class Fold:
         self.seen = np.zeros(0, dtype=bool)
 
     def add(self, block: Block, units: UnitNumbers | None) -> None:
-        """Add the vectors of a block's rows to the sums of their privacy units."""
+        """Add the vector of each used row of a block to the sum of vectors of the row's privacy unit.
+
+        Entries of `units` are the indices of the rows' privacy units, -1 for an unused row.
+        """
         vectors, unit = counting(self.question, block, units)
         assert unit is not None
         size = int(unit.max(initial=-1)) + 1
@@ -259,7 +278,10 @@ class Fold:
         self.seen[: len(other.seen)] |= other.seen
 
     def total(self) -> Total:
-        """Return the exact sum over privacy units; the sum of a unit's vectors is projected into the bounded set."""
+        """Return the exact total of the query over all privacy units with used rows.
+
+        A unit's contribution is computed from the sum of its vectors, projected into the query's bounded set.
+        """
         within = self.question.within
         sums, exact = self.sums[:, self.seen].T, Total.nothing(within.size, within.step)
         for start in range(0, len(sums), BLOCK_ROWS):
@@ -269,7 +291,12 @@ class Fold:
 
 
 def counting(question: Question, block: Block, units: UnitNumbers | None) -> tuple[FloatArray, UnitNumbers | None]:
-    """Return the vectors of the rows of a block that are used, and the privacy units of these rows."""
+    """Return the vectors that a query computes from the used rows of a block, and the rows' privacy units.
+
+    The vectors are not yet projected into the set that bounds a contribution. Entries of `units` are the indices of
+    the privacy units of all rows of the block, -1 for an unused row; without privacy units, both the argument `units`
+    and the returned units are None.
+    """
     vectors, counts = question.rows(block)
     if units is None:
         return vectors, None
@@ -278,9 +305,10 @@ def counting(question: Question, block: Block, units: UnitNumbers | None) -> tup
 
 
 class RowValues:
-    """The rows' vectors for a query, projected into the set of possible contributions; only a mechanism may read them.
+    """Vectors that a query of the data computes from the used rows; only a mechanism may read the vectors.
 
-    Each call of `scan` reads the rows in a new pass, unless the vectors are kept in memory or in a file.
+    Each vector is projected into the set that bounds a row's contribution. Each call of `scan` computes the vectors in
+    a new pass over the rows, unless they are kept in memory or in a file.
     """
 
     def __init__(self, rows: BlockRows, question: Question) -> None:
@@ -290,30 +318,33 @@ class RowValues:
         self._cells: _Cells | None = None
 
     def cell(self, k: int) -> RowValues:
-        """Return the vectors of the rows in group k; the first coordinate, which is the group number, is removed."""
+        """Return the vectors of group k, for a query by group: the vectors whose first coordinate equals k.
+
+        The first coordinate is removed from the returned vectors.
+        """
         if self._cells is None:
             limit = self._rows.memory.part(CELLS, self._rows.source.in_memory)
             self._cells = _Cells(self, cast(ByCell, self._question.within), limit)
         return _OneCell(self, k, self._cells.of(k))
 
     def all(self) -> FloatArray:
-        """Return the vectors of all used rows, shape (number of used rows, dim), in the order of the rows."""
+        """Return the projected vectors of the query as one array: one row for each used row of the data, in order."""
         return np.concatenate([np.zeros((0, self._dim)), *self.scan()])
 
     def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
-        """Apply the function `take` to the vectors of each block of rows; return the results, one for each block."""
+        """Apply the function `take` to the array of projected vectors of each block of rows; yield the results."""
         return map(take, self._kept.again(self.made()))
 
     def made(self) -> Iterator[FloatArray]:
-        """Compute the projected vectors of the used rows for the query, block by block, without keeping them."""
+        """Compute the projected vectors of the query in a new pass; yield one array for each block of rows."""
         for block, units in self._rows.blocks():
             yield self._question.within.project(counting(self._question, block, units)[0])
 
 
 class _OneCell(RowValues):
-    """Vectors of the rows in group k; the first coordinate, which is the group number, is removed.
+    """Vectors of group k, for a query by group: the vectors whose first coordinate equals k, without this coordinate.
 
-    The vectors are taken from memory if an earlier scan has gathered them; otherwise the rows are scanned again.
+    The vectors are read from `gathered`. If this is None, a scan over the vectors of all groups selects them.
     """
 
     def __init__(self, values: RowValues, k: int, gathered: list[FloatArray] | None) -> None:
@@ -326,7 +357,10 @@ class _OneCell(RowValues):
 
 
 class _Cells:
-    """Cache of vectors of rows, ordered by group (their first coordinate), for as many groups as memory allows."""
+    """Cache of the vectors of a query by group, in which the first coordinate of a vector is its group number.
+
+    The cache contains the vectors of as many consecutive groups as the memory limit allows.
+    """
 
     def __init__(self, values: RowValues, within: ByCell, limit: float) -> None:
         self.values, self.dim, self.most = values, within.dim, limit / (8 * within.dim)
@@ -336,7 +370,10 @@ class _Cells:
         self.kept: list[tuple[IntArray, FloatArray]] = []  # a pair for each block: starts of the groups; sorted vectors
 
     def of(self, k: int) -> list[FloatArray] | None:
-        """Return the vectors of the rows in group k, in row order; None if they exceed the memory limit."""
+        """Return the vectors of group k in the order of the rows, as a list of one array without the group numbers.
+
+        If the vectors of this group exceed the memory limit, the result is None.
+        """
         if not self.first <= k < self.first + self.many:
             self._gather(k)
         some = (rows[slice(*ends[k - self.first : k - self.first + 2])] for ends, rows in self.kept)

@@ -62,7 +62,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Unread:
-    """A source without data, for plans: only the number of rows is assumed.
+    """Source without data, for planning a fit from an assumed number of rows.
 
     Parameters
     ----------

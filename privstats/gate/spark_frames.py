@@ -76,7 +76,11 @@ class SparkFrame:
         return (Answer(part, rows, bytes(digest), pickle.loads(units)) for part, rows, digest, units in answers)
 
     def _load(self, work: Work) -> Any:
-        """Return the columns that a task needs, as `packed` rows; all rows of a privacy unit are in one partition."""
+        """Return a Spark DataFrame with the columns that the task `work` reads, stored as Arrow batches in bytes.
+
+        If the task names a column of privacy units, all rows of a unit are in one partition. The DataFrame is kept for
+        later tasks with the same columns and the same privacy units.
+        """
         what = (work.reads, work.unit)
         if what not in self._loaded:
             places_of = {name: k for k, name in reversed([*enumerate(self.frame.columns)])}
@@ -138,22 +142,23 @@ def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlaceTask:
-    """A task that adds a column by which Spark brings all rows of a privacy unit (person) into one partition.
+    """Function that adds a column of numbers in 0, ..., `parts` - 1, equal for all rows of a privacy unit (person).
 
-    The added number is from 0 to `parts` - 1, and depends only on the name of the unit.
+    The number depends only on the name of the unit. Spark then moves all rows with the same number to one partition.
 
     Parameters
     ----------
     unit : int
         Index of the column that names the privacy unit of a row.
     parts : int
+        Number of partitions.
     """
 
     unit: int
     parts: int
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the Arrow batches with a further column, which has the index of the partition for each row."""
+        """Yield the Arrow batches with the added column, in which rows of a privacy unit have the same number."""
         import pyarrow as pa
 
         try:
@@ -171,7 +176,7 @@ class PlaceTask:
 
 
 def _number() -> int:
-    """Return the index of the partition that this task reads."""
+    """Return the index of the partition that the running Spark task reads."""
     from pyspark import TaskContext
 
     return int(TaskContext.get().partitionId())
@@ -226,7 +231,10 @@ def steps_of(frame: Any) -> Iterator[Any]:
 
 
 def _files(frame: Any) -> list[tuple[Any, Any]]:
-    """Return the files that a Spark plan reads, each with the table that declares the files, if there is one."""
+    """Return a pair for each stored relation (such as a set of files) in the query plan of a Spark DataFrame.
+
+    A pair has the Spark catalog's table for the relation, as a Scala Option, and the relation itself.
+    """
     return [(step.catalogTable(), step.relation()) for step in steps_of(frame) if _name(step) == "LogicalRelation"]
 
 

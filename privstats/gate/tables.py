@@ -1,7 +1,7 @@
 """Tables of Arrow and DuckDB, and Parquet files, read batch by batch.
 
-A pass reads the requested columns of every row. `gate/engines.py` decides whether the plan of another engine only reads
-a table or Parquet files, and returns the source.
+A pass reads the requested columns of every row. The module `gate/engines.py` creates these sources; it accepts a query
+plan of polars or DuckDB only if the plan reads one table or Parquet files, without filters, joins or computed values.
 """
 
 from __future__ import annotations
@@ -215,7 +215,11 @@ def _common(kinds: set[Any]) -> Any:
 
 
 def parquet_files(path: str) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the Parquet files at a path (a folder, or with wildcards), and keys in folder names like ``year=2020``."""
+    """Return pairs of a Parquet file (a Fragment of pyarrow) and a dict of the keys and values in its folder names.
+
+    A folder ``year=2020`` has the key "year" and the value "2020". The path is a file, a folder, or a pattern with
+    wildcards. In a folder or pattern, files and folders whose names begin with "." or "_" are left out.
+    """
     from pyarrow.dataset import ParquetFileFormat
     from pyarrow.fs import LocalFileSystem
 

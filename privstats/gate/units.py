@@ -121,7 +121,10 @@ class Units:
 
 
 def places(column: pd.Series, parts: int) -> IntArray:
-    """Return the index (0, ..., `parts` - 1) of each row's partition, computed from its privacy unit's name alone."""
+    """Return a number in 0, ..., `parts` - 1 for each row, computed from the name of its privacy unit alone.
+
+    All rows of a unit have the same number, by which they can be brought into one partition.
+    """
     units = Units("", 1, b"")
     numbers = units.of(column)
     named = np.append(np.ones(len(units.numbers), dtype=bool), False)

@@ -50,23 +50,26 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
 
 
 def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArray, FloatArray]:
-    """Return the error that the start at 0 leaves in a descent's last iterate, and directions of unknown error.
+    """Return a correction for the remaining starting error of a descent from 0, and directions without a correction.
+
+    The remaining starting error is the last iterate of the descent, if it had no noise, minus the minimiser of the
+    loss.
 
     Parameters
     ----------
     left : ndarray, shape (c, c)
-        Matrix that maps the starting error to the error of the last iterate.
+        Matrix that maps the starting error to the remaining starting error (see `error_of_path`).
     theta : ndarray, shape (c,)
         Last iterate.
     most : float
-        Largest fraction of the starting error that may remain along a direction (singular vector of `left`). If a
-        larger fraction remains, the error along the direction is treated as unknown.
+        Limit, at most 1, of the fraction of the starting error that remains along a direction (a singular vector of
+        `left`). If the fraction reaches the limit, the error along the direction is treated as unknown.
 
     Returns
     -------
     lag : ndarray, shape (c,)
-        Minimiser minus last iterate, along known directions: ``left (I - left)^-1 theta`` for a positive semidefinite
-        `left`.
+        Estimate of the minimiser minus the last iterate, in the directions in which the error is known. If `left` is
+        positive semidefinite and all directions are known, it is ``left (I - left)^-1 theta``.
     unknown : ndarray, shape (c, l)
         Directions in which the error is unknown, each of norm 1.
     """

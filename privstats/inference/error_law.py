@@ -106,17 +106,22 @@ class ErrorLaw:
         return max(UNRESOLVED, float(self.finest.max(initial=0.0)))
 
     def _far_lengths(self, alpha: FloatArray) -> FloatArray:
-        """Return upper bounds on half-lengths of intervals at significance levels `alpha` too small for simulation."""
+        """Return upper bounds on the half-lengths of the q estimates' intervals at confidence 1 - `alpha`.
+
+        They are used if `alpha` is too small for half-lengths to be computed from the simulated draws. There is one
+        bound for each entry of `alpha`, whose last axis has the q estimates.
+        """
         assert self.far is not None
         rest, freedom, noise = self.far()
         t = student_quantile(np.where(freedom < CERTAIN, freedom, np.inf), alpha / 2)
         return self.allowance + np.where(rest > 0, rest * t, 0.0) + noise(alpha / 2)
 
     def _far_pvalues(self, distance: FloatArray) -> FloatArray:
-        """Return p-values too small for simulation: the levels at which the half-lengths of intervals equal `distance`.
+        """Return upper bounds on p-values that are too small to be computed from the simulated draws, shape (q,).
 
-        The levels alpha are found by a grid search: in each round, an interval of log alpha is divided into equal
-        parts, and the part that contains the solution is kept.
+        Each is the significance level alpha at which the upper bound on the half-length (`_far_lengths`) equals
+        `distance`, found by a grid search: each round divides an interval of log alpha into equal parts and keeps the
+        part with the solution.
         """
         low, width = np.full(len(distance), np.log(LEAST_P)), np.log(self._least) - np.log(LEAST_P)
         for _ in range(ROUNDS):
@@ -193,19 +198,24 @@ def mixed_law(
     draws: Callable[[], FloatArray],
     noises: Callable[[], Sequence[Loading]],
 ) -> ErrorLaw:
-    """Return the distributions of q estimation errors, each the sum of a normal part and of non-normal privacy noise.
+    """Return the distributions of q estimation errors, each the sum of a normal part and non-normal privacy noise.
 
     Parameters
     ----------
-    total, apart, allowance : ndarray, shape (q,)
-        Variance of each error, the part of it that is due to noise that is not normal, and a bound on the bias.
+    total : ndarray, shape (q,)
+        Variance of each error.
+    apart : ndarray, shape (q,)
+        Variance of the non-normal noise in each error, which is included in `total`.
+    allowance : ndarray, shape (q,)
+        Bound on the bias of each estimate.
     freedom : callable
-        Function that maps the variances of the normal parts of the errors to the degrees of freedom of these variances.
+        Function that maps the estimated variances of the normal parts of the q errors to their degrees of freedom.
     draws : callable
-        Function that returns draws of the noise that is not normal, shape (draws, q). It is called only if the share of
-        this noise in some variance exceeds `SIMULATED`; otherwise the noise is treated as normal.
+        Function that returns draws of the non-normal noise, one row per draw and one column per error. The draws are
+        used for errors in whose variance this noise has a share above `SIMULATED`; in other errors, this noise is
+        treated as normal, unless the significance level is too small for the draws.
     noises : callable
-        Function that returns the independent parts of the noise that is not normal, each with q coordinates.
+        Function that returns the independent parts of the non-normal noise, each with q coordinates.
     """
 
     @cache

@@ -302,17 +302,17 @@ class EstimatingEquation:
     coordinates : Coordinates
         Linear map from t to the c coefficients theta.
     signal : float
-        Bound that limits the component v't of t along an unidentified direction v: ``(v't)^2 I <= signal^2``. I is the
-        smaller of two numbers: the largest information along v that the noise of the Hessian may hide, and `usual`.
+        Bound on the component v't of t along an unidentified direction v: ``|v't| sqrt(I) <= signal``. I is the
+        largest information along v that the noise of the Hessian may hide, or `usual` if this is smaller.
     usual : float
-        Typical information along a direction. It limits I (see `signal`), because the noise of the Hessian may hide
-        many times as much information.
+        Typical information along a direction. It limits I in the bound `signal`, because the noise of the Hessian may
+        hide many times as much information.
     known : ndarray, shape (m,), optional
         Approximate value of t, by default 0. The component of the estimate along unidentified directions is taken from
         this value, which matters if noise may have moved the origin of t far from theta along these directions.
     remaining : float
-        Norm of t, used to compute the variance of the product of the Hessian's noise and t in the equation; 0 if
-        `noises` includes this product.
+        Approximate norm of t. It gives the size of the error in ``hessian t`` that is due to the noise of the Hessian;
+        0 if `noises` includes this error.
     clipped : tuple of Allowance
         Bounds on the bias that clipping causes in the score.
     moved : tuple of Allowance
@@ -395,15 +395,17 @@ class EstimatingEquation:
         )
 
     def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
-        """Eliminate a direction along which theta has an unknown error r; return the equation for all other directions.
+        """Return the estimating equation without one direction of theta, along which theta has an unknown error r.
 
-        The argument `direction` has the shape (c,), and |r| is at most `most`. Let b be this direction in coordinates t
-        of theta, and let H = A + N be the released Hessian: the true Hessian A plus noise N. The columns of a matrix T
-        are an orthonormal basis of the vectors orthogonal to ``H b + s b``, for a number s >= 0. In new coordinates w,
-        with ``t = T w + r b``, the equation is ``T'(score - A T w) - T'H b r + T'N b r = 0``. Its second term is
-        treated as a bias, which is bounded because |r| is bounded, and its third term as noise. The number s makes
-        ``b'(H b + s b)`` at least `HIDDEN` standard deviations of the noise ``b'N b``. So b is not in the span of T,
-        even if ``H b`` is only noise.
+        The coefficients that depend on this direction are then not reported, and r lengthens the intervals of the
+        other coefficients less. The argument `direction` has the shape (c,), and |r| is at most `most`.
+
+        Let b be the direction in the coordinates t, and let ``H = A + N`` be the released Hessian, the sum of the true
+        Hessian A and its noise N. The columns of a matrix T are an orthonormal basis of the vectors orthogonal to
+        ``H b + s b``. In new coordinates w, with ``t = T w + r b``, the equation is ``T'(score - A T w) - T'H b r +
+        T'N b r = 0``. The second term is treated as a bias, bounded because |r| is bounded, and the third as noise.
+        The number s >= 0 is the smallest for which ``b'(H b + s b)`` is at least `HIDDEN` standard deviations of the
+        noise ``b'N b``. So b is not in the span of T, even if ``H b`` is only noise.
         """
         b = self.coordinates.back @ direction
         through, squared = self.hessian.value @ b, max(float(b @ b), 1e-300)
@@ -425,16 +427,16 @@ class EstimatingEquation:
         )
 
     def unidentified(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the directions of t along which noise may hide all information; bounds and approximations of t there.
+        """Return the unidentified directions, with bounds on the coordinates t of theta along these directions.
 
         Returns
         -------
         directions : ndarray, shape (m, l)
-            Orthonormal columns.
+            Orthonormal directions of t along which noise of the Hessian may hide all information, one per column.
         bounds : ndarray, shape (l,)
-            Upper bounds on the absolute component of t along each direction.
+            Upper bound on the absolute component of t along each direction.
         known : ndarray, shape (m,)
-            Projection of the attribute `known`, an approximate value of t, on the directions.
+            Projection of an approximate value of t, the attribute `known`, on the span of the directions.
         """
         lost, least = self.hessian.unidentified()
         known = np.zeros(len(self.score)) if self.known is None else self.known
@@ -442,13 +444,14 @@ class EstimatingEquation:
 
     @cached_property
     def unseen(self) -> tuple[list[int], FloatArray]:
-        """Numeric columns whose variation is hidden by noise, and their products: positions and hidden directions.
+        """Positions of the model matrix columns whose variation noise may hide, and directions of their coefficients.
 
-        The first result has the positions of these l columns in the model matrix; the second result, shape (c, l), has
-        a direction of the coefficients theta for each of them. In the direction of a numeric column, its coefficient
-        changes, and the intercept changes such that the linear predictor at the column's mean stays the same. In the
-        direction of a product, only its coefficient changes. If there is no direction along which the Hessian's noise
-        may hide all information (`unidentified`), l is 0.
+        The columns are numeric columns and products with at least one of these numeric columns. If no direction of
+        theta is unidentified (`unidentified`), there are none. The directions are the columns of an array of shape
+        (c, l), for l columns of the model matrix. The direction of a product changes only the product's coefficient.
+        The direction of a numeric column changes its coefficient by 1 and, in a model with an intercept, changes the
+        intercept such that the linear predictor at the column's weighted mean stays the same. If noise may hide the
+        information about the intercept, the intercept changes by 1 instead.
         """
         back, numeric = np.asarray(self.coordinates.back), self.numeric
         every, own = np.eye(back.shape[1]), list(numeric.positions)
@@ -466,30 +469,31 @@ class EstimatingEquation:
         return found, every[:, found]
 
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
-        """Return a matrix D and a tuple that together bound the bias of theta due to unidentified directions.
+        """Return bounds on the two terms of the bias of theta due to unidentified directions.
 
-        Noise may hide all information along an unidentified direction. The bias has two terms. The first is ``D z``,
-        for an unknown vector z with entries in [-1, 1]; the tuple of `Allowance` bounds the second. D has a row for
-        each of the c coefficients theta, and a column for each unidentified direction or, if the public bounds `within`
-        on theta are given, for each column of `within`. The argument F is the matrix that maps an error of the score to
-        the error of theta.
+        The first result is a matrix D with a row for each of the c coefficients theta: the first term is ``D z``, for
+        an unknown vector z with entries in [-1, 1]. D has a column for each unidentified direction or, if the public
+        bounds `within` on theta are given, for each column of `within`. The second result, a tuple of at most one
+        `Allowance`, bounds the second term. The argument F is the matrix that maps an error of the score to the
+        resulting error of theta.
 
-        Let H = A + N be the sum of the true Hessian A and its noise N, v an unidentified direction, and t the true
-        value of the coordinates of theta. If the noise term N t of the equation is computed with the estimate in place
-        of t, the remaining error of the estimate of theta is ``(v + H^-1 N v) v't``, with H^-1 the inverse on the
-        identified directions. An entry of v may be small although the same entry of ``v + H^-1 N v`` is large.
-        Therefore both terms are bounded: D bounds the first term, and the tuple bounds the second term by its standard
-        deviation at the largest possible v't.
+        Let t be the true value of the coordinates of theta, and let the released Hessian ``H = A + N`` be the sum of
+        the true Hessian A and its noise N. The estimate of t does not determine the component v't along an
+        unidentified direction v, and the variance of the equation's noise term N t is computed from this estimate. The
+        remaining error of the estimate of theta is, up to sign, ``v v't + H^-1 N v v't``, with H^-1 the inverse on the
+        identified directions. D bounds the first term, and the tuple bounds the second, because an entry of
+        ``H^-1 N v`` may be large although the same entry of v is small.
 
         If `within` is given, the bound on v't is computed from `within` alone. A bound from the largest information
-        that noise may hide would not be valid: the true information along v may be far less, and v't larger.
+        that noise may hide would not be valid: the true information along v may be far less, and v't larger. The bound
+        on the second term is its standard deviation at the largest possible v't.
 
-        If `within` is not given, the bounds of `unidentified()` are used for the first term. The second term is bounded
-        only if noise hides a numeric column, because the information v'A v may then be close to zero. As A is positive
-        semidefinite, and ``(v't)^2 v'A v`` is at most the square of the attribute `signal`, the Cauchy-Schwarz
-        inequality implies for every vector u that ``|u'A v v't|`` is at most `signal` times the root of ``u'A u``. For
-        a contrast (row vector) R let ``u = H^-1 R'``. Then ``u'N v = -u'A v``, because v is an eigenvector of H. So the
-        bias is at most `signal` times the root of ``R H^-1 R'``.
+        If `within` is not given, the first term is bounded by the bounds of `unidentified()`. The second term is
+        bounded only if noise hides a numeric column (`unseen`), because the information v'A v may then be close to
+        zero. As A is positive semidefinite, and ``(v't)^2 v'A v`` is at most the square of the attribute `signal`, the
+        Cauchy-Schwarz inequality implies for every vector u that ``|u'A v v't|`` is at most `signal` times the square
+        root of ``u'A u``. For a contrast (row vector) R let ``u = H^-1 R'``. Then ``u'N v = -u'A v``, because v is an
+        eigenvector of H. So the bias is at most `signal` times the square root of ``R H^-1 R'``.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -505,8 +509,10 @@ class EstimatingEquation:
     def _ranges(self) -> FloatArray:
         """Return a matrix that bounds theta: ``|theta_j|`` is at most the sum of the absolute entries of row j.
 
-        If the public bounds `within` are given, they are this matrix. Otherwise the matrix is diagonal: the bound on a
-        coefficient is `signal` divided by the root of the information about the coefficient.
+        If the attribute `within` is given, it is returned. Otherwise the matrix is diagonal. Its entry for a
+        coefficient is the attribute `signal`, divided by the square root of the information along the direction in
+        which only this coefficient changes; eigenvalues of the Hessian that noise may hide are replaced by the largest
+        eigenvalue that it may hide, or by `usual` if this is smaller.
         """
         if self.within is not None:
             return self.within
@@ -736,11 +742,12 @@ class NormalEstimate(Estimate):
         )
 
     def _together(self, R: FloatArray, total: FloatArray, freedom: float, apart: bool = True) -> FloatArray:
-        """Return draws from the joint distribution of the errors of linear functions ``R theta`` of the coefficients.
+        """Return joint draws of the errors of linear functions ``R theta`` of the coefficients, without biases.
 
-        There is one column per row of R, and the argument `total` is the covariance of the errors. If `apart` is True,
-        noise whose distribution is not normal is drawn from this distribution; otherwise it is drawn like the rest of
-        the errors, which is multivariate t (normal for large `freedom`).
+        There is one row per draw and one column per row of R. The argument `total` is the covariance of the errors. If
+        `apart` is True, noise that is not normal is drawn from its own distribution, and the rest of the errors from a
+        multivariate t distribution with `freedom` degrees of freedom, or a normal distribution if `freedom` is large.
+        If `apart` is False, the errors are drawn entirely from this t or normal distribution.
         """
         draws = self._errors(R, apart=False) if apart else np.zeros((DRAWS, len(R)))
         noises = self.simulated if apart else ()
@@ -768,11 +775,12 @@ class NormalEstimate(Estimate):
         return np.asarray(known & measured & self._says_more(R, law.sd, half))
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
-        """Return, for each row of R, whether an interval is informative despite bias due to unidentified directions.
+        """Return a mask of the linear functions ``R theta`` whose intervals are informative despite possible bias.
 
-        This bias bound of ``R theta``, with theta the coefficients, must be at most `UNIDENTIFIED_SHARE` times the
-        interval's half-length `half`, or else below two limits: `MOST_UNIDENTIFIED` times the std error `sd`, and `NEW`
-        times the public bound on ``|R theta|``.
+        There is one entry per row of R, and theta are the coefficients. An interval is informative if the bias bound
+        due to unidentified directions (`unidentified_bias`) is at most `UNIDENTIFIED_SHARE` times the half-length
+        `half`, or if it is below both `MOST_UNIDENTIFIED` times the std error `sd` and the share `NEW` of the public
+        bound on ``|R theta|``.
         """
         bias = self.unidentified_bias(R)
         says_less = (bias < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (bias < MOST_UNIDENTIFIED * sd)
@@ -836,7 +844,8 @@ class NormalEstimate(Estimate):
     def _errors(self, R: FloatArray, apart: bool) -> FloatArray:
         """Return draws of non-normal noise in linear functions ``R theta`` of coefficients, one column per row of R.
 
-        If `apart` is True, the marginal distribution of each column is correct, but not the joint distribution.
+        If `apart` is True, only the marginal distribution of each column is correct, which may save computing time. If
+        it is False, the joint distribution of all columns is correct.
         """
         large = [one for one in self.simulated if not remembered(one)]
         narrow = [reduced(R @ one, apart) for one in large]
@@ -846,7 +855,7 @@ class NormalEstimate(Estimate):
 
     @cached_property
     def _draws(self) -> FloatArray:
-        """Joint draws of the non-normal part of the noise in the k coefficients, shape (draws, k)."""
+        """Draws of the non-normal privacy noise in the k coefficients: a row per draw, a column per coefficient."""
         return noise_draws(self.simulated)
 
     @cached_property
@@ -894,7 +903,10 @@ class NormalEstimate(Estimate):
         return (replace(note("weak direction", names, size=size), about=(), fields=None),)
 
     def _unreliable(self) -> tuple[Note, ...]:
-        """Return a note if the noise of the Hessian is large relative to the information; otherwise an empty tuple."""
+        """Return a note if noise in the Hessian lengthens the intervals noticeably; otherwise an empty tuple.
+
+        There is no note for iterative fits (`from_start`), nor if no coefficient is identified.
+        """
         if self.from_start:  # iterative fits need no note: the Hessian's noise does not multiply the score's noise
             return ()
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
@@ -913,8 +925,9 @@ class NormalEstimate(Estimate):
         return self._moved_by(moves)
 
     def _moved_by(self, moves: Mapping[str, float]) -> tuple[Note, ...]:
-        """Return the note on coefficients that may be biased, given the bias bound of each, with the cause of the bias.
+        """Return a note that names the coefficients that may be biased and the cause of the bias.
 
+        `moves` has the bias bound of each coefficient, in the coefficient's units; if it is empty, there is no note.
         The cause is the starting value of an iteration if `from_start` is True, and clipping otherwise.
         """
         share = self.diagnostics.get("clipped_share", np.nan)
@@ -934,7 +947,7 @@ class Stacked:
     equations : tuple of EstimatingEquation
         Equations for coefficients of the same predictors.
     cross : ndarray, shape (r, r)
-        Covariances of a row's scores in different equations, without the factor x x', with x the predictors of the row.
+        Covariances of u_1, ..., u_r, where ``u_i x`` is the score of a row with predictors x in equation i.
     """
 
     equations: tuple[EstimatingEquation, ...]
@@ -991,7 +1004,11 @@ def _root(equation: EstimatingEquation) -> FloatArray:
 
 
 def quantile_scores(orders: Sequence[float]) -> FloatArray:
-    """Return score covariances ``min(s, t) - s t`` of r quantile regressions, for all pairs of quantile levels s, t."""
+    """Return the covariances ``min(s, t) - s t`` of u_s and u_t, for all pairs s, t of the r taus in `orders`.
+
+    In the quantile regression with tau = s, the score of a row with predictors x is ``u_s x``, where u_s is s minus
+    the indicator of a response below its s quantile. The result has the shape (r, r).
+    """
     tau = np.asarray(orders, dtype=float)
     return np.minimum.outer(tau, tau) - np.outer(tau, tau)
 

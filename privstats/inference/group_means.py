@@ -252,7 +252,7 @@ class GroupMeans(Estimate):
 
     @cached_property
     def _draws(self) -> FloatArray:
-        """Joint draws of the non-normal part of the noise in the k means, shape (draws, k)."""
+        """Draws of the non-normal privacy noise in the k means, one row per draw and one column per mean."""
         return noise_draws(tuple(one for one in self.noises if not one.normal))
 
     def __getstate__(self) -> dict[str, Any]:

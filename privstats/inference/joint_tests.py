@@ -62,7 +62,8 @@ def bonferroni(z: FloatArray, p: FloatArray) -> tuple[float, int, float]:
     Parameters
     ----------
     z, p : ndarray, shape (hypotheses,)
-        Statistics and p-values of the single hypotheses; if one of them is NaN, the joint ones are NaN.
+        Statistics and p-values of the single hypotheses. If any of them is NaN, the returned statistic and p-value are
+        NaN.
     """
     if np.isnan(z + p).any():
         return np.nan, len(z), np.nan

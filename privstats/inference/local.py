@@ -51,9 +51,9 @@ class DescentCollector:
     of the last iterate is the sum of the sampling covariance ``M^-1 Q M^-1 / n`` and of the noise covariance ``eta^2
     (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``, which is exact for a quadratic loss.
     Intervals also allow for the part ``R^K theta`` of the starting error that remains after K steps, with theta the
-    minimiser of the loss. M and Q are estimated from noisy answers. A coefficient has no interval if the information
-    about it in M may be only noise of M (`NoisyMatrix`). The noise of Q reduces the degrees of freedom, which lengthens
-    the intervals.
+    minimiser of the loss. M and Q are estimated from noisy answers. A coefficient is not reported (NaN) if the noise
+    of M may hide the information about it (`EstimatingEquation`). The noise of Q reduces the degrees of freedom, which
+    lengthens the intervals.
 
     Parameters
     ----------

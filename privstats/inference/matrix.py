@@ -31,7 +31,7 @@ class PackedSet(Protocol):
 
     @property
     def where(self) -> NDArray[np.intp]:
-        """Index in the released vector of each entry of the P x P matrix, shape (P, P); -1 for unreleased entries."""
+        """For each entry of the released P x P matrix, its index in the released vector; -1 if it is not released."""
 
     def unpacked(self, values: FloatArray) -> FloatArray:
         """Return the symmetric matrix with the given released values; entries that are not released are zero."""
@@ -56,7 +56,7 @@ class Uncorrelated:
     normal: ClassVar[bool] = True
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
-        """Return independent draws from the distribution, shape (size, dim)."""
+        """Return `size` draws of a normal vector with mean 0 and independent coordinates, shape (size, dim)."""
         draws: FloatArray = rng.standard_normal((size, len(self.variances))) * np.sqrt(self.variances)
         return draws
 
@@ -89,10 +89,10 @@ class MatrixNoise:
 
     @cached_property
     def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Row indices, column indices and covariance of the entries of U that have the coordinate of a diagonal entry.
+        """Row indices, column indices and covariance of the entries of the noise matrix U that equal a diagonal entry.
 
-        These are the diagonal entries and, for example, the entry of the product ``1 x`` for a dummy x, which is equal
-        to the square ``x^2`` on the diagonal.
+        These are the diagonal entries, and off-diagonal entries with the same noise as a diagonal entry. For example,
+        the product ``1 x`` for a dummy x has the same noise as the square ``x^2``, since the two are equal.
         """
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
         i, j = np.nonzero(np.isin(self.where, on))
@@ -102,7 +102,10 @@ class MatrixNoise:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """Variances of the entries of the noise matrix U, with zeros in place of the entries that `on` describes."""
+        """Variances of the off-diagonal entries of the noise matrix U, shape (P, P), with zeros on the diagonal.
+
+        Off-diagonal entries that equal a diagonal entry have zeros, too, because `on` gives their covariance.
+        """
         variance: FloatArray = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
         variance[self.on[:2]] = 0.0
         return variance
@@ -153,7 +156,8 @@ class NoisyMatrix:
     map : ndarray, shape (P, p)
         Matrix of the change of coordinates since the release of a P x P matrix.
     floor : float
-        Eigenvectors with smaller eigenvalues are unidentified even without noise: too few rows inform about them.
+        Eigenvectors with eigenvalues below `floor` are unidentified, whatever the noise is: such small eigenvalues may
+        be due to a few rows only.
     """
 
     value: FloatArray
@@ -163,17 +167,21 @@ class NoisyMatrix:
 
     @classmethod
     def of(cls, release: MatrixRelease, floor: float = 0.0) -> NoisyMatrix:
-        """Return the noisy matrix of a release.
+        """Return a released matrix as a `NoisyMatrix`, with the distribution of its noise.
 
-        Entries that are public or always zero are not released; in the returned matrix they are 0 without noise. The
-        method `plus` adds the values of public entries.
+        Entries that are not released, because they are public or zero for every row, are set to 0 without noise. The
+        method `plus` adds the values of public entries. Eigenvectors with eigenvalues below `floor` are unidentified.
         """
         noise = cls.noise_of(release.law, release.within)
         return replace(noise, value=release.within.unpacked(release.value), floor=floor)
 
     @classmethod
     def noise_of(cls, law: Law | None, within: PackedSet) -> NoisyMatrix:
-        """Return a zero `NoisyMatrix` with noise of the distribution `law`, to compute effects of noise in advance."""
+        """Return a zero matrix with noise of the distribution `law`, to compute effects of noise before a release.
+
+        The set `within` of a row's possible contributions determines the shape and the entries that have noise. If
+        `law` is None, there is no noise.
+        """
         P = len(within.where)
         return cls(np.zeros((P, P)), None if law is None else MatrixNoise(law, within.where), np.eye(P))
 
@@ -243,14 +251,18 @@ class NoisyMatrix:
 
     @classmethod
     def uncorrelated(cls, value: FloatArray, variances: FloatArray, V: FloatArray, floor: float = 0.0) -> NoisyMatrix:
-        """Return a noisy matrix with noise N; V'N V, with V orthogonal, has uncorrelated entries of given variances."""
+        """Return a noisy matrix whose noise has uncorrelated entries in the orthonormal basis V.
+
+        With N the noise of the matrix `value`, the entries of ``V' N V`` on and above the diagonal are uncorrelated,
+        with the given `variances`, shape (p, p). Eigenvectors with eigenvalues below `floor` are unidentified.
+        """
         i, j = upper_triangle(len(value))
         where = np.zeros(value.shape, dtype=np.intp)
         where[i, j] = where[j, i] = np.arange(len(i))
         return cls((value + value.T) / 2, MatrixNoise(Uncorrelated(variances[i, j]), where), V.T, floor)
 
     def times(self, v: FloatArray) -> Loading:
-        """Return the noise vector N v, with N the matrix's noise, shape (p,)."""
+        """Return the noise in the product of this matrix and the vector v, as a `Loading` with p entries."""
         if self.noise is None:
             return Loading(np.zeros((len(self.value), 0)))
         return Loading(self.map.T, self.noise.law, self.noise.times(self.map @ v))
@@ -279,12 +291,13 @@ class NoisyMatrix:
 
     @cached_property
     def eigen(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Ascending eigenvalues of the matrix, their eigenvectors, and the eigenvalue at which each is identified.
+        """Eigenvalues of the matrix in ascending order, their eigenvectors, and a threshold for each eigenvalue.
 
-        If the true matrix is 0 along l directions, noise gives them eigenvalues of up to sqrt(2 l) standard deviations
-        of a diagonal entry (Wigner). So the threshold that identifies the l-th smallest eigenvalue increases like
-        sqrt(2 l): it is ``HIDDEN + sqrt(2 l) - sqrt(2)`` standard deviations of the noise along its eigenvector. For
-        the smallest eigenvalue, with l = 1, it is `HIDDEN` standard deviations, where `HIDDEN` is a constant.
+        An eigenvector can be identified only if its eigenvalue reaches the threshold. If the true matrix is 0 along l
+        directions, noise gives them eigenvalues of up to sqrt(2 l) standard deviations of a diagonal entry (Wigner).
+        So the threshold of the l-th smallest eigenvalue is ``HIDDEN + sqrt(2 l) - sqrt(2)`` standard deviations of the
+        noise along its eigenvector, but at least `floor`. For the smallest eigenvalue (l = 1) it is `HIDDEN` (that is,
+        3) standard deviations.
         """
         values, vectors = np.linalg.eigh(self.value)
         # Computed eigenvectors of equal eigenvalues depend on the processor. They are replaced by reproducible vectors:
@@ -316,31 +329,34 @@ class NoisyMatrix:
         return (vectors * powers) @ vectors.T
 
     def unidentified(self) -> tuple[FloatArray, FloatArray]:
-        """Return the l unidentified directions, shape (p, l), and the threshold (`eigen`) of the eigenvalue of each."""
+        """Return the l unidentified eigenvectors, shape (p, l), and the thresholds (`eigen`) of their eigenvalues."""
         _, vectors, least = self.eigen
         return vectors[:, self._lost], least[self._lost]
 
     def unseen(self, directions: FloatArray) -> NDArray[np.bool_]:
-        """Return for each column v of `directions` whether the noise hides all information along v."""
+        """Return for each column v of `directions` whether there is less information than noise along v.
+
+        The criterion is that ``v' M v``, with M this matrix, is below 3 (`HIDDEN`) standard deviations of its noise.
+        """
         seen = (directions * (self.value @ directions)).sum(axis=0)
         return np.asarray(seen < HIDDEN * np.sqrt(self.variance_along(directions)))
 
     def noise_to_signal(self) -> tuple[float, float]:
-        """Return the largest ratio of noise to information among identified, and among unidentified eigenvectors.
+        """Return the largest noise-to-signal ratio among identified, and among unidentified eigenvectors.
 
-        The ratio of an eigenvector is the eigenvalue at which it is identified (`eigen`), divided by its actual
-        eigenvalue, and at most 100. The first number is 0 if no eigenvector is identified, the second is 0 if all are.
+        The ratio of an eigenvector is the threshold of its eigenvalue (`eigen`) divided by the eigenvalue, and at most
+        100. The first number is 0 if no eigenvector is identified, the second is 0 if all are.
         """
         values, _, least = self.eigen
         ratio = least / np.maximum(values, least / 100)
         return float(ratio[~self._lost].max(initial=0.0)), float(ratio[self._lost].max(initial=0.0))
 
     def shrunk(self, target: FloatArray, expected: FloatArray | None = None) -> FloatArray:
-        """Return the released matrix, shrunk toward the matrix `target` in proportion to the noise (`shrink_toward`).
+        """Return the released matrix, moved toward `target` by the estimated share of noise in their squared distance.
 
-        The shrinkage is that of Ledoit and Wolf (2004), with known noise variance. The result's eigenvalues have lower
-        limits, computed from `expected`: the released matrix's expected value, divided by the mean eigenvalue of
-        `target`; by default the identity matrix.
+        This is the shrinkage of Ledoit and Wolf (2004), with known noise variance (`shrink_toward`). The eigenvalues
+        of the result have positive lower limits, which are proportional to the mean eigenvalue of `target` and depend
+        on `expected`, the expected value of the released matrix divided by this mean (by default the identity matrix).
         """
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())), expected)
 

@@ -60,10 +60,11 @@ def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Me
 
 
 def clustered(released: NoisyMatrix, units: float, coefficients: int) -> Meat:
-    """Return the cluster-robust score variance of Liang and Zeger (1986).
+    """Return the cluster-robust score variance of Liang and Zeger (1986), with its degrees of freedom.
 
-    The variance is the released sum of the outer products s s' over the clusters' scores s, times G / (G - 1), with G
-    the number of clusters.
+    The variance is G / (G - 1) times `released`, the released sum of s s' over the scores s of the G = `units`
+    clusters; negative eigenvalues are replaced by 0. The degrees of freedom are the smaller of G - 1 and G minus the
+    number of `coefficients`, but at least 1.
     """
     freedom = max(1.0, units - 1)
     return _scaled(released, max(1.0, units) / freedom, max(1.0, min(freedom, units - coefficients)))
@@ -100,7 +101,8 @@ def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coe
 def quantile_scores_of(second_moments: FloatArray, tau: float, rows: float) -> Meat:
     """Return the score variance of a quantile regression, tau (1 - tau) times `second_moments` (Koenker 2005).
 
-    `second_moments` is the sum of x x' over the rows, with predictors x; tau is the quantile level.
+    `second_moments` is the sum of x x' over the rows, with predictors x; tau is the quantile level. The degrees of
+    freedom are `rows`, the number of rows, minus the number of predictors, but at least 1.
     """
     return Meat(tau * (1 - tau) * second_moments, max(1.0, rows - len(second_moments)))
 
@@ -131,9 +133,9 @@ def multinomial(counts: FloatArray, total: float) -> FloatArray:
 def kernel_width(rows: float, tau: float, least: float = 0.0) -> float:
     """Return the half-width of the kernel that estimates a density at the tau-quantile, in residual std devs.
 
-    The residuals are assumed to be normal. The result is the larger of two half-widths, but at most `WIDEST`. The first
-    is the half-width of Hall and Sheather (1988) for this number of rows. With the second, the mean kernel weight of
-    all rows equals its lower limit `least`, which keeps the sum of the weights above the noise of its release.
+    The half-width of Hall and Sheather (1988), for `rows` normal residuals, is increased if necessary until the mean
+    kernel weight of the rows is at least `least`, which keeps the sum of the weights above the noise of its release.
+    The half-width is never above 2 (`WIDEST`).
 
     >>> [round(kernel_width(1e4, 0.5, least), 2) for least in (0.0, 0.3, 1.0)]
     [0.23, 0.58, 2.0]
@@ -178,12 +180,13 @@ def typical_size(tau: float) -> float:
 
 
 def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
-    """Return the degrees of freedom of a sandwich variance, as limited by the error of the kernel-estimated Hessian.
+    """Return the degrees of freedom of a sandwich variance with a kernel estimate of the Hessian, released with noise.
 
-    The squared relative error of the Hessian has two parts. The sampling part is one divided by the effective number of
-    rows, which is `EPANECHNIKOV` times the sum of kernel weights, `kernel_sum`. The other part is the largest squared
-    relative noise of the Hessian in an identified direction (eigenvector). The squared relative error of the variance,
-    which contains the Hessian twice, is 4 times the sum of the two parts.
+    They are 2 divided by the squared relative error of the variance, but at least 1. The variance contains the Hessian
+    twice, so its squared relative error is 4 times the squared relative error of the Hessian, which has a sampling
+    part and a noise part; the two are added. The sampling part is one divided by the effective number of rows, which
+    is the constant `EPANECHNIKOV` times `kernel_sum`, the sum of the rows' kernel weights. The noise part is the
+    largest squared relative noise of the Hessian along an identified eigenvector.
     """
     values, vectors, _ = hessian.eigen
     weakest = hessian.power(0.0) @ vectors

@@ -35,7 +35,7 @@ class Sums:
 
     @cached_property
     def covariance(self) -> FloatArray:
-        """Covariance matrix of the linear combinations ``onto @ draw``, shape (r, r)."""
+        """Covariance of the r linear combinations ``onto @ draw`` of the noise vector `draw`, shape (r, r)."""
         return covariance_of(self.law, self.onto)
 
 
@@ -47,19 +47,19 @@ def covariance_of(law: Law, onto: Any) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Loading:
-    """Noise ``matrix @ v`` with m coordinates, where v is a random vector or, with `sums`, linear combinations of one.
+    """A noise vector ``matrix @ v`` with m entries, where v is a random vector of known distribution.
 
-    With `sums`, v is ``sums.onto @ draw`` for the random vector `draw`. For a matrix F, ``F @ loading`` is the
-    `Loading` of the noise ``F @ matrix @ v``.
+    If `sums` is given, v is the vector ``sums.onto @ draw`` of linear combinations of a random vector `draw`. For a
+    matrix F, ``F @ loading`` is the `Loading` of the noise vector ``F @ matrix @ v``.
 
     Parameters
     ----------
     matrix : ndarray, shape (m, k), or (m, r) with `sums`
-        Matrix by which the random vector, or the vector of combinations in `sums`, is multiplied.
+        Matrix by which v is multiplied.
     law : Law, optional
-        Distribution of the random vector; None for independent standard normal coordinates.
+        Distribution of v or, with `sums`, of `draw`; None for independent standard normal coordinates.
     sums : Sums, optional
-        Linear combinations of the random vector's coordinates.
+        Linear combinations that are the entries of v.
     """
 
     matrix: FloatArray
@@ -73,21 +73,21 @@ class Loading:
 
     @property
     def coordinates(self) -> int:
-        """Number k of coordinates of the random vector from which the noise is computed."""
+        """Number k of random coordinates from which the m entries of this noise vector are linearly combined."""
         return int((self.matrix if self.sums is None else self.sums.onto).shape[1])
 
     @property
     def normal(self) -> bool:
-        """Whether the noise is normal, so that its covariance determines its distribution."""
+        """Whether this noise vector is normally distributed, so that its covariance determines its distribution."""
         return self.law is None or bool(getattr(self.law, "normal", False))
 
     def of(self, draws: FloatArray) -> FloatArray:
-        """Return n values of the noise, shape (n, m), computed from n draws of the random vector, shape (n, k)."""
+        """Return n values of this noise vector, shape (n, m), from n draws of its random coordinates, shape (n, k)."""
         inner = draws if self.sums is None else np.asarray(draws @ self.sums.onto.T)
         return np.asarray(inner @ self.matrix.T, dtype=float)
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the noise, shape (m, m)."""
+        """Return the covariance matrix of this noise vector, shape (m, m)."""
         if self.sums is not None:
             return self.matrix @ self.sums.covariance @ self.matrix.T
         if self.law is None:

@@ -46,26 +46,26 @@ class Note:
 
 @dataclass(frozen=True)
 class Span:
-    """Smallest and largest of the numbers that one field of a note has in several cases, such as levels."""
+    """Smallest and largest of several numbers in one field of a note, such as the counts of several levels."""
 
     low: float
     high: float
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Any:
-        """Return the span of several numbers or spans; a single one is returned as it is."""
+        """Return the `Span` of several numbers or spans; if there is only one, return it unchanged."""
         ends = [float(end) for one in values for end in ((one.low, one.high) if isinstance(one, cls) else (one,))]
         return cls(min(ends), max(ends)) if len(values) > 1 else values[0]
 
 
 class _Prose(string.Formatter):
-    """Formatter of the fields of notes, with format codes of its own.
+    """Formatter of the fields of note templates, with format codes of its own.
 
     The code ``~`` rounds numbers below 10 to one decimal, and larger numbers to whole numbers. The code ``<`` is for
     ratios of noise to information, which are never larger than `CAP`: it rounds as ``~`` does, and prints the number
-    `CAP` as "at least 100". The code ``rows`` is for released numbers of rows. Of a field with a code in `LISTS`, a
-    note may list several values (a list). A code in `PLURAL` stands for a word, which is in the plural if the field
-    has several values, or is a `Span`.
+    `CAP` as "at least 100". The code ``rows`` prints a released number of rows in words. With a code in `LISTS`, the
+    value of a field may be a list, and all its entries are printed. A code in `PLURAL` prints a word instead of the
+    value: its plural if the value is a `Span` or has several entries, and its singular otherwise.
     """
 
     def format_field(self, value: Any, spec: str) -> str:
@@ -380,12 +380,12 @@ SYMPTOMS = (
 
 
 def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]:
-    """Return the notes of a fit in the order in which they are printed, merged, without those that another explains.
+    """Return the notes of a fit in the order in which they are printed, merged, without symptoms of a root cause.
 
-    `cause` contains the notes on the call and the data, and `others` the notes on the estimates. A note is a root cause
-    if it is in `cause` and its key is in `CAUSES`. Root causes come first, then the notes of `others`, then the
-    remaining notes of `cause`. If there is a root cause, it explains the notes of `others` with a key in `SYMPTOMS`,
-    and these are left out.
+    `cause` contains the notes on the call and the data, and `others` the notes on the estimates. A root cause is a
+    note of `cause` with a key in `CAUSES`, and a symptom is a note of `others` with a key in `SYMPTOMS`. Symptoms are
+    left out if there is a root cause. Root causes come first, then the notes of `others`, then the remaining notes of
+    `cause`.
     """
     known = [one for one in cause if one.key in CAUSES]
     rest = [one for one in others if not (known and one.key in SYMPTOMS)]
@@ -430,10 +430,10 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
 
 
 def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """Return the notes, after merging those of one kind that differ only in names, levels and numbers.
+    """Return the notes, after merging notes of the same template that differ only in names, levels and numbers.
 
-    A merged note lists the names and levels, and states the smallest and the largest number. Notes with another remedy
-    or another column or factor are not merged.
+    A merged note lists the values of fields in `SEVERAL`, such as levels, and states the range of numbers in `RANGED`.
+    Notes that differ in another field, such as the factor or the remedy, are not merged.
     """
     found: dict[tuple[object, ...], list[Note]] = {}
     for one in notes:
@@ -443,12 +443,18 @@ def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
 
 
 def _varies(name: str, value: object) -> bool:
-    """Return whether notes that differ in this field of their template can be merged."""
+    """Return whether notes that differ in the value of the template field `name` can be merged.
+
+    They can if the field is in `SEVERAL`, or if it is in `RANGED` and `value` is not a string.
+    """
     return name in SEVERAL or (name in RANGED and not isinstance(value, str))
 
 
 def _union(alike: Sequence[Note]) -> Note:
-    """Return the note that says what several notes say, which have one template and differ only in some fields."""
+    """Return one note that replaces several similar notes, listing their values or stating the range of their numbers.
+
+    The notes have the same template and differ only in fields that can be merged. A single note is returned unchanged.
+    """
     (first, *others), fields = alike, {}
     if not others:
         return first
@@ -463,7 +469,10 @@ def _union(alike: Sequence[Note]) -> Note:
 
 
 def in_rho(one: Note) -> Note:
-    """Return the note with "rows x sqrt(rho)" in place of "rows x budget", for concentrated differential privacy."""
+    """Return the note with "rows x sqrt(rho)" in place of "rows x budget" in its remedy.
+
+    Under zero-concentrated differential privacy with budget rho, noise is proportional to ``1 / sqrt(rho)``.
+    """
     return replace(one, text=one.text.replace("rows x budget", "rows x sqrt(rho)"))
 
 
@@ -500,7 +509,7 @@ UNKNOWN_ROWS = "an unknown number of rows"  # text for a released count if its n
 def may_be_empty(count: float, sd: float) -> bool:
     """Return whether a group may have no rows, from its released number of rows and the standard error of this number.
 
-    It may if the released number is below `LEAST_COUNT` standard errors, or below `LEAST_COUNT`.
+    The group may be empty if the number is less than 3 (`LEAST_COUNT`), or less than 3 times its standard error.
     """
     return count < _least_count(sd)
 
@@ -510,7 +519,7 @@ def _least_count(sd: float) -> float:
 
 
 def empty_note(about: Sequence[str], count: float, sd: float, budget: str, several: bool) -> Note:
-    """Return the note on estimates of a group that may have no rows, or of all rows if there is no other group.
+    """Return the note on estimates that are not given because there may be no rows to compute them from.
 
     Parameters
     ----------
@@ -521,7 +530,7 @@ def empty_note(about: Sequence[str], count: float, sd: float, budget: str, sever
     budget : str
         Budget of the fit, such as "eps = 1", or "this budget".
     several : bool
-        Whether there are several groups.
+        Whether the rows are one of several groups; False if they are all rows of the fit.
     """
     told = {"count": max(0.0, count), "sd": sd, "needed": math.ceil(_least_count(sd)), "budget": budget}
     return note("empty group", about, **told) if several else note("no rows", about, **told)
@@ -539,9 +548,10 @@ def about_rows(rows: float) -> str:
 
 
 def unidentified_note(names: Sequence[str], ratio: float, unseen: Sequence[str] = ()) -> tuple[Note, ...]:
-    """Return the note on unreported coefficients `names`, about which the noise is `ratio` times the information.
+    """Return the note on the coefficients `names`, which are not reported because they are not identified.
 
-    `unseen` has the names of columns whose variation is hidden by noise. If `names` has coefficients of other columns,
+    `ratio` is the largest ratio of noise to information in an unidentified direction. `unseen` has the names of
+    columns whose values vary too little to be distinguished from noise. If `names` has coefficients of other columns,
     too, the note states that these coefficients depend on the columns in `unseen`. If `names` is empty, there is no
     note.
     """
@@ -564,15 +574,15 @@ def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
 
 
 def reliability_note(ratio: float) -> tuple[Note, ...]:
-    """Return the note that noise lengthens the intervals, with the ratio of noise to information.
+    """Return the note that noise lengthens the intervals, if `ratio` is above 0.4 (`RELIABLE`) and at most 1.
 
-    There is no note if this ratio is at most `RELIABLE`, or above 1, where a direction counts as unidentified.
+    `ratio` is the largest ratio of noise to information in an identified direction. Otherwise there is no note.
     """
     return (note("noise to signal", ratio=ratio, times=ratio / RELIABLE),) if RELIABLE < ratio <= 1 else ()
 
 
 def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
-    """Return the note on the size of the privacy noise in estimates without intervals, which use the whole budget.
+    """Return the note on the size of the privacy noise in estimates of a fit with ``inference='none'``.
 
     Parameters
     ----------
@@ -629,15 +639,19 @@ def start_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
 
 
 def weights_note(moves: Mapping[str, float]) -> tuple[Note, ...]:
-    """Return the note on coefficients, in a weighted mean of fits, that clipping or noisy weights may have biased.
+    """Return the note on coefficients of a weighted mean of fits that may be biased.
 
-    `moves` has the bias bound of each coefficient, in the coefficient's units; if it is empty, there is no note.
+    The bias is due to clipping in the fits, and to the dependence of a fit's weight on its noise. `moves` has the bias
+    bound of each coefficient, in the coefficient's units; if it is empty, there is no note.
     """
     return (note("weights", moves=_moves(moves)),) if moves else ()
 
 
 def _moves(moves: Mapping[str, float]) -> str:
-    """Return text on the bias bounds of coefficients, for a note; only the first three bounds are stated."""
+    """Return a text for notes that states the bias bounds of the first three coefficients, and counts the others.
+
+    `moves` has the bias bound of each coefficient by name, in the coefficient's units.
+    """
     first = list(moves.items())[:3]
     parts = [f"'{name}' by up to {size:.2g}" for name, size in first]
     others = len(moves) - len(first)

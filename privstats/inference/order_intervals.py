@@ -56,11 +56,13 @@ class OrderStatisticEstimate(Estimate):
     confidence : float
         Confidence level of the intervals.
     sampling : ndarray, shape (k,)
-        Share of sampling error, not noise, in each interval's squared length in ranks; exact if no value is missing.
+        Share of each interval's squared length, in ranks, that is due to sampling error; the rest is due to noise. The
+        share is exact if no value is missing.
     certain : bool
         Whether it is certain that no value is missing.
     together : bool
-        Whether estimates were drawn together with their intervals, whose lengths then give std errors; otherwise NaN.
+        Whether one release contains the estimates and the ends of their intervals. If True, std errors are computed
+        from the lengths of the intervals; if False, std errors are NaN.
     laws : tuple of RankErrorLaw or None
         For each estimate, the distribution of the rank errors of its interval's ends; None without an interval.
     cell : ndarray of int, shape (k,)
@@ -207,10 +209,13 @@ class OrderStatisticEstimate(Estimate):
         return combines(R, self.cell)
 
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test hypotheses ``R theta = q`` on quantiles theta jointly; the result is the same however they are written.
+        """Test the hypotheses ``R theta = q`` on quantiles theta jointly.
 
-        Hypotheses on quantiles of different groups are tested by a Wald statistic, whose p-value comes from draws of
-        the errors (`_errors`). Hypotheses that combine quantiles of the same rows are tested by the Bonferroni bound.
+        The hypotheses are first replaced by linearly independent ones (`echelon`), so that equivalent hypotheses give
+        the same result. The result is the test statistic, the number of independent hypotheses and the p-value. If all
+        quantiles in the hypotheses are of different groups of rows, the statistic is Wald's, and its p-value is
+        computed from draws of the errors (`_errors`). For a single hypothesis, or if several quantiles are of the same
+        group, the statistic is the largest squared z statistic, with the p-value of the Bonferroni bound.
         """
         R, q = echelon(R, q)
         estimate, sd, _, _, p = self.contrast(R, q=q)

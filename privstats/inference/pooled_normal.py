@@ -36,14 +36,13 @@ NO_ANGLE = 1e-9  # a direction lies in a subspace if the sine of its angle with 
 
 @dataclass(frozen=True, eq=False)
 class Pooled(NormalEstimate):
-    """A weighted mean of several normal estimates.
+    """A weighted mean of several normal estimates, with its own limit on the length of intervals that may be biased.
 
-    A direction of the coefficients is unidentified if noise may hide all information about it in an estimate. Such
-    directions of several estimates hardly ever coincide, so the mean rarely has one. But along an unidentified
-    direction of one of the estimates, the error of the mean may be large. So if the bias bound for such directions
-    exceeds a fixed fraction of an interval's half-length, the interval is reported only if the bound is below
-    `MOST_UNIDENTIFIED` std errors, and the half-length below the fraction `MOST_OF_RANGE` of the public bound on the
-    coefficient's absolute value.
+    A direction of the coefficients is unidentified in an estimate if the estimate has less information than noise
+    along it. The mean may be biased along an unidentified direction of any of the estimates. If the bound on this bias
+    is larger than `UNIDENTIFIED_SHARE` times the half-length of an interval, the interval is reported only if the
+    bound is below `MOST_UNIDENTIFIED` std errors, and the half-length is below `MOST_OF_RANGE` times the public bound
+    on the coefficient's absolute value.
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
@@ -113,12 +112,12 @@ def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> F
 
 
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
-    """Return the privacy noises of the pooled sampling variance, from the estimates whose own variance was released.
+    """Return the privacy noises in the sampling variance of a weighted mean of estimates from the same rows.
 
-    The function is for estimates from the same rows. Let W be the weight of an estimate, w the norm of W, and V the
-    estimate's released variance. Since the sampling errors of all estimates are functions of one random vector, the
-    noise of V changes the pooled variance in proportion to w, and not to w^2 as with independent errors. Therefore the
-    noise of ``W V W' / w`` is returned for each estimate.
+    Let an estimate have the weight matrix W, with the spectral norm w, and the released sampling variance V. Its noise
+    in the pooled variance is the noise of ``W V W' / w``. The division by w is needed because estimates from the same
+    rows have a common sampling error, so the noise of V changes the pooled variance in proportion to w; with
+    independent errors it would be w^2. An estimate whose sampling variance was not released adds no noise.
     """
     parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
     return tuple(noise.mapped(W.T) for W, one in zip(parts, estimates, strict=True) for noise in one.meat_noise)
@@ -168,9 +167,10 @@ def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
 
 
 def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
-    """Return the estimate with one more bias bound, which allows for the dependence of its weight on its noise.
+    """Return the estimate with one more bias bound, for the dependence between its noise and its weight in a mean.
 
-    The bound is the noise sd of the estimate times the Hessian's relative noise sd in the weakest identified direction.
+    Both depend on the noise of the Hessian that was released for the estimate. The bound is at least the noise sd of
+    the estimate, times the sd of the Hessian's noise relative to the Hessian in the weakest identified direction.
     """
     ratio = max((estimate.diagnostics[name] for name in _signals(estimate.diagnostics)), default=0.0)
     turned = Allowance(_root(estimate.noise), ratio / HIDDEN)
@@ -182,7 +182,7 @@ def _signals(diagnostics: Iterable[str]) -> list[str]:
 
 
 def _beside(directions: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of the orthogonal complement of the given directions."""
+    """Return a matrix with orthonormal columns that span the orthogonal complement of the columns of `directions`."""
     U, size, _ = np.linalg.svd(directions)
     return np.asarray(U[:, int((size > NO_ANGLE * size.max(initial=0.0)).sum()) :])
 

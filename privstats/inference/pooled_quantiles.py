@@ -14,7 +14,9 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class PooledRanks:
-    """Rank error distribution of the ends of a pooled interval, computed from the rank error distributions of the fits.
+    """Distribution of the rank errors of the ends of a pooled interval, given by their distributions in single fits.
+
+    A rank error is the rank of a released interval end minus its target rank.
 
     Parameters
     ----------
@@ -74,10 +76,11 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
 
 
 def _ranks(laws: Sequence[RankErrorLaw | None], sizes: FloatArray) -> PooledRanks | None:
-    """Return the distribution of the rank errors of a pooled interval's ends; None if no fit has an interval.
+    """Return the distribution of the rank errors of a pooled interval's ends; None if no fit contributes noise to it.
 
-    `laws` has the distribution for each fit (None for a fit without an interval). `sizes` has, for each fit, the part
-    of the squared length of the pooled interval that is due to the noise of the fit.
+    A rank error is the rank of a released interval end minus its target rank. `laws` contains the distribution for
+    each fit (None for a fit without an interval). `sizes` contains, for each fit, the part of the squared length of
+    the pooled interval that is due to the noise of the fit.
     """
     some = [(law, float(size)) for law, size in zip(laws, sizes, strict=True) if law is not None and size > 0]
     total = sum(size for _, size in some)

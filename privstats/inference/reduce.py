@@ -6,13 +6,14 @@ of W has a density of the same kind. A linear function of W is ``<C, W>``, the s
 symmetric matrix C. If the orthonormal columns of V span the range of C, the function is ``<V'CV, V'WV>``, and V'WV is
 distributed as a leading submatrix of W with rank(C) rows. For example, the noise in a coefficient is ``f'W v`` with two
 known vectors f and v, so that C has rank 2, whatever the number of coefficients is. Moments that are not released
-(products of two dummies of one factor, which are always 0) have no noise; they raise the rank by a few.
+(products of two dummies of one factor, which are always 0) have no noise; such moments raise the rank slightly.
 
-C is never computed. The released noise matrix U has the entries of W times public scales, and each scale is a product
-of two numbers, one for the row and one for the column. A noise ``f'(U a)``, with vectors f and a, is linear in W: entry
-i of U a is a linear function of row i of W, with coefficients in row i of a matrix B. So ``f'(U a) = <C, W>`` with ``2
-C = diag(f) B + B' diag(f)``. The rank of B is 1, or larger by a few if entries have no noise: with a factorisation ``B
-= L R'`` of this rank, and ``F = diag(f)``, ``2 C = (F L) R' + R (F L)'``.
+C is never computed. The noise of a released matrix is a matrix U. Its entries are the entries of W times public
+scales, and each scale is a product of two numbers, one for the row and one for the column. A noise ``f'(U a)``, with
+vectors f and a, is linear in W: entry i of U a is a linear function of row i of W. Let B be the matrix whose row i
+contains the coefficients of this function, and ``F = diag(f)``. Then ``f'(U a) = <C, W>`` with ``2 C = F B + B' F``.
+The rank of B is 1, or slightly larger if some entries have no noise. A factorisation ``B = L R'`` with this rank gives
+``2 C = (F L) R' + R (F L)'``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ LEFT_OUT = 1e-7
 def reduced(noise: Loading, apart: bool) -> Loading:
     """Return noise with the same distribution as `noise`, computed from a random matrix with at most half as many rows.
 
-    `noise` itself is returned if it is not computed from a random matrix, or if it needs more than half of its rows.
+    `noise` itself is returned in three cases: it is not matrix-t noise with the attribute `sums`; it includes the
+    independent noise of a released row count; or the smaller matrix would need more than half of the rows.
 
     Parameters
     ----------

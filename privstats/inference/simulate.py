@@ -96,7 +96,11 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
 
 
 def remembered(noise: Loading) -> bool:
-    """Return whether the draws of a noise vector are cached, which requires a vector with few coordinates."""
+    """Return whether draws of the random vector from which a noise is computed can be kept in a cache for later fits.
+
+    They can if the distribution is a standard distribution times a scale, and if `DRAWS` draws of the vector contain
+    at most `KEPT_COORDINATES` numbers.
+    """
     return hasattr(_scaled(noise.law), "standard") and DRAWS * noise.coordinates <= KEPT_COORDINATES
 
 
@@ -119,7 +123,11 @@ def _work(noise: Loading) -> float:
 
 
 def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
-    """Yield blocks of independent draws of the coordinates of a noise vector, from the public stream number `key`."""
+    """Yield blocks of independent draws, shape (block, k), of the random vector from which a noise is computed.
+
+    The vector has k = ``noise.coordinates`` coordinates, and the blocks together have `draws` rows. The random numbers
+    come from ``PublicStream(key)``.
+    """
     stream, k = PublicStream(key), noise.coordinates
     law = _scaled(noise.law)
     if remembered(noise):

@@ -1,4 +1,4 @@
-"""Tables of counts and of densities with intervals, and estimates without intervals."""
+"""Tables of counts and of densities, which have intervals, and the class of point estimates, which have none."""
 
 from __future__ import annotations
 
@@ -98,15 +98,16 @@ class PointEstimate(Estimate):
     given : str
         Assumptions under which the size of the noise was computed, in words.
     hidden : ndarray, shape (k, l), optional
-        Directions of theta with noise of unknown size, because the information released about them may be mere noise.
+        Directions of theta along which no bound on the error is known. The noise of an estimate with a component along
+        one of these directions has unknown size.
     hidden_size : ndarray, shape (k,), optional
         Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row
         with a norm below `EXACT` times the scale is taken as zero.
     bound : ndarray, shape (k, b), optional
-        Matrix D that bounds the error along directions whose information noise may hide: the error is ``D z`` for an
-        unknown vector z with entries in [-1, 1]. The matrix `noise` includes ``D D'``. If the diagonal entry of ``D
-        D'`` for an estimate is more than half of the diagonal entry of `noise`, the bound may be far too large, and
-        the size of the noise in this estimate is taken as unknown.
+        Matrix D that bounds the error along unidentified directions, which have less information than noise: the error
+        is ``D z`` for an unknown vector z with entries in [-1, 1]. The matrix `noise` includes ``D D'``. If the
+        diagonal entry of ``D D'`` for an estimate is more than half of the diagonal entry of `noise`, the bound may be
+        far too large, and the size of the noise in this estimate is taken as unknown.
     """
 
     names: tuple[str, ...]
@@ -138,15 +139,16 @@ class PointEstimate(Estimate):
     def alone(cls, estimate: NormalEstimate, hidden: FloatArray, remarks: Sequence[Note] = ()) -> PointEstimate:
         """Return the estimates of a fit that spent its whole budget on the estimates, with the size of their noise.
 
-        Noise may hide all information along some directions of the coefficients theta. The error may be as large as
-        theta itself there, so the largest possible size of theta is counted as noise. Notes on intervals are left out.
+        The estimates may be biased along unidentified directions of the coefficients theta, which have less
+        information than noise. The bounds on this bias are counted as noise. The notes of `estimate` are replaced by
+        `remarks`.
 
         Parameters
         ----------
         estimate : NormalEstimate
             Estimate with the distribution of its error.
         hidden : ndarray, shape (k, l)
-            Directions of theta along which not even a bound on the noise is known.
+            Directions of theta along which no bound on the error is known.
         remarks : sequence of Note
             Notes on the estimates.
         """

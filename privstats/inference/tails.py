@@ -142,10 +142,11 @@ def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile
 
 
 def _product_quantile(nu: float, alpha: FloatArray) -> FloatArray:
-    """Return an upper bound on the 1 - alpha quantile of ``(1 + a^2) |t|``: the next larger number in `_product_tail`.
+    """Return an upper bound on the 1 - alpha quantile of ``(1 + a^2) |t|``, for independent variables a and t.
 
-    The variables ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` are independent and have Student distributions with nu and
-    (nu + 1) / 2 degrees of freedom (see `_hollow`).
+    The variables ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` have Student distributions with nu and (nu + 1) / 2
+    degrees of freedom. The bound is the smallest number c in the table `_product_tail` with a tail probability of at
+    most alpha; it is infinite if there is none.
     """
     c, tail = _product_tail(nu)
     return np.append(c, np.inf)[np.searchsorted(-tail, -alpha)]
@@ -153,10 +154,10 @@ def _product_quantile(nu: float, alpha: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def _product_tail(nu: float) -> tuple[FloatArray, FloatArray]:
-    """Return a table for `_hollow`: 620 numbers c (knots) and the tail probabilities P((1 + a^2) |t| > c).
+    """Return increasing numbers c and their tail probabilities ``P((1 + a^2) |t| > c)``, for independent a and t.
 
-    The variables ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` are independent and have Student distributions with nu and
-    (nu + 1) / 2 degrees of freedom (see `_hollow`).
+    The variables ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` have Student distributions with nu and (nu + 1) / 2
+    degrees of freedom. The probabilities are computed by numerical integration over a.
     """
     rest = (nu + 1) / 2
     u, c = np.arange(-16.0, 32.0, 0.08), np.exp(np.arange(-3.0, 28.0, 0.05))

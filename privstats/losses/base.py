@@ -73,14 +73,25 @@ class Loss(ABC):
     @property
     @abstractmethod
     def largest_slope(self) -> float:
-        """Largest weight of a row in the Hessian: the largest value of `slope`."""
+        """Upper bound of `slope` (the weight of a row in the Hessian), but not for every `Likelihood`.
+
+        For a `Likelihood`, this number is the largest derivative of the mean response with respect to eta, for means
+        within the response's bounds; `slope` can exceed it, as in probit and gamma models.
+        """
 
     @abstractmethod
     def largest(self, reach: float) -> float:
-        """Return the largest absolute derivative of the loss for |eta| <= `reach` and responses within their bounds."""
+        """Return a bound on the loss's absolute derivative for |eta| <= `reach` and responses within their bounds.
+
+        The bound of a `Likelihood` does not depend on `reach`, and may be infinite.
+        """
 
     def start(self, fit: LeastSquaresStart) -> tuple[FloatArray, float]:
-        """Return starting coefficients theta, and the standard deviation of psi (minus the loss's derivative) there."""
+        """Return starting coefficients theta, and a rough standard deviation of psi at these coefficients.
+
+        psi is minus the derivative of the loss with respect to the linear predictor. By default, the results are the
+        coefficients and the residual standard deviation of the least-squares fit `fit`.
+        """
         return fit.theta, fit.sigma
 
     def in_units(self, center: float, half: float) -> Self:

@@ -1,4 +1,4 @@
-"""Likelihood models of counts and gamma responses, with bounds on the score and the curvature of each row's loss."""
+"""Functions of a row in models of counts and gamma responses: clipped scores, and losses of bounded curvature."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def bounded(
     """Return each row's weight and clipping threshold of psi, such that the curvature of the row's loss is bounded.
 
     psi is minus the derivative of the loss with respect to the linear predictor eta. The returned weight is at most the
-    row's weight in the data; with it and the threshold, the curvature in the coefficients is at most `curvature`.
+    row's weight in the data. If psi is clipped at the returned threshold and multiplied by the returned weight, the
+    curvature of the row's loss with respect to the coefficients is at most `curvature`.
 
     Parameters
     ----------
@@ -72,13 +73,18 @@ class ScoreClip:
 
     @property
     def turned(self) -> bool:
-        """Whether the exponential in the score is ``y exp(-eta)`` (gamma responses) and not ``exp(eta)`` (counts)."""
+        """Whether the responses are gamma responses; otherwise they are counts.
+
+        psi, minus the derivative of the loss with respect to the linear predictor eta, is ``y exp(-eta) - 1`` for
+        gamma responses and ``y - exp(eta)`` for counts.
+        """
         return isinstance(self.loss.family, Gamma)
 
     def weighed(self, block: RowBlock) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return each row's predictors x, linear predictor eta, response y, weight w and clipping threshold c of psi.
 
-        The array of predictors has the shape (n, m); the four other arrays have the shape (n,).
+        psi is minus the derivative of the loss with respect to eta. The array of predictors has the shape (n, m); the
+        four other arrays have the shape (n,).
         """
         both = block.times(np.column_stack([self.P, self.theta]))
         x, eta, y = both[:, :-1], both[:, -1], self.loss.response(block.response)
@@ -92,9 +98,10 @@ class ScoreClip:
 class ClippedLikelihoodRows(ScoreClip):
     """Function that maps a row to (weight, predictors x, response y, offset), for the loss `ClippedExponential`.
 
-    Up to a factor, the slope of this loss is ``exp(eta) - y``, clipped at 1. The entries of a row are rescaled, so that
-    it is the clipped score of `ScoreClip`. Let eta be a row's linear predictor and c its threshold. For counts,
-    ``exp(eta) - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses, ``1 - y
+    Up to a factor, the slope of `ClippedExponential` is ``exp(eta) - y``, clipped at 1. The four entries are rescaled
+    so that minus the gradient of the weighted loss with the limit `farthest` is the clipped score ``w clip(psi, c) x``
+    of `ScoreClip`. Let eta be the linear predictor of a row and c the row's clipping threshold. For counts, ``exp(eta)
+    - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses, ``1 - y
     exp(-eta)`` clipped at c is minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, so x is replaced by -x.
     """
 

@@ -69,10 +69,11 @@ class RowLoss(ABC):
         return self.slope_ulps * np.ones_like(y)
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
-        """Return k pairs of joint bounds on slope and curvature, as an array of k slopes and an array of k curvatures.
+        """Return k pairs of bounds on slope and curvature, as an array of k slopes and an array of k curvatures.
 
-        At any linear predictor eta and response y, at least one pair bounds the absolute slope, and the curvature or,
-        if its maximum over eta (`steepest`) depends on y, ``max_curvature / steepest(y)`` times the curvature.
+        For every linear predictor eta and response y, there is a pair in which the first number bounds the absolute
+        slope of the loss and the second number bounds the curvature. If the largest curvature over eta, `steepest`,
+        depends on y, the second number bounds the curvature times ``max_curvature / steepest(y)``.
         """
         return np.array([self.max_slope]), np.array([self.max_curvature])
 

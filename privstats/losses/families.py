@@ -75,7 +75,10 @@ class Family(ABC):
     @property
     @abstractmethod
     def largest_psi(self) -> float:
-        """Largest |psi| (absolute loss derivative) over all responses y and all eta that `fitted` returns, or inf."""
+        """Upper bound of |psi|, the absolute derivative of the loss with respect to eta, or inf if no bound is used.
+
+        The bound holds for all responses within their bounds, and for all eta after clamping (`fitted`).
+        """
 
     def weight(self, eta: FloatArray) -> FloatArray:
         """Return the expected second derivative of the loss in eta, which is (derivative of the mean)^2 / variance."""
@@ -148,11 +151,13 @@ class Binary(Family):
         """Return initial slopes and an initial constant: a linear discriminant, corrected by a logit on synthetic rows.
 
         If the predictors of rows with y = 0 and of rows with y = 1 are normal with the same covariance matrix, the log
-        odds are ``a + b'x``. Let s be the least-squares slopes in coordinates with unit second moments, p the mean of y
-        and ``v = p (1 - p)``. Then ``b = s / (v - |s|^2)`` and, at the mean of all rows, ``a = log(p / (1 - p)) - (1/2
-        - p) D^2``, where ``D^2 = b's / v`` is the squared Mahalanobis distance between the means of the two groups of
-        rows (Efron 1975). Because dummies are not normal, a logit is then fitted to the least-squares probabilities ``p
-        + x's`` of the simulated rows x of `synthetic`, with the penalty ``v |slopes - b|^2 / 2`` per row.
+        odds are ``a + b'x``. Let s be the least-squares slopes (`slopes`) in coordinates with unit second moments, p
+        the mean of y (`mean`, clipped to [least, 1 - least]), and ``v = p (1 - p)``. Then ``b = s / (v - |s|^2)`` and,
+        at the mean of all rows, ``a = log(p / (1 - p)) - (1/2 - p) D^2``, where ``D^2 = b's / v`` is the squared
+        Mahalanobis distance between the means of the two groups of rows (Efron 1975). Upper limits apply to ``|s|^2 /
+        v``, |b| and D^2. Because dummy predictors are not normal, a logit with a constant and slopes t is then fitted
+        to the least-squares probabilities ``p + x's`` of the simulated rows x of `synthetic`, with the penalty ``v |t
+        - b|^2 / 2`` per row. The result is multiplied by `per_logit`, which is 1 for the logit link.
         """
         p = float(np.clip(mean, min(least, 0.5), max(1 - least, 0.5)))
         variance = p * (1 - p)
@@ -331,8 +336,10 @@ class Poisson(LogLink):
         """Return the given slopes, and the initial constant for which ``log(y + 1/2)`` has the released mean `mean`.
 
         ``E log(y + 1/2)`` is close to the logarithm of the mean count only if counts are large. Let ``g(t)`` be the
-        expectation of ``log(Y + 1/2)`` for a Poisson count Y of mean e^t. The constant a solves the equation that the
-        average of ``g(a + x'slopes)`` over the simulated rows x of `synthetic` equals `mean`.
+        expectation of ``log(Y + 1/2)`` for a Poisson count Y of mean e^t. The initial constant a is the number at
+        which the average of ``g(a + x'slopes)`` over the simulated rows x of `synthetic` equals `mean`.
+
+        `least` is not used.
         """
         at, value = _log_count()
         wide = np.clip(synthetic @ slopes, -6.0, 6.0)

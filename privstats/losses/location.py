@@ -29,7 +29,7 @@ class ColumnBlock(Protocol):
 
 
 class RowFunction(Protocol):
-    """Interface of a function that returns a vector for each row of a block."""
+    """Interface of a function that maps a block of n rows to one vector of length d for each row, shape (n, d)."""
 
     def __call__(self, block: ColumnBlock) -> FloatArray: ...
 
@@ -47,7 +47,10 @@ class ColumnValues:
     which: tuple[int, ...]
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return the values of the columns, shape (n, number of columns), stored by columns; -0.0 becomes 0.0."""
+        """Return the values of the n rows in the selected columns, shape (n, number of selected columns).
+
+        The array is stored by columns, and -0.0 is replaced by 0.0.
+        """
         return block.numbers[:, self.which] + 0.0
 
 
@@ -70,39 +73,45 @@ class Scaled:
     half: FloatArray
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return each row's weight and scaled values, shape (n, 1 + number of columns)."""
+        """Return each row's weight and the scaled values of its columns, shape (n, 1 + number of columns)."""
         return np.vstack([block.weight, ((self.of(block) - self.middle) / self.half).T]).T
 
 
 @dataclass(frozen=True)
 class Group:
-    """Function that returns the index of a row's group."""
+    """Function that maps a row to the index of its group, which is a level of the grouping column."""
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return the index of each row's group, shape (n, 1)."""
+        """Return the index of each row's level of the grouping column, shape (n, 1)."""
         return block.codes[0].astype(np.float64)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
 class InGroup:
-    """Function that maps a row to the index of its group, followed by the vector that the function `of` computes.
+    """Function that prepends the index of a row's group to the vector that another function returns for this row.
 
-    The vectors are summed by group (see the public set `ByCell`).
+    The groups are the levels of the grouping column. The results are used in queries by group (see `ByCell`).
+
+    Parameters
+    ----------
+    of : RowFunction
+        Function that returns the vector.
     """
 
     of: RowFunction
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return the group index and the vector of each row, shape (n, 1 + length of the vector)."""
+        """Return each row's group index, followed by the vector of length d that `of` returns, shape (n, 1 + d)."""
         return np.vstack([block.codes[0], self.of(block).T]).T
 
 
 @dataclass(frozen=True, eq=False)
 class InStretch:
-    """Function that maps a row to (index of its cell, value); the cells are the intervals between cut points.
+    """Function that maps a row to its value in one column, and to the index of the cell that contains this value.
 
-    The value is the value of a column. Each group of rows has k cut points, and so k + 1 cells. Cells are numbered
-    group by group: cell ``g (k + 1) + p`` has the values of group g that exceed exactly p of the group's cut points.
+    The groups are the levels of the grouping column, or all rows form one group. The k cut points of a group divide
+    its values into k + 1 cells. Cells are numbered group by group: cell ``g (k + 1) + p`` has the values of group g
+    that exceed exactly p of the group's cut points. The result is the pair (index of the cell, value).
 
     Parameters
     ----------
@@ -116,7 +125,7 @@ class InStretch:
     cuts: FloatArray
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return the cell index and the value of each row, shape (n, 2)."""
+        """Return, for each row, the index of the cell that contains the row's value, and this value, shape (n, 2)."""
         values = self.of(block)
         groups, many = self.cuts.shape
         group = block.codes[0] if groups > 1 else np.zeros(len(values), dtype=np.intp)
@@ -140,7 +149,10 @@ class OnGrids:
     steps: tuple[float, ...]
 
     def __call__(self, block: ColumnBlock) -> NDArray[np.bool_]:
-        """Return indicators of nonzero values and multiples of each step, shape (n, 1 + steps), stored by columns."""
+        """Return whether each row's value is nonzero, and whether it is a nonzero multiple of each grid step.
+
+        The result is an array of shape (n, 1 + number of steps), stored by columns.
+        """
         values = self.of(block)[:, 0]
         return np.vstack([values != 0, *(_multiples(values / step) for step in self.steps)]).T
 

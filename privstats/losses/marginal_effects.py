@@ -37,11 +37,12 @@ class Dummies:
 
 @dataclass(frozen=True, eq=False)
 class _Change:
-    """Change of a row z from the reference level of a factor to one of the factor's levels.
+    """Change of a row z from the reference level of a factor to one of the factor's other levels.
 
-    At the reference level, the design columns are ``z'base + low``, and the linear predictor is ``z'theta + eta``:
-    `base` and `theta` leave out the dummies of the factor, and `low` and `eta` are the dummies' part at this level. At
-    the other level, the design columns are larger by the vector `move`, and the linear predictor by the number `step`.
+    At the reference level, the design columns are ``z'base + low``, and the linear predictor is ``z'theta + eta``.
+    Here `base` and `theta` leave out the dummies of the factor, `low` has the values of these dummies at the reference
+    level (0 for other columns), and `eta` is the contribution of these values to the linear predictor. At the other
+    level, the design columns are larger by the vector `move`, and the linear predictor by the number `step`.
     """
 
     base: FloatArray
@@ -54,11 +55,12 @@ class _Change:
 
 @dataclass(frozen=True, eq=False)
 class EffectParts:
-    """Parts of a row's contribution to average marginal effects, each divided by its largest absolute value.
+    """Parts of a row's contribution to average marginal effects, each divided by a bound on its absolute value.
 
-    At released coefficients theta, the parts are in this order the row's weight times: 1; the slope (derivative of the
-    mean response in the linear predictor eta); the derivative of the slope in theta; and, for each dummy, the change of
-    mean response from the reference level to the dummy's level, and the derivative of this change in theta.
+    The parts at released coefficients theta are, in this order: 1; the slope, which is the derivative of the mean
+    response with respect to the linear predictor eta; the derivatives of the slope with respect to theta; and, for
+    each dummy, the change of the mean response from the reference level to the dummy's level, followed by the
+    derivatives of this change with respect to theta. Each part is multiplied by the row's weight.
 
     Parameters
     ----------

@@ -75,18 +75,21 @@ class LogCosh(HuberLoss):
 
     @property
     def gamma(self) -> float:
-        """Bound on |f'''| / f'' of the loss f(u), where u is residual / `scale`: its limit for large |u|."""
+        """Least upper bound of |f'''| / f'' for the loss f(u), where u is residual / `scale`.
+
+        The ratio tends to this bound for large |u|.
+        """
         return 2 / self.clip
 
 
 @dataclass(frozen=True)
 class Concomitant:
-    r"""Joint M-estimation of coefficients and residual scale, for rows of bounded norm (Huber 1981, section 7.7).
+    r"""Joint M-estimation of coefficients and residual scale, with bounded scores (Huber 1981, section 7.7).
 
     The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]``, minimised in the coefficients and the
     residual scale sigma, with the loss rho, residuals r_i and weights ``w = min(1, curvature / |x|^2)`` of rows with
     predictors x. Let psi be the derivative of rho. The constant ``kappa = E psi(Z)^2``, for a standard normal Z, makes
-    sigma the standard deviation if the residuals are normal, but only because the term in kappa has the weight w_i,
+    sigma the standard deviation of normal residuals; this requires that the weight w_i multiplies the term in kappa,
     too. The score of the coefficients is ``w psi(r / sigma) x``, and the score of log sigma is ``chi = w (psi^2 -
     kappa) / 2``.
 
@@ -116,17 +119,23 @@ class Concomitant:
 
     @property
     def radius(self) -> float:
-        """Largest norm of the joint score of coefficients and log scale: `clip` times the root of `curvature`."""
+        """Largest norm of a row's joint score: the score of the coefficients, and `weight` times (chi - `largest`)."""
         return self.loss.clip * self.curvature**0.5
 
     @property
     def weight(self) -> float:
-        """Weight of chi, the log scale's score, in the joint score: the largest that keeps its norm <= `radius`."""
+        """Factor of (chi - `largest`) in a row's joint score, where chi is the score of log sigma.
+
+        It is the largest factor for which the norm of every joint score is at most `radius`.
+        """
         return 2 * self.curvature**0.5 / self.loss.clip
 
     @property
     def largest(self) -> float:
-        """Largest value of chi, the score of the log residual scale; it is subtracted from the chi of each row."""
+        """Largest chi (score of log sigma) of a row.
+
+        It is subtracted from the chi of each row, so that the norm of the joint score is at most `radius`.
+        """
         return (self.loss.clip**2 - self.kappa) / 2
 
 
@@ -144,8 +153,9 @@ class ConcomitantScores:
     Parameters
     ----------
     both : Concomitant
+        Loss, largest ``w |x|^2``, and the constants kappa, lambda and largest chi that follow from them.
     P : ndarray, shape (width, m)
-        Matrix that gives the predictors x = z'P of a row z of the model matrix.
+        Matrix that gives the predictors x = z'P of a row z.
     eta : ndarray, shape (width,)
         Coefficients of the linear predictor z'eta of a row z.
     sigma : float

@@ -22,7 +22,7 @@ class Likelihood(Loss):
     Parameters
     ----------
     family : Family
-        The family of distributions of the response; its `unit` is the largest response.
+        Distribution of the response, with its link function and, in the field `unit`, the upper bound of the response.
     center, half : float
         Centre and half-range of the response ``center + half v``, where v is the response scaled to [-1, 1].
     """
@@ -32,7 +32,7 @@ class Likelihood(Loss):
     half: float = 1.0
 
     def response(self, y: FloatArray) -> FloatArray:
-        """Return responses in the user's units, clamped to the support of the family."""
+        """Return ``center + half y``, the responses in the user's units, clamped to the support of the family."""
         return np.clip(self.center + self.half * y, *self.family.support)
 
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
@@ -59,13 +59,13 @@ class Likelihood(Loss):
         return t
 
     def from_transformed(self, mean: float) -> float:
-        """Return the mean of the transformed response from `mean`, the mean of its values rescaled to [-1, 1]."""
+        """Return the mean of `Family.transform` of the response, given the `mean` of the values of `transform`."""
         low, high = self.family.transformed_range
         return low + (mean + 1) / 2 * (high - low)
 
     @property
     def transformed_half(self) -> float:
-        """Half of the range of the transformed response, before it is rescaled to [-1, 1]."""
+        """Half of the range of `Family.transform` of the response; the method `transform` divides by it."""
         low, high = self.family.transformed_range
         return (high - low) / 2
 
@@ -263,10 +263,10 @@ class Shortened:
 
 @dataclass(frozen=True, eq=False)
 class ClippedScores:
-    """Scores ``weight w psi(eta, y)`` of rows z with predictors w = z'P, where the vector ``weight w`` is clipped.
+    """Scores ``v psi(eta, y)`` of rows z, where v is the vector ``weight z'P`` clipped to the Euclidean norm `radius`.
 
-    P is a matrix; the row's weight times w is clipped to the Euclidean norm `radius`. psi is minus the derivative of
-    `loss` with respect to the linear predictor eta = z'theta, for coefficients theta and response y.
+    Here weight is the weight of the row, z'P its predictors, and y its response. psi is minus the derivative of `loss`
+    with respect to the linear predictor eta = z'theta, for coefficients theta.
     """
 
     loss: Loss

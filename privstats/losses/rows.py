@@ -22,7 +22,11 @@ AT_END = 1 - 2.0**-20  # numbers of at least this size count as 1, to allow for 
 
 
 class RowBlock(Protocol):
-    """Interface of a block of rows, for functions of a row: level codes, weights, responses and products z'M."""
+    """Interface of a block of rows, the argument of all functions of a row.
+
+    A block has the level codes, weights and responses of its rows, and ``times(M)`` returns z'M for each row z.
+    `present` marks the rows that are used, and `shared` keeps arrays that several queries need (see `once`).
+    """
 
     @property
     def present(self) -> NDArray[np.bool_]: ...
@@ -40,7 +44,10 @@ class RowBlock(Protocol):
 
 
 def once(block: RowBlock, function: Callable[..., FloatArray], *public: Any) -> FloatArray:
-    """Return ``function(block, *public)``, a read-only array, computed once for all queries of a pass over the rows."""
+    """Return ``function(block, *public)`` as a read-only array, computed once for each block in a pass over the rows.
+
+    Further calls with the same arguments return the array kept in ``block.shared``.
+    """
     key = (function, *(np.asarray(one, dtype=float).tobytes() for one in public))
     if key not in block.shared:
         block.shared[key] = function(block, *public)
@@ -122,9 +129,10 @@ class SquaredColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Linear functions z'M of a row z, times the row's weight; this also multiplies check losses of z'M by the weight.
+    """Linear functions z'M of a row z, times the row's weight.
 
-    M is the field `matrix`, with one column for each function.
+    M is the field `matrix`, with one column for each function. The check loss of a weighted residual is the weight
+    times the check loss of the residual, so a quantile fit can use these vectors in place of weights.
     """
 
     matrix: FloatArray
@@ -191,9 +199,10 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class BesideLevel:
-    """Vectors (level code of the row, score of the row), for second moments of scores by the levels of one factor.
+    """Vectors (level code of a row in one factor, score of the row), short forms for the set `LevelProducts`.
 
-    The set `LevelProducts` shortens scores above its limit on their norm, and defines the products of these vectors.
+    The first entry of the score belongs to the row's level. In full, the score has one such entry for each level, and
+    the entries of the other levels are 0. The set clips the norm of the score, and defines the products of entries.
     """
 
     factor: int
@@ -205,10 +214,11 @@ class BesideLevel:
 
 @dataclass(frozen=True, eq=False)
 class HessianRows:
-    """Vectors ``v = sqrt(weight slope(eta, y)) w`` of rows z with predictors w = z'P; the Hessian is the sum of vv'.
+    """Vectors ``v = sqrt(weight slope(eta, y)) w`` of rows z; the sum of vv' is the Hessian of the weighted losses.
 
-    Here weight is the row's weight, eta = z'theta its linear predictor at coefficients theta, and slope(eta, y) the
-    second derivative of its loss in eta, or the expectation of it. The Hessian is that of the weighted sum of losses.
+    Here weight is the row's weight, w = z'P its predictors, y its response and eta = z'theta its linear predictor at
+    coefficients theta. slope(eta, y) is the second derivative of the loss with respect to eta or, if this derivative
+    may be negative, its expectation.
     """
 
     loss: Loss
@@ -312,13 +322,13 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """Norm of a row's score or, at high leverage, `cap` plus the reduction of this norm by the limit `curvature`.
+    """Number in [0, 2 `cap`] for each row, for a histogram of score norms and of their reductions by `curvature`.
 
-    Let x be the predictors of a row, r its residual and ``s = weight |x| min(|r|, farthest)`` the Euclidean norm of its
-    score. At every clipping threshold, the limit `curvature` on ``weight |x|^2`` multiplies the weight of the row, and
-    so its score, by ``f = min(1, curvature / (weight |x|^2))``. A row with f = 1 has the value ``min(s, cap)``, at most
-    `cap`. A row with f < 1 has the value ``cap + min((1 - f) s, cap)``, where (1 - f) s is the reduction of the norm.
-    So one histogram of these values counts the two kinds of rows apart, below and above `cap`.
+    Let x = z'P be the predictors of a row z, r = z'residual its residual and ``s = weight |x| min(|r|, farthest)`` the
+    Euclidean norm of its score. The limit `curvature` on ``weight |x|^2`` multiplies the weight of the row, and so its
+    score, by ``f = min(1, curvature / (weight |x|^2))``. A row with f = 1 has the number ``min(s, cap)``. A row with
+    f < 1 has the number ``cap + min((1 - f) s, cap)``, where (1 - f) s is the reduction of the norm. So the histogram
+    counts the norms of the first kind of rows below `cap`, and the reductions of the second kind above `cap`.
     """
 
     P: FloatArray
@@ -431,7 +441,7 @@ class LevelWeight:
 
 @dataclass(frozen=True)
 class Weight:
-    """The row's weight; without weights it is 1 for each row, so that the sum is the number of rows."""
+    """The weight of each row, shape (n, 1); if the fit has no weights, it is 1, and its sum is the number of rows."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         return block.weight[:, None]
@@ -447,9 +457,10 @@ class One:
 
 @dataclass(frozen=True, eq=False)
 class OffEnds:
-    """Row weight times the indicators of ``z'M > -1``, followed by those of ``z'M < 1``, for a row z.
+    """Indicators of ``z'M > -1``, followed by the indicators of ``z'M < 1``, times the weight of the row z.
 
-    M is the field `matrix`, with z'M in [-1, 1]. Sums count the rows with z'M not at -1, then those not at 1.
+    M is the field `matrix`; each of its columns gives a function of z with values in [-1, 1]. Summed over the rows,
+    the first indicator of a function counts the rows at which it is not -1, the second the rows at which it is not 1.
     """
 
     matrix: FloatArray

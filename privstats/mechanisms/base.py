@@ -65,7 +65,10 @@ class SealedValues(Protocol):
         """Return all values as one array in memory, shape (n, dim)."""
 
     def cell(self, k: int) -> SealedValues:
-        """Return the values of the rows in cell k of a partition of the rows, again in a sealed container."""
+        """Return the values of the rows in group k, again in a sealed container, for a query by group.
+
+        In such a query, the first coordinate of a row's value is its group number; the result leaves it out.
+        """
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,10 @@ class ScaledLaw(ABC):
 
     @abstractmethod
     def standard_variance(self, dim: int) -> float | FloatArray:
-        """Return the variance of each coordinate of the standard law: one number for all, or an array, shape (dim,)."""
+        """Return the variance of each of the `dim` coordinates of the noise at scale 1.
+
+        The result is one number if all coordinates have the same variance, and otherwise an array, shape (dim,).
+        """
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
         """Return `size` independent draws of the noise, shape (size, dim)."""
@@ -210,12 +216,13 @@ def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
 
 
 def drawn_on_grid(values: FloatArray, size: float) -> FloatArray:
-    """Return draws from a density that depends on the rows, rounded to a grid whose step is public.
+    """Return `values`, random draws from a density that depends on the rows, rounded to a grid with a public step.
 
     The step is 2^-30 to 2^-29 times the public number `size`, such as the radius of the parameter set. Before rounding,
-    draws are 53-bit uniform numbers, scaled to a box of parameter values that depends on the rows, as does the set of
-    floats that can occur. If no side of the box is longer than four times `size`, at least 2^20 of these floats along a
-    side are rounded to each grid point. So the probability of a grid point does not reveal which floats could occur.
+    the draws are 53-bit uniform numbers, scaled to a box of parameter values. The box depends on the rows, and so does
+    the set of floats that can occur. If no side of the box is longer than four times `size`, at least 2^20 of these
+    floats along a side are rounded to each grid point. So the probability of a grid point does not reveal which floats
+    could occur.
     """
     return on_grid(values, size, DRAWN_BITS - 1)
 

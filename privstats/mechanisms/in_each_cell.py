@@ -52,7 +52,7 @@ class InEachCell(Mechanism):
         return self.each.gathers
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Law | None:
-        """Return the law of the noise of the mechanism `each` in one cell; None if the law depends on the rows."""
+        """Return the noise law of `each` in one cell of the partition; None if the law depends on the rows."""
         return self.each.law(of_one_step(self.each, promise, relation), within.inner, ONE_STEP)
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -78,7 +78,11 @@ def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promis
 
 
 def _of_cell(exact: Any, k: int, inner: Any) -> Any:
-    """Return the total of cell `k` or, if `exact` has values in place of totals, the values of the cell's rows."""
+    """Return the total of cell `k`; if `exact` gives access to values in place of totals, access to its values.
+
+    If `exact` is a `Total`, it has ``inner.size`` entries for each cell, in cell order; `inner` is the set of one
+    cell.
+    """
     if isinstance(exact, Total):
         return Total(exact.units[k * inner.size : (k + 1) * inner.size], exact.step)
     return exact.cell(k)

@@ -1,9 +1,10 @@
 """Random number generators; no other file of the package creates any.
 
-Every stream of random numbers is ChaCha20 (20 rounds, 256-bit key). By default the key comes from the operating system.
-If the user gives a seed, the key is a hash of the seed, a digest of the plan of all queries, and the index or label of
-the stream. So the same call gets the same noise, and different calls get independent noise. Results with a seed are
-labelled "seeded: not private".
+Every stream of random numbers is ChaCha20 (20 rounds, 256-bit key). By default the key comes from the operating
+system. If the user gives a seed, the key is a hash of the seed, of a text that identifies the call (for a fit, a hash
+of its arguments and planned queries), and of the label of the stream. So with a seed the same call gets the same
+noise, and different calls get independent noise. Results with a seed are labelled "seeded: not private". Only
+simulations without confidential rows use fixed keys (`public_stream`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _key(*parts: Any) -> int:
 
 @dataclass(frozen=True)
 class NoiseSource:
-    """Source of the random numbers for the noise of one fit.
+    """The user's seed for random numbers; without a seed, random numbers come from the operating system.
 
     Parameters
     ----------
@@ -49,7 +50,11 @@ class NoiseSource:
         return self.seed is not None
 
     def generator(self, digest: str, index: int) -> Generator:
-        """Return the generator of random numbers for release number `index` of the plan with this digest (hash)."""
+        """Return the generator of random numbers for the label `digest` and the number `index`, for synthetic rows.
+
+        With a seed, equal arguments give equal generators; without a seed, each call gives a generator with a new key.
+        The noise of a fit comes from `streams` instead.
+        """
         if self.seed is None:
             return _stream(secrets.randbits(256))
         return _stream(_key("noise", self.seed, digest, index))
@@ -91,20 +96,21 @@ KINDS = ("question", "key", "rehearsal")
 
 
 def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
-    """Return a function that returns the random number generators of one fit, given a kind and a label.
+    """Return a function that returns a random number generator of one fit for each kind and label of random numbers.
 
     Parameters
     ----------
     seed : int or None
         With None, the key of each stream comes from the operating system, so that no two calls share noise, even in
-        forked processes. With a seed, every call gives the same streams.
+        forked processes. With a seed, equal arguments always give equal streams.
     digest : str
-        Digest (hash) of the plan of queries: with a seed, different plans get independent streams.
+        Text that identifies the fit, such as a hash of its arguments and planned queries. With a seed, different texts
+        give independent streams.
 
     Returns
     -------
     callable
-        Maps a kind and a label to a generator. The kinds are "question" (noise for the query with this label),
+        Maps a kind and a label to a generator. The kinds are "question" (noise of the release with this label),
         "rehearsal" (synthetic rows of a trial run of an estimator) and "key" (the secret key of a hash function).
         Streams of different kinds are independent.
 
@@ -124,8 +130,8 @@ def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
 
 
 def public_stream(index: int) -> Generator:
-    """Return a generator of random numbers with a fixed key, for post-processing such as simulations of public laws.
+    """Return a random number generator whose key depends only on `index`, for simulations without confidential rows.
 
-    Noise is never drawn from this generator.
+    Its random numbers are public, so it never generates noise for a release of confidential rows.
     """
     return _stream(_key("simulation", index))

@@ -1,1 +1,1 @@
-"""Statistical models: arguments of a call, choice of an estimator, and conversion of estimates to the user's units."""
+"""Statistical models, which hold the user's arguments, choose an estimator and convert estimates to original units."""

@@ -1,4 +1,7 @@
-"""Base classes of statistical models, which hold and check the user's arguments, without budget or random numbers."""
+"""Base class of the statistical models, and the choice of an estimator by the name of its method.
+
+A model stores and checks the user's arguments. It has no privacy budget and draws no random numbers.
+"""
 
 from __future__ import annotations
 
@@ -267,7 +270,7 @@ def _kind(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Candidate:
-    """An estimator that a model offers, with the names of its methods and noise distributions.
+    """An estimator class that a model may choose, with the names of its methods and noise distributions.
 
     Parameters
     ----------
@@ -290,7 +293,10 @@ class Candidate:
     branches: Mapping[str, str] = field(default_factory=dict)
 
     def choice(self, mech: str, options: Mapping[str, Any], why: str) -> Choice:
-        """Return the estimator with the given options, with the names of its methods and noise distributions."""
+        """Return the choice of this estimator: an instance with the user's options, under the method name `mech`.
+
+        `why` is the reason for a choice by mech="auto"; otherwise it is empty.
+        """
         estimator = build(self.estimator, mech, options, **self.fixed)
         return Choice(estimator, mech, self.noise, why, self.noises, self.branches)
 

@@ -1,4 +1,4 @@
-"""Models for means, quantiles, modes and histograms of columns, and the estimators that each model offers."""
+"""Models for means, quantiles, modes and histograms of columns, and the choice of an estimator for each model."""
 
 from __future__ import annotations
 
@@ -172,7 +172,11 @@ class ColumnQuantile(Location):
 
 
 def _smooth(noise: Any, promise: Promise) -> Mechanism:
-    """Return the smooth sensitivity mechanism with the noise distribution of the given name."""
+    """Return the mechanism for quantiles with noise scaled to the smooth sensitivity, by default Cauchy noise.
+
+    `noise` is the name of the noise distribution. An error is raised if the distribution needs an (eps, delta) budget
+    and `promise` is of another kind.
+    """
     if noise is not None:
         one_of("noise", noise, tuple(SMOOTH))
     mechanism = SMOOTH["cauchy" if noise is None else noise]
@@ -291,7 +295,7 @@ class Binned(Location):
         return domain.extended(dict.fromkeys(missing, (edges[0], edges[-1])))
 
     def check_columns(self, design: Columns) -> None:
-        """Accept numeric columns and columns with levels, because only rows are counted; estimators check `bins`."""
+        """Accept all columns, because rows can be counted in the bins of a numeric column and at levels alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,10 +390,10 @@ class ColumnHistogram(Binned):
 def _noisy(
     mech: str, promise: Promise, options: Mapping[str, Any], estimator: type, own: Mapping[str, Any]
 ) -> tuple[dict[str, Candidate], str, dict[str, Any]]:
-    """Return the methods that differ in the noise added to sums, the default's name, and the options except `noise`.
+    """Return the methods of noisy sums by name, the default method's name, and the user's options without `noise`.
 
-    `own` has all arguments of the estimator except the noise mechanism. The default method has normal noise if the
-    budget allows normal noise, and Laplace noise otherwise.
+    The methods are for means or histograms, and differ only in the noise mechanism; `own` has the other arguments of
+    `estimator`. The default method has normal noise if the budget allows normal noise, and Laplace noise otherwise.
     """
     given = dict(options)
     noise = given.pop("noise", None)

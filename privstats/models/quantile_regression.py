@@ -1,4 +1,4 @@
-"""The quantile regression model, and the table of estimators that it offers."""
+"""The quantile regression model, and the choice of its estimator by method, budget and number of rows."""
 
 from __future__ import annotations
 
@@ -132,13 +132,14 @@ class QuantileModel(Regression):
     ) -> tuple[str, str]:
         """Return the method that mech="auto" stands for, and the reason for the choice.
 
-        Newton steps are usually chosen if `each`, the information per coefficient ``2 min(tau, 1 - tau) n eps / d`` for
-        n rows and d coefficients, is large; otherwise the exact sampler or objective perturbation, where available.
-        `each` is public. A sampler with a Markov chain is never chosen.
+        The choice depends on `each`, a public measure of the information per coefficient, which is
+        ``2 min(tau, 1 - tau) n eps / d`` for n rows and d coefficients. Newton steps are usually chosen if `each` is
+        large. Otherwise the exact sampler is chosen for few coefficients, or objective perturbation if intervals are
+        requested and `noise` is not given. A sampler with a Markov chain is never chosen.
 
-        Intervals of the exact sampler are about as short as those of Newton steps if the predictors fill their bounds,
-        but many times longer if the predictors' values cover only a fifth of the range between the bounds. Newton steps
-        need enough rows to estimate the scales of the columns; objective perturbation needs fewer.
+        Intervals of the exact sampler are about as short as intervals by Newton steps if the predictors' values cover
+        the whole range between their bounds, but many times longer if the values cover only a fifth of this range.
+        Newton steps need enough rows to estimate the scales of the columns; objective perturbation needs fewer.
         """
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"
@@ -156,6 +157,9 @@ class QuantileModel(Regression):
 
 
 def _plain(taus: tuple[float, ...], noise: str | None) -> Candidate:
-    """Return an estimator that uses objective perturbation, without intervals, on columns scaled by their bounds."""
+    """Return a quantile regression estimator without intervals: objective perturbation on columns scaled by bounds.
+
+    The score is measured in the norm that `noise` names ("linf", "l1" or "l2"), and by default in the norm linf.
+    """
     norm = noise if noise in OF_VECTORS else "linf"
     return Candidate(PlainPerturbedQuantile, {"taus": taus, "norm": norm}, norm)

@@ -1,4 +1,4 @@
-"""Regression models, and the table of estimators that each model offers."""
+"""Linear and generalized linear models, and the choice of their estimators by method, budget and number of rows."""
 
 from __future__ import annotations
 
@@ -120,7 +120,11 @@ class Carrying:
         return first_noise(estimator, self.promise, self.neighbors, self.columns, self.rows)
 
     def carries(self, estimator: Any) -> bool:
-        """Return whether the Newton steps of an estimator are predicted to converge; True if nothing is predicted."""
+        """Return whether the Newton steps of an estimator are predicted to converge.
+
+        The result is also True without a prediction: if the estimator has no Newton steps, intervals are requested, or
+        the number of rows is private.
+        """
         return self.lacks(estimator) <= 1
 
     def outdoes_moments(self, by: Noises, design: Design, lighter: float = 1.0) -> bool:
@@ -140,7 +144,11 @@ class Carrying:
         return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows, UNINFORMATIVE * lighter)
 
     def relation(self, design: Design) -> Relation:
-        """Return the neighbouring relation for queries to which each row contributes separately, not summed by unit."""
+        """Return how far the rows' contributions to one query may differ between neighbouring data sets.
+
+        The query is a sum over rows, such as second moments, to which each row of a privacy unit contributes
+        separately. A row may contribute nothing if the design does not use every row, or if `unit` is given.
+        """
         absent = not design.complete or self.neighbors.unit is not None
         return self.neighbors.relation(folded=False, may_be_absent=absent)
 
@@ -154,12 +162,13 @@ class Carrying:
         return pure and self.intervals and self.neighbors.unit is None and bool(design.intercept)
 
     def refuse_minimiser(self, mech: str, design: Design, noise: str | None) -> None:
-        """Raise an error if mech="objpert" (objective perturbation) is requested but cannot give intervals.
+        """Raise an error if mech="objpert" (objective perturbation) is requested for a fit that does not allow it.
 
         Raises
         ------
         OptionError
-            If a requirement is not met; the error names the requirement.
+            If the budget is not pure eps, no intervals are requested, `unit` or `noise` is given, the formula has no
+            intercept, or a column is declared by a scale in place of bounds. The message names the requirement.
         """
         needs = {
             f"a pure eps: give eps= in place of {self.promise.currency}=": self.promise.normal,
@@ -174,7 +183,11 @@ class Carrying:
                 raise OptionError(f"mech='objpert' of this model needs {what}, or write mech='newton'")
 
     def whitens(self, design: Design, options: Mapping[str, Any]) -> bool:
-        """Return whether least squares by objective perturbation whitens (decorrelates) columns or only scales them."""
+        """Return True if least squares by objective perturbation whitens (decorrelates) the columns.
+
+        The result is False if the columns are only scaled by their bounds: with the options `theta_bound` or `split`,
+        and (unless the option `tail` is given) if the second moments are predicted to have almost no noise.
+        """
         if OF_BOX & set(options):
             return False
         return "tail" in options or self.rows is None or self.forecast_noise(PURE, design) > EXACT
@@ -182,25 +195,28 @@ class Carrying:
     def is_ample(self, by: Noises, design: Design, limit: float = AMPLE) -> bool:
         """Return whether intervals by Newton steps are expected to be about as short as by objective perturbation.
 
-        The result is True if the number of rows exceeds a constant (`MOST_MINIMISED`), or if the predicted relative
-        noise of the first release of second moments (`forecast_noise`) is below `limit`.
+        The result is True if the number of rows exceeds a constant (`MOST_MINIMISED`), or if `forecast_noise`, the
+        predicted relative noise of the second moments that the mechanisms `by` release first, is below `limit`. It is
+        False if the number of rows is private.
         """
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < limit)
 
     def minimises_squares(self, by: Noises, design: Design) -> bool:
-        """Return whether "auto" may choose objective perturbation for least squares; False if Newton steps are as good.
+        """Return whether mech="auto" may choose objective perturbation for least squares.
 
-        The result is also False if the formula has a column and its cube (`Design.has_higher_powers`). The data have
-        little information about some combinations of such columns; released second moments may overstate it, and then
-        intervals by objective perturbation are too short (`benchmarks.special_rules --names cubes`).
+        The result is False if intervals by Newton steps are expected to be about as short (`is_ample`). It is also
+        False if the formula has columns such as x and x**3, or x*y and x*y*z (`Design.has_higher_powers`). The data
+        have little information about some combinations of such columns. If the released second moments overstate this
+        information, intervals by objective perturbation are too short (`benchmarks.special_rules --names cubes`).
         """
         return not (self.is_ample(by, design) or design.has_higher_powers)
 
     def forecast_noise(self, by: Noises, design: Design) -> float:
-        """Return the relative noise of the coarse matrix, the first release of second moments, at the whole budget.
+        """Return the predicted relative noise of the coarse matrix, if its release spends the whole budget.
 
-        The relative noise is ``sqrt(c + 1) s / n`` for n rows of c + 1 standardised numbers (c columns, and the
-        response), where s is the noise sd of an off-diagonal entry under the mechanisms `by`. It is 0 if n is private.
+        The coarse matrix is the first release of second moments: the sum of v v' over n rows v of c standardised
+        columns and the response, plus noise. The relative noise is ``sqrt(c + 1) s / n``, where s is the noise sd of
+        an off-diagonal entry under the mechanisms `by`. The result is 0 if n is private.
         """
         if self.rows is None:
             return 0.0
@@ -283,9 +299,12 @@ class Regression(Model):
         return design
 
     def fitted_design(self, design: Any, mech: str, options: Mapping[str, Any]) -> Any:
-        """Return an equivalent design (map from rows to model columns) with an intercept, if possible; else `design`.
+        """Return a design (map from rows to model columns) for the same model with an intercept, which reduces noise.
 
-        The result is `design` for marginal effects and options such as `theta_bound`, which need the user's columns.
+        For example, the design of ``y ~ 0 + C(g)`` is replaced by the design of ``y ~ C(g)``. The result is `design`
+        itself if it has an intercept, if no combination of its columns is constant, or if the method is not in
+        `WITH_INTERCEPT`. The same holds for marginal effects and for options such as `theta_bound`, which refer to the
+        user's columns.
         """
         own = OF_BOX & set(options) or options.get("margins")
         return design.with_intercept() if mech in WITH_INTERCEPT and not own else design
@@ -313,7 +332,10 @@ class Regression(Model):
         return None if self.linked is None else self.linked.link
 
     def _assumed(self, options: Mapping[str, Any], neighbors: Neighbors) -> dict[str, Any]:
-        """Check `cov_type` against the privacy units; return `options`, plus `cov_type` if it is "nonrobust"."""
+        """Return the user's options, with `cov_type` added if it is "nonrobust".
+
+        An error is raised for "cluster" without privacy units, and for "nonrobust" with several rows per unit.
+        """
         if self.cov_type == "cluster" and neighbors.unit is None:
             raise OptionError("cov_type='cluster' needs the column that names whose row it is; add unit='person_id'")
         if self.cov_type == "nonrobust" and neighbors.rows_per_unit > 1:
@@ -431,10 +453,11 @@ def _least_squares(
 def _perturbed_least_squares(
     by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = "", **loss: Any
 ) -> Candidate:
-    """Return an estimator that chooses between methods (`branches`), one of which is objective perturbation.
+    """Return a regression estimator that uses objective perturbation or, if `branches` has "moments", noisy moments.
 
-    The estimator minimises the sum of squared residuals or, if `loss` is given, of this loss, with the noise mechanisms
-    `by`. If noisy moments are one of the methods, `of_moments` is the name of their noise distribution.
+    The estimator minimises the sum of squared residuals, or the robust loss given as `loss`. The argument `by` has its
+    noise mechanisms; `of_moments` is the name of the noise distribution of noisy moments. The budget share of the
+    first release of second moments is computed from the public information `public`.
     """
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
@@ -444,7 +467,12 @@ def _perturbed_least_squares(
 
 
 def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design) -> Choice:
-    """Return the least-squares estimator whose coefficients are drawn, all at once, by the mechanism named `mech`."""
+    """Return the least-squares estimator in which one mechanism draws the whole vector of coefficients.
+
+    The mechanism is the K-norm gradient mechanism ("kng"), objective perturbation ("objpert") or the exponential
+    mechanism ("expmech"). For the first two, `noise` names the norm in which the change of the score due to one row is
+    bounded; the default is "linf".
+    """
     if noise is not None and mech == "expmech":
         raise OptionError("mech='expmech' has no choice of noise; leave noise out")
     if noise is not None:
@@ -604,7 +632,10 @@ def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> 
 
 
 def refuse_scales(design: Any) -> None:
-    """Raise an error if a column has a declared scale but no declared bounds, for methods that need bounds."""
+    """Raise an error if a column of the design is declared by a centre and a scale in place of bounds.
+
+    This function is called for methods that need bounds of all columns.
+    """
     scaled = design.domain.scaled(design.reads)
     if scaled:
         raise DomainError(

@@ -24,9 +24,10 @@ NEARLY = 1e-6  # a quotient this close to an integer is taken as the integer: as
 
 @dataclass(frozen=True)
 class Total:
-    """An exact sum of vectors over rows: ``units * step``, where `units` has one Python integer per coordinate.
+    """An exact sum of vectors, ``units * step``, whose entries are all multiples of the grid step `step`.
 
-    The sum is exact for any number of rows, because Python integers cannot overflow.
+    `units` has one Python integer per coordinate. The sum is exact for any number of vectors, because Python integers
+    cannot overflow.
     """
 
     units: tuple[int, ...]
@@ -34,7 +35,7 @@ class Total:
 
     @classmethod
     def nothing(cls, size: int, step: float) -> Total:
-        """Return the sum over an empty set of rows, which is zero in each of `size` coordinates."""
+        """Return the sum over no rows: zero in each of `size` coordinates, with the grid step `step`."""
         return cls((0,) * size, step)
 
     def __add__(self, other: Total) -> Total:
@@ -78,7 +79,10 @@ def toward_zero(rows: FloatArray, step: float) -> FloatArray:
 
 
 def summed(rows: FloatArray, step: float) -> Total:
-    """Return the exact sum of at most `MOST_ROWS` rows, whose entries are multiples of `step` of at most 2^42 steps."""
+    """Return the exact sum of the rows, whose entries are multiples of `step` and at most 2^42 steps in size.
+
+    There may be at most `MOST_ROWS` rows, so that the sum of each column fits into a 64-bit integer.
+    """
     return Total(tuple(map(int, products(np.ones((len(rows), 1)), rows, step)[0])), step)
 
 

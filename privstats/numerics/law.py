@@ -24,10 +24,10 @@ class Law(Protocol):
     """Interface of the known law (distribution) of a noise vector with mean zero and dim coordinates."""
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
-        """Return `size` independent draws, shape (size, dim)."""
+        """Return `size` independent draws of the noise vector, shape (size, dim)."""
 
     def variance(self) -> FloatArray:
-        """Return the variance of each coordinate, shape (dim,)."""
+        """Return the variance of each coordinate of the noise vector, shape (dim,)."""
 
     def covariance(self, onto: FloatArray) -> FloatArray:
         """Return the covariance matrix of ``onto @ noise``, shape (q, q), for a matrix `onto` of shape (q, dim).

@@ -62,10 +62,11 @@ def _log_density(m: int, a: float) -> float:
 def _weights(j: int, J: int) -> FloatArray:
     """Return the weights of the mixture of gamma laws that is the distribution of ``rate |rank error|``.
 
-    J boundaries (quantiles and ends of their intervals) are drawn together, and the rank error is that of the j-th. The
-    log density of the draw decreases by `rate` for each value too many or too few between neighbouring boundaries. The
-    gamma laws have shape parameters 1, 2, ..., J and rate parameter 2. The weights are computed from logarithms,
-    because with more than about 170 boundaries the factors of a weight exceed the range of floats.
+    J boundaries (quantiles and ends of their intervals) are drawn together and divide the values into J + 1 cells. The
+    log density of the draw decreases by `rate` for each value above or below the target number of a cell. The rank
+    error is the rank of the j-th boundary minus its target rank. The gamma laws have shape parameters 1, 2, ..., J and
+    rate parameter 2. The weights are computed from logarithms, because with more than about 170 boundaries the factors
+    of a weight exceed the range of floats.
     """
     here, there = _log_sum_of_laplace(j), _log_sum_of_laplace(J + 1 - j)
     powers = np.arange(j)[:, None] + np.arange(J + 1 - j)
@@ -78,8 +79,8 @@ def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
     """Return the probabilities that the rank error of the j-th of J boundaries exceeds each of the numbers `a`.
 
     The boundaries are quantiles and the ends of their confidence intervals, drawn together. A rank error is the rank of
-    a boundary minus its target rank. The log density of the draw decreases by `rate` for each value too many or too few
-    between two neighbouring boundaries, compared with a target number.
+    a boundary minus its target rank. The boundaries divide the values into J + 1 cells. The log density of the draw
+    decreases by `rate` for each value above or below the target number of a cell.
     """
     a = np.asarray(a, dtype=float)
     weights = _weights(j, J)
@@ -92,8 +93,8 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
     """Return the quantiles, at the probabilities `p`, of the rank error of the j-th of J boundaries.
 
     The boundaries are quantiles and the ends of their confidence intervals, drawn together. A rank error is the rank of
-    a boundary minus its target rank. The log density of the draw decreases by `rate` for each value too many or too few
-    between two neighbouring boundaries, compared with a target number.
+    a boundary minus its target rank. The boundaries divide the values into J + 1 cells. The log density of the draw
+    decreases by `rate` for each value above or below the target number of a cell.
     """
     p = np.asarray(p, dtype=float)
     first = min(j, J + 1 - j)  # by symmetry, the rank errors of boundaries j and J + 1 - j have the same law
@@ -104,10 +105,10 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 @lru_cache(maxsize=16384)
 def _unit_quantile(tail: float, j: int, J: int) -> float:
-    """Return the ``1 - tail`` quantile, tail <= 1/2, of the rank error in `bridge_quantile`, if `rate` is 1.
+    """Return the ``1 - tail`` quantile, tail <= 1/2, of the rank error of the j-th of J boundaries drawn at rate 1.
 
-    The rank error is that of the j-th of J boundaries. The root search has an upper limit: the quantile of the gamma
-    law with shape J, the component with the largest quantiles in the mixture (`_weights`).
+    For other rates, `bridge_quantile` divides this quantile by the rate. The root search has an upper limit: the
+    quantile of the gamma law with shape J, the component with the largest quantiles in the mixture (`_weights`).
     """
 
     def excess(a: float) -> float:
@@ -120,10 +121,11 @@ def _unit_quantile(tail: float, j: int, J: int) -> float:
 def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
     """Return the rate at which the log density of drawn numbers may decrease with the errors of cells, for budget eps.
 
-    A cell contains the values between two neighbouring drawn numbers (quantiles or interval ends); its error is its
-    number of values minus the target number. One row changes the sum of the absolute errors of all cells, by which the
-    rate is multiplied, by at most `sensitivity`; a privacy unit has up to `rows` rows. With the rate
-    ``eps / (2 sensitivity rows)``, the exponent and the log normaliser of the density each change by at most eps / 2.
+    The drawn numbers (quantiles or interval ends) divide the values into cells. The error of a cell is its number of
+    values minus its target number. The log density is minus the rate times the sum of the cells' absolute errors, up
+    to a constant. One row changes this sum by at most `sensitivity`, and a privacy unit has at most `rows` rows. So
+    with the rate ``eps / (2 sensitivity rows)``, the exponent and the log normaliser of the density each change by at
+    most eps / 2.
     """
     return eps / (2 * sensitivity * rows)
 
@@ -137,8 +139,8 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
     Parameters
     ----------
     rate : float
-        Decrease of the log density of a draw for each value above or below the target number of values between two
-        neighbouring drawn numbers.
+        Decrease of the log density of a draw for each value above or below the target number of values in one of the
+        cells into which the drawn numbers divide the values.
     levels : int
         Number of quantiles whose intervals are drawn together.
     ends_only : bool
@@ -160,25 +162,29 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
 
 
 def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
-    """Return the numbers of ranks available for an interval below and above each quantile of n values.
+    """Return the numbers of ranks by which confidence intervals may extend below and above quantiles of n values.
 
-    The result has the shape (levels, 2). On each side, the available ranks extend half way to the next quantile, or, on
-    the outer side of the first and the last quantile, to the lowest or the highest value.
+    `levels` has the probabilities of the quantiles, ascending. The result has the shape (levels, 2): below and above.
+    An interval may extend half way to the next quantile or, where there is none, to the lowest or highest value.
     """
     edges = np.array([0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0])
     return n * np.column_stack([np.array(levels) - edges[:-1], edges[1:] - np.array(levels)])
 
 
 def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
-    """Return the ascending target ranks of the ends of all intervals and, unless `ends_only`, of all quantiles.
+    """Return the ascending target ranks of the ends of confidence intervals and, unless `ends_only`, of the quantiles.
 
-    For n values, the target of the quantile of probability `level` is ``T = level n``, and the targets of the ends of
-    its interval are ``T - min(h, room)`` and ``T + min(h, room)``. Here h is the distance in ranks that allows for
-    sampling error and noise (`Ends.reaches`), and room the number of ranks up to half way to the next quantile or, on
-    the outer side, to the extreme value (`rooms`). The distance of two neighbouring targets does not decrease as n
-    grows, which the sensitivity in `Rank` requires. Proof: ``min(h, room)`` increases, since h and room increase. The
-    remaining distance ``max(0, room - h)`` to the end of the room increases if it is positive, because room - h is
-    convex in n (h is concave) and at most 0 at n = 0.
+    The quantiles of n values, with probabilities `levels`, and the interval ends are drawn together. They divide the
+    values into cells, and the log density of the draw decreases by `rate` for each value above or below the target
+    number of a cell. The target rank of a quantile is ``T = level n``, and the target ranks of its interval's ends are
+    ``T - min(h, room)`` and ``T + min(h, room)``. Here h is the number of ranks that allows for sampling error and
+    noise at this confidence (`Ends.reaches`), and room is the number of ranks up to half way to the next quantile or,
+    on the outer side, to the extreme value (`rooms`).
+
+    The distance between two neighbouring targets does not decrease as n grows, as the sensitivity in `Rank` requires.
+    Proof: h and room increase with n, and so does ``min(h, room)``. The other distance, ``max(0, room - h)``, lies
+    between an end's target and the half-way rank or extreme value. It does not decrease, because room - h is convex in
+    n (room is linear and h concave) and at most 0 at n = 0.
     """
     z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
     h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
@@ -191,13 +197,14 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
 
 @cache
 def box_quantile(J: int, confidence: float) -> float:
-    """Return the ``(1 + confidence) / 2`` quantile of e_j, the scaled rank error of one of J numbers drawn together.
+    """Return the ``(1 + confidence) / 2`` quantile of the scaled rank error of one of J numbers drawn together.
 
-    The numbers are the two ends of an interval and, if J = 3, the quantile. Their rank errors, multiplied by the rate
-    at which the log density falls with the largest rank error, are e_1, ..., e_J, with joint density proportional to
-    ``exp(-max_j |e_j|)``. So they are the coordinates of a uniform point of the cube [-1, 1]^J, multiplied by a gamma
-    variable r with shape J + 1. Given r, each e_j is uniform on [-r, r], and ``P(|e_j| > a) = P(r > a) - (a / J) P(r' >
-    a)``, where r' is a gamma variable with shape J.
+    The J numbers are the two ends of a confidence interval and, if J = 3, the quantile between them. A rank error is
+    the rank of a number among the values, minus its target rank. The log density of the draw is minus a rate times the
+    largest absolute rank error, up to a constant. So the scaled rank errors, e_j = rate times rank error, have a joint
+    density proportional to ``exp(-max_j |e_j|)``. They are the coordinates of a uniform point of the cube [-1, 1]^J,
+    multiplied by a gamma variable r with shape J + 1. Given r, each e_j is uniform on [-r, r], and ``P(|e_j| > a) =
+    P(r > a) - (a / J) P(r' > a)``, where r' is a gamma variable with shape J.
     """
 
     def excess(a: float) -> float:
@@ -234,8 +241,8 @@ def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, 
 def box_targets(n: int, level: float, confidence: float, margin: float, ends_only: bool) -> FloatArray:
     """Return the target ranks of the two ends of an interval and, unless `ends_only`, of the quantile between them.
 
-    The interval is for the quantile of probability `level` of n values. `margin` is the number of ranks that allows for
-    the noise. The targets are real numbers, rounded to multiples of `FINE`.
+    The confidence interval is for the quantile of probability `level` of n values. `margin` is the number of ranks by
+    which privacy noise may move an end. The targets are in ascending order, rounded to multiples of 2^-20 (`FINE`).
     """
     z = float(special.ndtri((1 + confidence) / 2))
     h = math.sqrt(z**2 * level * (1 - level) * n + margin**2)
@@ -250,7 +257,7 @@ class Ends:
     For a single quantile, of probability `level`, and the ends of its interval, the density of the draw depends on the
     largest absolute error of their ranks (`box_quantile`). If a row is added or removed, the largest error changes by
     little more than ``max(level, 1 - level)``; if a row is replaced, by at most the larger of this number and 1. For
-    several quantiles, there is a target for the number of values between two neighbouring drawn numbers; the density
+    several quantiles, the drawn numbers divide the values into cells, each with a target number of values; the density
     depends on the sum of the absolute deviations from these targets, which one row changes by at most 2
     (`bridge_quantile`). For a single quantile, this sum would have a disadvantage: equal rank errors of both ends would
     lower the density no more than an error of one end alone, so both ends could fall into one long gap between values.
@@ -289,10 +296,10 @@ class Ends:
 
     @property
     def rate(self) -> float:
-        """Decrease of a draw's log density per unit of its error.
+        """Rate at which the log density of the joint draw of quantiles and interval ends decreases with its error.
 
-        For a single quantile, the error is the largest absolute rank error. For several quantiles, it is the sum, over
-        all pairs of neighbouring drawn numbers, of |number of values between them - target number|.
+        For a single quantile, the error is the largest absolute rank error. For several quantiles, it is the sum of
+        ``|number of values - target number|`` over the cells into which the drawn numbers divide the values.
         """
         if self.box:
             return box_rate(self.eps, self.rows, self.levels[0], self.kind, self.confidence, self.alone)
@@ -300,46 +307,54 @@ class Ends:
 
     @property
     def margins(self) -> FloatArray:
-        """Numbers of ranks by which noise may move the lower and upper ends of the intervals, shape (levels, 2)."""
+        """Margins for noise, in ranks, of the lower and upper ends of the confidence intervals, shape (levels, 2).
+
+        The privacy noise moves an end by more than its margin with probability 1 - confidence.
+        """
         if self.box:
             return np.full((1, 2), box_quantile(2 if self.alone else 3, self.confidence) / self.rate)
         return privacy_margins(self.rate, len(self.levels), self.alone, self.confidence)
 
     def reaches(self, n: float) -> FloatArray:
-        """Return the target distances, in ranks, of the two ends of each interval from the quantile of n values.
+        """Return the distances, in ranks, of the two ends of each confidence interval from the quantile of n values.
 
-        The result has the shape (levels, 2). A distance allows for the sampling error and for the noise.
+        The result has the shape (levels, 2). A distance allows for the sampling error and for the privacy noise. For
+        several quantiles, `interval_targets` reduces distances that exceed the available ranks (`rooms`).
         """
         z, orders = float(special.ndtri((1 + self.confidence) / 2)), np.array(self.levels)[:, None]
         h: FloatArray = np.sqrt(z**2 * orders * (1 - orders) * n + self.margins**2)
         return h
 
     def most_points(self, n: float) -> float:
-        """Return the largest number of grid points with which a draw rarely misses a quantile that many rows share.
+        """Return the number of points of the public grid above which a draw may often miss a very frequent value.
 
         If the quantile of n values is a frequent value beside a gap without values, all k drawn numbers (quantiles and
-        interval ends) should equal this value. But they may all lie in the gap, in at most ``points^k`` positions,
-        where `points` is the size of the public grid. Their log density is then lower by d than if they equalled the
-        frequent value, because values that equal it lie between the target ranks and the gap: by assumption at least
-        the share `EDGE` of all n values. d does not depend on k. The result is the number of points at which
-        ``points^k`` is e^d; with more points, the draws in the gap may be more probable.
+        interval ends) should equal this value. But they may all lie in the gap, in at most ``points^k`` positions, for
+        a grid of `points` points. In the gap, their log density is lower by d, because copies of the frequent value
+        lie between the target ranks and the gap. The share of these copies among the n values is assumed to be at
+        least `EDGE`. The result is the number of points at which ``points^k`` equals e^d; with more points, numbers in
+        the gap may be more probable than the frequent value.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
 
     def shortfall(self, n: float) -> FloatArray:
-        """Return, for each quantile, a ratio that exceeds 1 if its interval does not have the stated coverage.
+        """Return, for each quantile of n values, a ratio above 1 if its interval may not have the stated coverage.
 
-        The result has the shape (levels,). The ratio is the larger of two. The first is the distance of the target rank
-        of an end from that of the quantile, divided by the number of ranks available on this side (`rooms`): targets
-        must not lie beyond all values, or beyond half the distance to the next quantile. The second is for the risk
-        that noise moves the m outermost numbers of a draw, on either side, beyond all values. It is the logarithm of
-        (number of their possible positions there) / `ESCAPES`, divided by the negative log density there (`fall`); the
-        risk is at most `ESCAPES` if this ratio is at most 1. The number of positions is ``u^m / m!``, where u is the
-        length of the column's range. The unit of u is the interval that the outermost ``2 / rate`` values are assumed
-        to fill: one step of the public grid or, if this is longer, a share 1 / `WIDEST` of the range. If a drawn number
-        lies beyond all values, so do all numbers further out. Therefore all m up to the number of drawn numbers are
-        checked. For a single quantile, m = 1 with u = `WIDEST` suffices.
+        The result has the shape (levels,). Each element is the largest of several ratios. The first two, one for each
+        end of the interval, are the distance in ranks of the end from the quantile (`reaches`), divided by the number
+        of available ranks (`rooms`). There is a further ratio for each number drawn for the quantile and each side of
+        the data. If it is at most 1, noise moves the number beyond all values on this side with a probability of at
+        most `ESCAPES`.
+
+        If the m-th lowest drawn number lies below all values, so do the m - 1 lower numbers. These m numbers have
+        ``u^m / m!`` possible positions below all values, each with minus log density f (`fall`), and the ratio is
+        ``log(u^m / m! / ESCAPES) / f``. The same holds for the m highest numbers. Here u is the length of the column's
+        range. Its unit is the interval that the outermost ``2 / rate`` values are assumed to fill: one step of the
+        public grid or, if this is longer, a share 1 / `WIDEST` of the range.
+
+        For a single quantile, only the end nearest to an extreme value is checked (m = 1), with u = `WIDEST`, and with
+        f equal to `rate` times the number of ranks between the end's target and this extreme value.
         """
         h, middle = self.reaches(n), n * np.array(self.levels)
         inner = [] if self.alone else [middle]
@@ -359,11 +374,11 @@ class Ends:
         return short
 
     def fall(self, m: int, far: float) -> float:
-        """Return minus the log marginal density of the m outermost drawn numbers on a side, at points beyond all data.
+        """Return minus the log joint density of the m lowest (or highest) drawn numbers if all lie outside the data.
 
-        The drawn numbers are quantiles and the ends of their intervals. Their density is with respect to ranks, counted
-        in units of ``2 / rate`` (`Ends.rate`). `far` is the number of ranks between the target rank of the innermost of
-        the m numbers and the outermost data value.
+        The drawn numbers are quantiles and the ends of their intervals. `far` is the number of ranks between the
+        lowest (or highest) data value and the target rank of the m-th lowest (or highest) number. The density is with
+        respect to ranks in units of ``2 / rate`` (`Ends.rate`).
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m
@@ -374,12 +389,13 @@ class Ends:
 
     @lru_cache(maxsize=1024)  # noqa: B019 -- the cached objects are small
     def hopeful(self, n: float) -> Ends | None:
-        """Return a draw (`Ends`) without the quantiles whose intervals cannot have the stated coverage for n values.
+        """Return the draw without the quantiles whose intervals cannot have the stated coverage for n values.
 
-        If no interval can have this coverage, the result is None. Quantiles are left out one after the other, until all
-        intervals are valid: among the quantiles with an invalid interval, the quantile furthest from the median is left
-        out, which leaves more ranks to the intervals of its neighbours. The omitted quantiles are drawn separately,
-        with the share `PLAIN` of the budget, unless the draw consists of interval ends only (`alone`).
+        If no interval can have this coverage, the result is None. Quantiles are left out one after the other, until no
+        element of `shortfall` exceeds 1. Of the quantiles with an element above 1, the quantile furthest from the
+        median is left out first, so that the intervals of its neighbours may become longer. If a quantile is left out,
+        the returned draw has the share 1 - `PLAIN` of the budget `eps`; the remaining share is for a separate draw of
+        the omitted quantiles. If only interval ends are drawn (`alone`), the returned draw has the whole budget.
         """
         draw, short = self, self.shortfall(n)
         if not self.alone and (short > 1).any():
@@ -395,9 +411,10 @@ class Ends:
         return draw
 
     def stretch(self, alpha: float) -> float:
-        """Return the margin for noise at confidence 1 - alpha, divided by the margin for noise at `confidence`.
+        """Return the margin for noise at confidence 1 - alpha, divided by the margin at the confidence of this draw.
 
-        A margin is the number of ranks by which the noise may move an end of an interval.
+        The margin for noise at a given confidence is the number of ranks by which privacy noise moves an end of an
+        interval at most, with this probability. For several quantiles, the ratio is computed for the outermost ends.
         """
         boundaries = 2 if self.alone else 3
         if self.box:

@@ -61,9 +61,9 @@ class Book(Protocol):
     def entries(self) -> tuple[Entry, ...]: ...
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries, unless `check` raises an error when it is called with all earlier entries.
+        """Append ledger entries to the store, unless `check` raises an error.
 
-        No other entries are added between the check and the addition.
+        `check` is called with all entries stored so far; no other entry is stored between this check and the addition.
         """
 
 
@@ -117,8 +117,8 @@ class Account:
         Raises
         ------
         BudgetError
-            If the charge would overspend the budget, or if one of its guarantees implies no guarantee under the
-            neighbouring relation of the budget. Nothing is recorded then.
+            If the charge would overspend the budget, or if one of its guarantees is of a kind that the budget cannot
+            count, or implies no guarantee under the neighbouring relation of the budget. Nothing is recorded then.
         """
         own = tuple((name, translated(promise, self.budget.neighbors)) for name, promise in parts)
         entry = Entry(call, method, own, self.analyst)
@@ -178,8 +178,8 @@ def check_affordable(account: Account | None, promise: Promise) -> None:
     """Raise an error for a call that requests more than the rest of the budget; nothing is read or recorded.
 
     The cost of a guarantee in eps, mu or rho does not depend on its division among queries, so that it can be checked
-    in advance. A guarantee in (eps, delta), or with a neighbouring relation that differs from the budget's, is checked
-    only when the charge is made.
+    in advance. A guarantee in (eps, delta), or of another kind or with another neighbouring relation than the budget,
+    is checked only when the charge is made.
     """
     if account is None or isinstance(promise, ApproxDP):
         return

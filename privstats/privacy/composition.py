@@ -140,8 +140,8 @@ def on_same_rows(promises: Sequence[Promise]) -> Promise:
     """Return the joint guarantee of several mechanisms on the same rows: the composition that a ledger computes.
 
     The joint guarantee is of the kind of the first given guarantee whose kind can express all other guarantees. If this
-    kind is (eps, delta), the joint delta is the sum of all delta; mu-GDP and rho-zCDP guarantees also need a delta, for
-    which the largest delta is added once.
+    kind is (eps, delta), the joint delta is the sum of all given delta. The largest delta is added a second time if
+    there are mu-GDP or rho-zCDP guarantees, because (eps, delta)-DP follows from these only with a positive delta.
 
     Raises
     ------
@@ -174,7 +174,8 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     guarantee must be implied by each of the given guarantees. So the weakest of them is returned, expressed in the kind
     of the first guarantee whose kind can express all others. If the number of units of each data set is public, moving
     a unit from one data set to another does not give a neighbour, and exchanging two units between two data sets takes
-    two steps, each of which leads to a neighbour. All guarantees are translated to the relation of one of them.
+    two steps, each of which leads to a neighbour. All guarantees are translated to one neighbouring relation: the
+    first among their relations to which all of them can be translated.
 
     Raises
     ------
@@ -255,12 +256,13 @@ def _atoms(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArra
 
 @lru_cache(maxsize=32)
 def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, FloatArray]:
-    """Return a law on a grid of the joint privacy loss of several randomised responses, with no lower delta at any eps.
+    """Return the joint privacy loss of several randomised responses, rounded to a grid: its values and probabilities.
 
-    The result has the grid points and their probabilities. `counts` has a pair (eps, number of responses with this eps)
-    for each distinct eps. For each pair, the probability of a loss is divided between the two adjacent points of the
-    grid so that the mean of e^-loss does not change. The resulting distributions are convolved. The probabilities are
-    raised by the relative amount `ROUNDED` per response to allow for rounding errors.
+    At every eps, the delta of the rounded loss is at least the delta of the exact loss. `counts` has a pair (eps,
+    number of responses with this eps) for each distinct eps. For each pair, the probability of a loss is divided
+    between the two adjacent points of the grid so that the mean of e^-loss does not change. The resulting
+    distributions are convolved. The probabilities are raised by the relative amount `ROUNDED` per response to allow
+    for rounding errors.
     """
     whole = math.fsum(eps * k for eps, k in counts)
     # rounding to the grid may increase a loss by one cell for each distinct eps, so len(counts) cells are added
@@ -327,20 +329,23 @@ def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistributio
 def repeated(one: LossDistribution, times: int, delta: float) -> LossDistribution:
     """Return an upper bound for the composition of `times` copies of a privacy-loss distribution.
 
-    At every eps >= 0 the delta of the bound is at least the delta of the composition. The two deltas are nearly equal
-    at the eps at which they are about `delta`. The probabilities p(l) of the losses l are exponentially tilted, ``p(l)
-    e^(tilt l) / M`` with the normalising constant M, so that the losses that matter at `delta` are likely. The tilted
-    probabilities are convolved by a Fourier transform and tilted back, so that small deltas are accurate. The
-    transform is periodic; its range leaves a probability of at most `WRAPPED` of the tilted distribution beyond either
-    end (Chernoff's bound). Probability above the range counts as failure. Probability below the range, of negative
-    losses, reappears at the upper end of the range, where it can only increase delta.
+    At every eps >= 0, the delta of the bound is at least the delta of the composition. The bound is most accurate near
+    the eps at which the composition has the given `delta`. The probabilities p(l) of the losses l are exponentially
+    tilted to ``p(l) e^(tilt l) / M``, with the normalising constant M, so that the losses that determine this eps are
+    likely. The tilted probabilities are convolved by a Fourier transform and tilted back, so that small deltas are
+    accurate. The transform is periodic; under the tilted distribution, the total loss lies beyond either end of its
+    range with a probability of at most `WRAPPED` (Chernoff's bound). Losses above the range are counted as infinite.
+    Losses below the range are negative; their probability reappears at the upper end of the range, where it can only
+    increase delta.
 
     Parameters
     ----------
     one : LossDistribution
         Distribution without a normal part, with atoms evenly spaced around 0.
     times : int
+        Number of copies.
     delta : float
+        Delta near which the bound is to be accurate, in (0, 1).
 
     Returns
     -------
@@ -410,14 +415,18 @@ class _Cumulants:
         return self.times * self._log_sum(tilt)[1]
 
     def tilted(self, tilt: float) -> FloatArray:
-        """Return the probabilities of one copy's privacy losses l, multiplied by e^(tilt l) and normalised."""
+        """Return the tilted distribution of the privacy loss of a single copy of the mechanism.
+
+        It is the array of the probabilities of the losses l, each multiplied by e^(tilt l), with the sum 1.
+        """
         exponents, total = self._log_sum(tilt)
         return np.exp(exponents - total)
 
     def tilt(self, delta: float) -> float:
         """Return the tilt at which Chernoff's bound ``exp(K(tilt) - tilt K'(tilt))`` is `delta`.
 
-        K is the cumulant generating function of the total privacy loss of all copies of the mechanism.
+        K is the cumulant generating function of the total privacy loss of all copies of the mechanism. If this tilt is
+        outside the search range (`STEEPEST`), the nearer end of the range is returned.
         """
 
         def excess(log_tilt: float) -> float:
@@ -430,7 +439,11 @@ class _Cumulants:
         return math.exp(scipy.optimize.brentq(excess, least, most, xtol=1e-3))
 
     def within(self, tilt: float) -> tuple[float, float]:
-        """Return limits (low, high) of the total loss; under the tilted law, each tail has probability <= `WRAPPED`."""
+        """Return limits (low, high) for the total privacy loss of all copies of the mechanism.
+
+        Under the distribution of the total loss l weighted by e^(tilt l), a loss below `low` has a probability of at
+        most 1e-9 (`WRAPPED`), and so has a loss above `high`.
+        """
         at, ends = self(tilt), []
         for sign in (-1, 1):
             further = [k / self.sd for k in np.geomspace(0.003, 30, 16)]

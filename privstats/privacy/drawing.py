@@ -41,7 +41,9 @@ def new_axes(width: float, height: float) -> Axes:
 
 
 def in_two_lines(text: str, width: int) -> str:
-    """Return text, such as a formula, in at most two lines of `width` letters, broken at blanks and operators.
+    """Return text, such as a formula, broken at blanks and operators into at most two lines of `width` letters.
+
+    If the text is longer, the rest is replaced by " ...".
 
     >>> print(in_two_lines("y ~ age+education+income+wealth", 16))
     y ~ age+
@@ -73,7 +75,9 @@ def draw_tradeoff(
 ) -> Axes:
     """Draw a trade-off function; on empty axes, also draw the line of perfect privacy and a title.
 
-    `about` names the rows that the guarantee protects; it is part of the title.
+    `tradeoff` maps type I error rates of tests to the smallest possible type II error rates. The text `about` is part
+    of the title and names the protected privacy unit. The arguments `line` are passed to `Axes.plot`. By default, a
+    new figure is made.
     """
     if ax is None:
         ax = new_axes(5.2, 5.4)

@@ -94,7 +94,12 @@ class Ledger(Account):
 
     @property
     def entries(self) -> pd.DataFrame:
-        """All charges, oldest first; columns: time, analyst, call, method, cost, neighbors, total and digest."""
+        """All charges, oldest first, in a data frame with one row for each charge.
+
+        `time` is in UTC; `call` and `method` are the fit and its algorithm. `cost` is the cost of the fit, and `total`
+        the joint cost of all charges up to this one, both as text. `neighbors` is the neighbouring relation of the
+        budget, and `digest` a hash of the budget and of all charges up to this one.
+        """
         return ledger_report.frame(self)
 
     def report(self) -> str:

@@ -46,7 +46,9 @@ CREATE TRIGGER no_deletion BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'e
 
 
 def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tuple[Promise, LedgerFile]:
-    """Open the ledger in the file at `path`, which is created if it is missing; return the budget and the file.
+    """Open the ledger in the file at `path`, or create it with the given budget; return its budget and its storage.
+
+    If `moved` is true, a file that was moved to another disk, or restored, is accepted.
 
     Raises
     ------
@@ -89,17 +91,19 @@ class LedgerFile:
 
     @property
     def name(self) -> str:
-        """The name of the file."""
+        """The name of the ledger's file, without its folder."""
         return os.path.basename(self.path)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All entries, oldest first; a file in which the digest of an entry does not match is refused."""
+        """All entries in the file, oldest first; reading them raises an error if the digest of an entry is wrong."""
         with self._transaction("BEGIN") as connection:
             return self._read(connection)[0]
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries unless `check` refuses them, in one transaction; on return the entries are on the disk.
+        """Add entries in one transaction, unless `check` raises an error when it is called with all earlier entries.
+
+        On return, the new entries are on the disk.
 
         Raises
         ------

@@ -23,11 +23,14 @@ class AtFirstCharge(LedgerFile):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All entries, oldest first."""
+        """All entries in the file, oldest first; an empty tuple as long as there is no file."""
         return super().entries if os.path.exists(self.path) else ()
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries unless `check` refuses them; create the file first if it is missing."""
+        """Add entries, unless `check` raises an error when it is called with all earlier entries.
+
+        `check` is called before a missing file is created, and again in the transaction that adds the entries.
+        """
         check(self.entries)
         self.begun(self.budget, moved=False)
         super().add(entries, check)

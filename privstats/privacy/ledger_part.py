@@ -42,7 +42,11 @@ class Allotted:
         return self._own(self.whole.book.entries)
 
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
-        """Add entries; raise an error if they would overspend the analyst's part of the budget or the whole budget."""
+        """Add entries; raise an error if they would overspend the analyst's budget or the whole ledger's budget.
+
+        `check` tests the analyst's budget: it is called with the analyst's earlier entries, and raises an error if the
+        new entries would overspend this budget.
+        """
 
         def both(before: tuple[Entry, ...]) -> None:
             check(self._own(before))
@@ -56,13 +60,13 @@ class Allotted:
 
 
 def allotted(whole: Ledger, analyst: str, promise: Promise) -> Ledger:
-    """Return a ledger for one analyst, whose budget is a part of the whole ledger's budget.
+    """Return a ledger for one analyst with the budget `promise`; its charges also count against the ledger `whole`.
 
     Raises
     ------
     BudgetError
-        If the analyst's budget `promise` is not a guarantee, or has another neighbouring relation than the whole
-        ledger. Also if `whole` is itself a ledger for one analyst, because it lacks the charges of other analysts.
+        If `analyst` is not a name; if `promise` is not a guarantee, or does not have the neighbouring relation of the
+        whole ledger; if `whole` is itself a ledger for one analyst, without the charges of other analysts.
     """
     if not isinstance(analyst, str) or not analyst:
         raise BudgetError(f"a part of a budget is for an analyst and not for {quote(analyst)}; give a name")

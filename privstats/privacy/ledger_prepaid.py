@@ -26,7 +26,8 @@ class Prepaid(Ledger):
     Parameters
     ----------
     account : Account
-        The account to which all fits are charged when this object is created; `charge` then costs nothing more.
+        The budget to which all fits are charged when this object is created. The method `charge` is called later, when
+        a fit runs; it only checks that this fit is the next of `charges`.
     charges : sequence of (parts, call, method)
         The charges in the order of the fits: queries (name and guarantee), call ("dp_mean x") and method, as text.
 
@@ -56,9 +57,10 @@ class Prepaid(Ledger):
         self._due, self._process, self.key = list(charges), os.getpid(), identity(account)
 
     def charge(self, parts: Iterable[tuple[str, Promise]], call: str = "", method: str = "") -> None:
-        """Use up the ledger entry of the next fit; raise an error for any other fit, and in a forked process.
+        """Check that a fit is the next fit of the study, and mark its entry, charged in advance, as used.
 
-        The arguments must be equal to the charge of the next fit. Nothing more is charged to the account.
+        Raise an error if the queries and their guarantees (`parts`), the call or the method differ from the charge of
+        the next fit, or if another process charged the study. The fit is not charged a second time.
         """
         with CHARGING:
             if os.getpid() != self._process:
@@ -70,7 +72,7 @@ class Prepaid(Ledger):
             del self._due[0]
 
     def give_up(self, later: int) -> None:
-        """Discard the unused entries of all but the study's last `later` fits; discarded entries remain charged."""
+        """Discard unused entries, except for the last `later` fits of the study; discarded entries remain charged."""
         with CHARGING:
             del self._due[: len(self._due) - later]
 
@@ -98,9 +100,9 @@ def _entries(account: Account, charges: Sequence[Charge]) -> tuple[Entry, ...]:
 
 
 def _admit(account: Account, entries: Sequence[Entry], before: tuple[Entry, ...]) -> None:
-    """Raise an error for entries whose joint cost exceeds the rest of the budget after the entries `before`.
+    """Raise an error if new entries, together with the earlier entries `before`, would overspend the budget.
 
-    The entries are checked as one entry, so that the error message states the joint cost.
+    The new entries are checked as one entry, so that the error message states their joint cost.
     """
     parts = tuple(part for entry in entries for part in entry.parts)
     account.admit(Entry("", "", parts, account.analyst), before)

@@ -114,7 +114,7 @@ def _size(budget: str) -> str:
 
 
 def named(account: Account) -> str:
-    """Return a one-line description of a ledger."""
+    """Return a line with the storage, the spent part, the budget and the number of fits of a ledger, for its repr."""
     name, _, whole = account.budget.budget.partition(" = ")
     spent = _size(account.spent().budget)
     return f"<Ledger {account.book.name}: {name} = {spent} of {whole} spent in {_fits(len(account.book.entries))}>"

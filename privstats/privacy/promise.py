@@ -152,7 +152,7 @@ class Promise(ABC):
 
     @abstractmethod
     def part(self, share: float) -> Self:
-        """Return the guarantee for a query that may spend the fraction `share` of this guarantee, taken as a budget."""
+        """Return the guarantee with the fraction `share` of this budget: of its eps and delta, of mu^2, or of rho."""
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
@@ -164,9 +164,9 @@ class Promise(ABC):
 
     @abstractmethod
     def as_pure(self) -> PureDP:
-        """Return the eps-DP guarantee with the largest eps that implies this guarantee.
+        """Return an eps-DP guarantee that implies this guarantee, to calibrate the noise of eps-DP mechanisms.
 
-        The noise of an eps-DP mechanism is calibrated to the returned guarantee.
+        The result has the largest possible eps, except that an (eps, delta) guarantee is replaced by its eps alone.
         """
 
     @abstractmethod
@@ -187,12 +187,12 @@ class Promise(ABC):
 
     @abstractmethod
     def to_approx(self, delta: float) -> ApproxDP:
-        """Return the (eps, delta) guarantee with the smallest eps that this guarantee implies at `delta`."""
+        """Return the (eps, delta) guarantee with the smallest eps that this guarantee is known to imply at `delta`."""
 
     def kept_by(self, *mechanisms: Any) -> Promise:
         """Return the joint guarantee of mechanisms that share this guarantee as their budget.
 
-        The result is this guarantee itself. Only `ZeroCDP` may return another one, in mu or eps, that implies it.
+        The result is this guarantee or, for a budget in rho (`ZeroCDP`), possibly a stronger guarantee in mu or eps.
         """
         return self
 
@@ -205,14 +205,16 @@ class Promise(ABC):
     def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
         """Return whether the composition of several guarantees implies this guarantee, up to rounding of sums.
 
-        `prove` is a function that returns the joint eps of several guarantees at a given delta; by default `sums`.
+        Only a guarantee in (eps, delta) uses the function `prove`, which returns the joint eps of several guarantees
+        at a given delta; by default, the function `sums` of this module, which adds up eps and delta, or mu^2.
         """
 
     @abstractmethod
     def spent_on(self, promises: Iterable[Promise], prove: Prove | None = None) -> Self:
-        """Return the composition of several guarantees as one guarantee of this kind; zero if there are none.
+        """Return the composition of several guarantees as one guarantee of this kind.
 
-        `prove` is a function that returns the joint eps of several guarantees at a given delta; by default `sums`.
+        Without guarantees, its parameters are 0. Only a guarantee in (eps, delta) uses the function `prove`, which
+        returns the joint eps of several guarantees at a given delta; by default, the function `sums` of this module.
         """
 
     @abstractmethod
@@ -220,7 +222,9 @@ class Promise(ABC):
         """Return the rest of this budget after `spent` is subtracted from it."""
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
-        """Draw the trade-off function: the smallest type II error of any test about one privacy unit (row or person).
+        """Draw the trade-off function: the lower bound on the type II error of any test, against its type I error.
+
+        The test decides between two data sets that are neighbours under this guarantee.
 
         Parameters
         ----------
@@ -250,7 +254,10 @@ class Promise(ABC):
         return f"{type(self).__name__}({values}, {self.neighbors!r})"
 
     def _nothing(self, **numbers: float) -> Self:
-        """Return a guarantee of this kind whose parameters may be 0, for the spent part or the rest of a budget."""
+        """Return a guarantee of this kind with the given parameters, such as ``eps=0.0``, without checking them.
+
+        It represents the spent part or the rest of a budget, which may be 0.
+        """
         empty = object.__new__(type(self))
         for name, value in {**numbers, "neighbors": self.neighbors}.items():
             object.__setattr__(empty, name, value)
@@ -510,7 +517,10 @@ class ZeroCDP(Promise):
         return replace(self, rho=self.rho / group_size(k) ** 2)
 
     def of_group(self, k: int) -> ZeroCDP:
-        """Return the guarantee for groups of k rows or persons, k^2 rho (Bun and Steinke 2016, Proposition 1.9)."""
+        """Return the guarantee that this guarantee implies for groups of k rows or persons (group privacy).
+
+        Its parameter is k^2 rho (Bun and Steinke 2016, Proposition 1.9).
+        """
         return replace(self, rho=self.rho * group_size(k) ** 2)
 
     def as_pure(self) -> PureDP:
@@ -667,5 +677,5 @@ EXAMPLES = {"eps": "1", "mu": "1", "rho": "0.5", "delta": "1e-6"}
 
 
 def _left(difference: float, whole: float) -> float:
-    """Return `difference`, the rest of the budget `whole`; zero if the difference is only rounding error."""
+    """Return `difference`, the rest of the budget `whole`; 0 if it is negative or only due to rounding."""
     return difference if difference > LEAST_LEFT * whole else 0.0

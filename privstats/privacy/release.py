@@ -18,7 +18,7 @@ class Release:
     Parameters
     ----------
     name : str
-        Label of the query that the value answers.
+        Label of the query to which the value is the answer.
     value : ndarray, shape (dim,)
         The answer, noise included.
     law : Law, optional
@@ -27,8 +27,8 @@ class Release:
     keeps : Promise
         The privacy guarantee of the release.
     within : Set
-        The public set of a row's possible contributions. If the value is a matrix of second moments, the set also
-        defines the order of its entries.
+        The public set of a row's possible contributions to the exact answer. If the value contains the entries of a
+        matrix of second moments, the set also defines their positions in the matrix.
     chain : int
         Number of steps of the Markov chain whose last state is the value and whose limit distribution is the law; 0 if
         the value is drawn without a Markov chain.

@@ -1,8 +1,9 @@
 """Privacy cost of noisy gradient descent, by composition of noisy steps on random subsamples.
 
-Each of T steps draws a new subsample, m of n rows without replacement, and releases a sum over it with normal noise.
-The sd of the noise is sigma (the noise multiplier) times the sensitivity of the sum under "replace". Under "replace one
-row" a step has the trade-off function
+Each of T steps draws a new subsample, m of n rows without replacement, and releases a sum over its rows, such as the
+sum of their clipped gradients, with normal noise. The sd of the noise is sigma (the noise multiplier) times the
+sensitivity of the sum to the replacement of one row. For the neighbouring relation "replace one row", a step
+has the trade-off function
 
     ``C_q(G) = min{f_q, f_q^-1}**``,  ``f_q = q G + (1 - q) Id``,  q = m / n
 
@@ -10,9 +11,9 @@ row" a step has the trade-off function
 and ``f**`` the largest convex function below f. T steps together have the T-fold product of C_q(G) as their trade-off
 function, in whatever way each step depends on earlier releases (Theorem 3.2). f_q is the trade-off function
 of N(0, 1) against its mixture with N(1 / sigma, 1), and f_q^-1 is the trade-off function of the mixture against
-N(0, 1). C_q(G) equals f_q down to the point where the slope of f_q is -1, then is a straight line, then equals f_q^-1.
-This symmetric function is composed: products of f_q alone, or of f_q^-1 alone, are larger and would claim more privacy
-than is proved.
+N(0, 1). C_q(G) equals f_q up to the level at which the slope of f_q is -1, then is a straight line, then is f_q^-1.
+The functions of this module compose the symmetric C_q(G): products of f_q alone, or of f_q^-1 alone, are larger and
+would claim more privacy than is proved.
 
 Independent sampling of each row (Poisson sampling) and add/remove neighbours have other privacy costs, which are not
 computed here.
@@ -97,14 +98,16 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
 def sampled_eps(delta: float, sigma: float, q: float, steps: int) -> float:
     """Return the smallest eps for which `steps` noisy steps on random subsamples are known to be (eps, delta)-DP.
 
-    The function is the inverse of `sampled_delta` in eps.
+    A step releases a sum over a random subsample of the rows, with normal noise. The result is the inverse of
+    `sampled_delta` in eps.
 
     Parameters
     ----------
     delta : float
         In (0, 1).
     sigma, q, steps
-        Noise multiplier (noise sd / sensitivity), share of the rows in a subsample, and number of steps.
+        Noise multiplier (noise sd / sensitivity of a step's sum), share of the rows in a subsample, and number of
+        steps.
 
     Returns
     -------
@@ -132,9 +135,10 @@ def sampled_eps(delta: float, sigma: float, q: float, steps: int) -> float:
 
 @lru_cache(maxsize=64)
 def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
-    """Return the noise multiplier with which `steps` noisy steps on subsamples are (eps, delta)-DP together.
+    """Return the noise multiplier with which `steps` noisy steps on random subsamples are (eps, delta)-DP together.
 
-    The noise multiplier is the noise sd divided by the sensitivity of a step's sum.
+    A step releases a sum over a random subsample of the rows, with normal noise. The noise multiplier is the standard
+    deviation of this noise divided by the sensitivity of the sum.
 
     Parameters
     ----------
@@ -191,21 +195,23 @@ def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
 
 
 def limit_mu(sigma: float, q: float, steps: int) -> float:
-    """Return the limit of the Gaussian-DP parameter mu of the composition of noisy steps on random subsamples.
+    """Return the Gaussian-DP parameter mu to which the composition of many steps on random subsamples converges.
 
-    If the number of steps T increases and the sampling share q decreases such that ``q sqrt(T)`` tends to a constant,
-    the limit is ``sqrt(2) q sqrt(T) sqrt(e^(1 / sigma^2) Phi(3 / (2 sigma)) + 3 Phi(-1 / (2 sigma)) - 2)`` (Dong, Roth
-    and Su 2022, Corollary 5.4). For finite T the steps may reveal more.
+    A step releases a sum over a random subsample of the rows, with normal noise. If the number of steps T increases
+    and the sampling share q decreases such that ``q sqrt(T)`` tends to a constant, the limit of mu is ``sqrt(2) q
+    sqrt(T) sqrt(e^(1 / sigma^2) Phi(3 / (2 sigma)) + 3 Phi(-1 / (2 sigma)) - 2)`` (Dong, Roth and Su 2022, Corollary
+    5.4).
 
     Parameters
     ----------
     sigma, q, steps
-        Noise multiplier (noise sd / sensitivity), share of the rows in a subsample, and number of steps T.
+        Noise multiplier (noise sd / sensitivity of a step's sum), share of the rows in a subsample, and number of
+        steps T.
 
     Returns
     -------
     float
-        The limit, which is not a guarantee.
+        The limit, which is not a guarantee: finitely many steps may be less private.
 
     Raises
     ------
@@ -224,21 +230,22 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
 
 
 def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, FloatArray]:
-    """Return level and power of the test that rejects if the privacy loss of one step exceeds l, for each l in `loss`.
+    """Return level and power of the likelihood-ratio tests between two neighbouring data sets from one noisy step.
 
-    A step releases a sum over a random subsample of the rows, with normal noise. In the worst case its output is
-    N(0, 1) for one data set and the mixture ``(1 - q) N(0, 1) + q N(1 / sigma, 1)`` for its neighbour. The trade-off
-    function of a step is a straight line between two levels (see the module's docstring), where the privacy loss is 0.
-    At lower levels the loss is ``log(1 - q + q L)``, with L the likelihood ratio of N(1 / sigma, 1) against N(0, 1).
-    This loss exceeds l if the output exceeds ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``, which has
-    probability Phi(-u) under N(0, 1) and ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the mixture.
+    A step releases a sum over a random subsample of the rows, with normal noise. In the worst case its output, shifted
+    and divided by the noise sd, is N(0, 1) for one data set and the mixture ``(1 - q) N(0, 1) + q N(1 / sigma, 1)``
+    for its neighbour. For each l in `loss`, a test rejects N(0, 1) if the privacy loss ``log(1 - q + q L)`` exceeds l,
+    with L the likelihood ratio of N(1 / sigma, 1) against N(0, 1). The loss exceeds l if the output exceeds
+    ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``, which has probability Phi(-u) under N(0, 1) and
+    ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the mixture. The tests give the trade-off function of a step up to
+    the level for l = 0; above this level the function continues as a straight line (see the module's docstring).
 
     Parameters
     ----------
     loss : ndarray
         Privacy losses l, at least 0.
     sigma, q
-        Noise multiplier (noise sd / sensitivity), and share of the rows in a subsample.
+        Noise multiplier (noise sd / sensitivity of a step's sum), and share of the rows in a subsample.
 
     Returns
     -------
@@ -257,12 +264,16 @@ def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, Fl
 
 
 def sampled_losses(sigma: float, q: float, steps: int, delta: float) -> LossDistribution:
-    """Return an upper bound for the privacy-loss distribution of the composition of noisy steps on subsamples.
+    """Return an upper bound for the privacy-loss distribution of `steps` noisy steps on random subsamples together.
+
+    A step releases a sum over a random subsample of the rows, with normal noise. At every eps >= 0 the delta of the
+    bound is at least the delta of the composition of the steps.
 
     Parameters
     ----------
     sigma, q, steps
-        Noise multiplier (noise sd / sensitivity), share of the rows in a subsample, and number of steps.
+        Noise multiplier (noise sd / sensitivity of a step's sum), share of the rows in a subsample, and number of
+        steps.
     delta : float
         The delta near which the bound is tight.
 
@@ -288,12 +299,18 @@ def sampled_losses(sigma: float, q: float, steps: int, delta: float) -> LossDist
 
 
 def _profile(eps: float, sigma: float, q: float) -> FloatArray:
-    """Return the delta at eps >= 0 of one step with noise multiplier sigma on a subsample of a share q of the rows."""
+    """Return the delta at eps >= 0 of one noisy sum over a random subsample of the rows.
+
+    `sigma` is the noise sd divided by the sensitivity of the sum, and `q` is the share of the rows in the subsample.
+    """
     return q * gaussian_profile(1 / sigma, math.log1p(math.expm1(eps) / q))
 
 
 def _sd(sigma: float, q: float) -> float:
-    """Return the root mean square privacy loss of one step with noise multiplier sigma on a random share q of rows."""
+    """Return the root mean square of the privacy loss of one noisy sum over a random subsample of the rows.
+
+    `sigma` is the noise sd divided by the sensitivity of the sum, and `q` is the share of the rows in the subsample.
+    """
     mu = 1 / sigma
     z, dz = np.linspace(mu / 2, mu + FAR, 4001, retstep=True)
     loss = np.logaddexp(math.log1p(-q), math.log(q) + mu * (z - mu / 2))
@@ -302,7 +319,7 @@ def _sd(sigma: float, q: float) -> float:
 
 
 def _sigma_of_limit(mu: float, q: float, steps: int) -> float:
-    """Return the noise multiplier sigma at which `mu` is the Gaussian-DP parameter of many steps (see `limit_mu`)."""
+    """Return a noise multiplier from which to search: about the sigma at which `limit_mu` equals `mu`."""
 
     def excess(log_sigma: float) -> float:
         return math.log(max(limit_mu(math.exp(log_sigma), q, steps), 1e-300) / mu)

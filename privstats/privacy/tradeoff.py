@@ -30,10 +30,10 @@ def mills(u: ArrayLike) -> FloatArray:
 
 
 def reverse(eps: FloatArray, mirrored: FloatArray) -> FloatArray:
-    """Return the delta at `eps` of a pair of laws (Q, P), from the delta at -eps of the pair (P, Q), `mirrored`.
+    """Return the privacy profile of the distributions (Q, P) at `eps`, given the profile of (P, Q) at -eps.
 
-    The delta of (Q, P) is the hockey-stick divergence: the smallest delta with ``Q(S) <= e^eps P(S) + delta`` for all
-    sets S.
+    The profile of (Q, P) at eps is the smallest delta with ``Q(S) <= e^eps P(S) + delta`` for all sets S. The argument
+    `mirrored` is the profile of (P, Q) at -eps.
     """
     return np.asarray(-np.expm1(eps) + np.exp(eps) * mirrored)
 
@@ -250,15 +250,16 @@ def pure_eps(mu: float) -> float:
 
 
 def pure_rho(eps: float) -> float:
-    """Smallest rho such that every eps-DP mechanism is rho-zCDP: ``eps tanh(eps / 2)``.
+    """Return the smallest rho such that every eps-DP mechanism is rho-zCDP: ``eps tanh(eps / 2)``.
 
-    Harrison and Manurangsi (2025). Randomised response, the worst eps-DP mechanism, tells the truth with probability
-    ``e^eps / (1 + e^eps)``. With ``u = (2 a - 1)^2`` and ``t = sqrt(u) eps / 2``, its Renyi divergence D of order a has
+    The worst eps-DP mechanism is randomised response that gives the true answer with probability ``e^eps / (1 +
+    e^eps)`` (Harrison and Manurangsi 2025). Let D be its Renyi divergence of order a; rho is the supremum of D / a
+    over a > 1. With ``u = (2 a - 1)^2`` and ``t = sqrt(u) eps / 2``,
 
         ``D / a = 4 [g(u) - g(1)] / (u - 1)``,    ``g(u) = log cosh t``,    ``g'(u) = eps^2 / 8 tanh(t) / t``.
 
-    The slope of g decreases, so that D / a is largest in the limit a = 1: there it is ``4 g'(1)``, the Kullback-Leibler
-    divergence.
+    The slope of g decreases, so that D / a is largest in the limit a = 1. This limit is ``4 g'(1) = eps tanh(eps /
+    2)``, the Kullback-Leibler divergence.
 
     Parameters
     ----------
@@ -454,7 +455,10 @@ def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
 
 
 def approx_tradeoff(alpha: ArrayLike, eps: float, delta: float) -> NDArray[np.float64]:
-    """Trade-off function of (eps, delta)-DP at level a: f(a) = max{0, 1 - delta - e^eps a, e^-eps (1 - delta - a)}."""
+    """Return the trade-off function of (eps, delta)-DP at each level in `alpha`.
+
+    Its value at level a is ``max{0, 1 - delta - e^eps a, e^-eps (1 - delta - a)}``.
+    """
     a = np.asarray(alpha, dtype=float)
     eps = min(eps, 700.0)  # so that e^eps does not overflow; e^-700 is below rounding error
     sides = np.maximum(1 - delta - np.exp(eps) * a, np.exp(-eps) * (1 - delta - a))
@@ -462,7 +466,7 @@ def approx_tradeoff(alpha: ArrayLike, eps: float, delta: float) -> NDArray[np.fl
 
 
 def gaussian_tradeoff(alpha: ArrayLike, mu: float) -> NDArray[np.float64]:
-    """Trade-off function of mu-GDP at level a: G_mu(a) = Phi(Phi^-1(1 - a) - mu)."""
+    """Return the trade-off function of mu-GDP, ``Phi(Phi^-1(1 - a) - mu)``, at each level a in `alpha`."""
     a = np.asarray(alpha, dtype=float)
     return np.asarray(ndtr(-ndtri(a) - mu), dtype=float)
 

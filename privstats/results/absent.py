@@ -78,10 +78,11 @@ class NotAvailableError(PrivacyError, AttributeError):
 
 
 def missing(name: str, owner: str, facts: FitFacts | None) -> AttributeError:
-    """Return the error for access to `name`, an attribute that objects of the class `owner` lack.
+    """Return the error to raise on access to the attribute `name`, which objects of the class `owner` lack.
 
-    The cure depends on the function and the link of the fit, which `facts` has; it may be None for other names than
-    those in `ABSENT`, as on an object that is being made.
+    If `name` is an attribute of statsmodels results (a key of `ABSENT`), `facts` is required: the message gives a
+    reason and an alternative, which depend on the function and the link of the fit. For all other names `facts` is
+    None, and the error is an ordinary AttributeError.
     """
     if facts is None:
         return AttributeError(f"{owner!r} object has no attribute {name!r}")

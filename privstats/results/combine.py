@@ -38,7 +38,11 @@ COMMON: dict[str, Callable[[FitFacts], Any]] = {
 
 
 def combined_fits(fits: Sequence[Results], rows: str) -> Results:
-    """Return the weighted mean of the estimates of several fits of the same model, on disjoint or on identical rows."""
+    """Return the mean of the estimates of several fits of the same model, weighted by their precision.
+
+    `rows` is "disjoint" if no privacy unit has rows in two of the fits, and "same" if all fits are of the same rows.
+    With "same", the sampling error is left out of the precision, because it is common to all fits.
+    """
     if rows not in OF_ROWS:
         raise OptionError(
             f"rows is {quote(rows)}; write rows='disjoint' if no unit has rows in two of the fits, or rows='same' if "
@@ -83,7 +87,7 @@ def _different(one: object, other: object, what: str) -> OptionError:
 
 
 def _check_chance(fits: Sequence[Results]) -> None:
-    """Raise an error if the noise of two fits is not independent, since they are the same fit or have the same seed."""
+    """Raise an error if one fit is given twice or two fits have the same seed: their noise is then not independent."""
     given = [release for fit in fits for release in fit.releases]
     seeds = [fit.facts.seeded for fit in fits if isinstance(fit.facts.seeded, int)]
     if len(set(map(id, given))) < len(given) or _repeated(fits):
@@ -121,7 +125,10 @@ def _check_disjoint(fits: Sequence[Results]) -> None:
 
 
 def _check_same(fits: Sequence[Results]) -> None:
-    """Raise an error if the public numbers of rows or units of two fits differ, so that their rows cannot be equal."""
+    """Raise an error if two fits have different public numbers of rows, or of privacy units.
+
+    Such fits cannot have been computed from the same rows.
+    """
     for numbers, what in ([fit.facts.rows for fit in fits], "rows"), ([fit.facts.units for fit in fits], "units"):
         known = sorted({n for n in numbers if n is not None})
         if len(known) > 1:
@@ -144,7 +151,10 @@ def _account(fits: Sequence[Results], facts: FitFacts) -> Account:
 
 
 def _facts(fits: Sequence[Results], same: bool) -> FitFacts:
-    """Return the public information about the weighted mean of the fits, such as its method, guarantee and notes."""
+    """Return the public information about the weighted mean of the fits, such as its method, guarantee and notes.
+
+    `same` is True if all fits are of the same rows, and False if they are of disjoint rows.
+    """
     every = [fit.facts for fit in fits]
     unit = every[0].neighbors.unit or "row"
     promises = [facts.promise for facts in every]
@@ -206,9 +216,11 @@ def _number(numbers: Iterable[int | None], same: bool) -> int | None:
 
 
 def _used(every: Sequence[FitFacts], same: bool) -> tuple[float, float] | None:
-    """Return the released number of rows used by all fits, and its std error; None if unknown or if all rows are used.
+    """Return the number of rows used by all fits together, computed from released numbers, and its standard error.
 
     For disjoint rows the numbers of the fits are added; for the same rows they are averaged with weights 1 / variance.
+    The result is None if all fits are known to use every row. It is also None if the number of rows used is unreleased
+    for all fits or, with disjoint rows, for at least one fit.
     """
     counts = [(facts.used_value, 0.0 if facts.used is None else facts.used[1]) for facts in every]
     values, sds = np.array(counts).T

@@ -49,9 +49,11 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
 
 
 def normal_sd(release: Release, relation: Relation) -> FloatArray | None:
-    """Return, for each entry of a released vector, the std dev of normal noise that gives Gaussian DP with mu = 1.
+    """Return the standard deviations of normal noise with which a released vector as a whole would be 1-GDP.
 
-    The result is None if the release is not a sum over rows with added noise.
+    The result has one standard deviation for each entry of the vector. It is None if the release is not a sum over
+    rows with added noise. `relation` states how many rows' contributions differ between neighbouring data sets, and
+    whether they are replaced or removed.
     """
     if not hasattr(release.law, "scale"):
         return None

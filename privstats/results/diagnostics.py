@@ -56,7 +56,8 @@ class Diagnostics:
         Privacy guarantee of all tables together, without the cost of the fit itself.
     residuals, binned, scale_location : DataFrame
         Tables with one row for each bin: histogram of residuals, mean residual by fitted value, and mean of
-        ``sqrt(|residual| / std dev)`` by fitted value; None for a table that was not requested.
+        ``sqrt(|residual| / std dev)`` by fitted value. A logistic regression has only the table `binned`; the other
+        two are None.
     """
 
     formula: str
@@ -70,17 +71,30 @@ class Diagnostics:
 
     @property
     def residuals(self) -> pd.DataFrame | None:
-        """Table of the noisy number of residuals in each bin; outer bins include residuals beyond the outer edges."""
+        """Histogram of the residuals, with one row for each bin; None for a logistic regression.
+
+        The columns are the edges `low` and `high` of the bin, the noisy `count` of residuals, its `std_error`, and its
+        95% interval `conf_low`, `conf_high`. The outer bins include residuals beyond the outer edges.
+        """
         return self._frame("residuals", "count")
 
     @property
     def binned(self) -> pd.DataFrame | None:
-        """Table of mean residuals by bin of fitted values; their expectations are about 0 if the model is correct."""
+        """Table of the mean residual in each bin of the fitted values; if the model is correct, all means are near 0.
+
+        The columns are the edges `low` and `high` of the bin, the noisy `mean`, its `std_error`, and its 95% interval
+        `conf_low`, `conf_high`. The outer bins include fitted values beyond the outer edges.
+        """
         return self._frame("binned", "mean")
 
     @property
     def scale_location(self) -> pd.DataFrame | None:
-        """Table of mean sqrt(abs(residual) / std dev) by bin of fitted values; about equal for homoskedastic errors."""
+        """Table of the mean of ``sqrt(|residual| / std dev)`` in each bin of the fitted values.
+
+        If the errors are homoskedastic, all means are about equal. The columns are the edges `low` and `high` of the
+        bin, the noisy `mean`, its `std_error`, and its 95% interval `conf_low`, `conf_high`. The table is None for a
+        logistic regression.
+        """
         return self._frame("scale_location", "mean")
 
     def plot(self, alpha: float = 0.05, *, ax: Any = None) -> Any:
@@ -140,7 +154,7 @@ class Diagnostics:
         """Return one of the tables of residuals: edges, estimate, standard error and interval for each bin.
 
         `kind` is the key of the table, such as "binned", and `name` the header of the column of estimates. The outer
-        bins include rows beyond the outer edges. The result is None if the table was not requested.
+        bins include rows beyond the outer edges. The result is None if the table was not released.
         """
         if kind not in self.kinds:
             return None
@@ -163,7 +177,10 @@ class Diagnostics:
         return "\n".join([*lines, RULE, BOTH_INCLUDED, *(numbered([EMPTY_BIN]) if missing else ())])
 
     def _table(self, kind: str) -> TextTable:
-        """Return one of the tables of residuals as text."""
+        """Return the printed form of the table `kind`: "residuals", "binned" or "scale_location".
+
+        Each line has a bin, its count or mean, the standard error and the 95% interval.
+        """
         frame = getattr(self, kind)
         along, name = ("residual", "count") if kind == "residuals" else ("fitted value", "mean")
         ends = frame[["low", "high"]].to_numpy()

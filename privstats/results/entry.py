@@ -15,14 +15,15 @@ R = TypeVar("R")
 
 
 def entry(verb: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a public method so that a call with wrong arguments raises an error that lists the valid arguments.
+    """Wrap the public method `verb` so that a call with wrong arguments raises an error with the valid arguments.
 
-    Errors that the method raises contain no rows of the data, neither in their messages nor in their stack frames.
+    Errors that the wrapped method raises contain no rows of the data, neither in their messages nor in their stack
+    frames.
 
     Raises
     ------
     OptionError
-        For an unknown or a missing argument.
+        Raised by the wrapped method, not by the decorator, for an unknown or a missing argument.
     """
     signature = inspect.signature(verb)
     *most, last = list(signature.parameters)[1:] or ["nothing"]

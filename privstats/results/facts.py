@@ -26,7 +26,7 @@ class PublicDesign(Protocol):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The columns of the data that the formula reads."""
+        """Names of the data columns in the response, the predictors, `subset`, `weights` and `offset`."""
 
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
         """Return the model matrix of new rows, shape (n, coefficients), in the units of the user's data."""
@@ -76,10 +76,11 @@ class FitFacts:
     estimated_bounds : tuple of (str, float, float)
         Columns without declared bounds, and their estimated bounds.
     budget : tuple of (str, float)
-        Names of the queries of the data, and their shares of the whole budget.
+        Name and share of the budget of each query (noisy answer computed from the rows). The shares add up to 1; a
+        combined fit has none.
     accounted : Promise, optional
-        The guarantee whose budget was divided among the queries, if it differs from `promise`: Gaussian DP with a
-        parameter mu if `promise` has eps and delta.
+        The guarantee whose budget was divided among the queries in `budget`, if it differs from `promise`: Gaussian DP
+        with a parameter mu if `promise` has eps and delta.
     kept : Promise, optional
         The guarantee that the mechanisms satisfy, if `promise` is in rho and this guarantee is stronger. It is in mu if
         all noise is normal, and in eps for a single eps-DP mechanism.
@@ -99,7 +100,8 @@ class FitFacts:
         For modes, one entry per estimate: the declared levels of its column, or None for a numeric column. The estimate
         of a column with levels is an index into the levels. Empty for other functions.
     residual_unit : float
-        Factor that converts the residual scale, as the estimate reports it, to the units of the response.
+        Factor that converts the standard deviations of the residuals and of the response (`sigma` and `response_sd` of
+        the estimate's diagnostics) from the estimator's scaled units to the units of the response.
     loss : str, optional
         Loss of a linear regression, such as "squares" or "huber".
     link : str, optional
@@ -171,7 +173,10 @@ class FitFacts:
 
     @property
     def divided(self) -> Promise:
-        """The privacy guarantee whose budget the queries share: `accounted` or, if this is None, `promise`."""
+        """The privacy guarantee whose budget was divided among the queries of the fit.
+
+        This is `accounted` or, if `accounted` is None, `promise`.
+        """
         return self.accounted or self.promise
 
     @property
@@ -181,7 +186,7 @@ class FitFacts:
 
     @property
     def diagnosed(self) -> bool:
-        """Whether `dp_diagnostics` takes the fit: least squares and other linear regressions of means, and logits."""
+        """Whether `dp_diagnostics` accepts the fit: a linear or logistic regression, not a quantile regression."""
         return self.verb in ("lm", "glm") and self.link in (None, "logit") and self.design is not None
 
     @property

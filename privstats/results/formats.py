@@ -84,9 +84,10 @@ class Sheet:
         return ": ".join(part for part in (self.title, self.about) if part)
 
     def panels(self, width: int = WIDTH) -> Iterator[Sheet]:
-        """Return the table split by columns into tables of about `width` characters, each with the row labels.
+        """Yield tables of about `width` characters, each with the row labels and some of the other columns.
 
-        The two ends of an interval, and the share of noise that follows them, stay in one table.
+        The two limits of an interval are in the same table. The column "noise" is never separated from the column
+        before it.
         """
         cells = [self.heads, *self.body, *self.foot]
         widths = [max(len(row[j]) for row in cells) + GAP for j in range(len(self.heads))]
@@ -106,7 +107,11 @@ class Sheet:
         yield self._columns(chosen)
 
     def _columns(self, chosen: Sequence[int]) -> Sheet:
-        """Return a table of the row labels and the columns with indices `chosen`, without empty rows or labels."""
+        """Return a table of the row labels and the columns with indices `chosen`.
+
+        Rows of the body without text in the chosen columns, label columns without text (except the first), and the
+        lines above and below the table are left out.
+        """
         body = [row for row in self.body if any(row[j] for j in chosen)]
         labels = [j for j in range(self.labels) if j == 0 or any(row[j] for row in body)]
 
@@ -118,7 +123,10 @@ class Sheet:
 
     @property
     def _rows(self) -> tuple[tuple[str, ...], ...]:
-        """The rows of the body of the table; a label that is the same as in the row above is left empty."""
+        """The rows of the body of the table, without repeated labels.
+
+        Leading labels that are the same as in the row above are empty; the last label of a row is never left out.
+        """
         labels = shown_once([row[: self.labels] for row in self.body])
         return tuple((*label, *row[self.labels :]) for label, row in zip(labels, self.body, strict=True))
 
@@ -194,7 +202,10 @@ class Sheet:
         return "\n".join(part for part in parts if part)
 
     def _html_row(self, row: tuple[str, ...], scope: str, headers: int) -> str:
-        """Return a table row in HTML; the first `headers` cells are header cells, except empty cells."""
+        """Return a table row in HTML, in which the nonempty cells among the first `headers` cells are header cells.
+
+        The HTML attribute `scope` of the header cells, "col" or "row", says whether they head a column or a row.
+        """
         cells = []
         for j, cell in enumerate(row):
             place = ' class="label"' if j < self.labels else ""
@@ -254,7 +265,7 @@ def _listed(lines: Sequence[tuple[str, str]]) -> str:
 
 
 def _markdown(text: str) -> str:
-    """Return text with escapes, so that Markdown reads no character as markup, not even within a table."""
+    """Return the text in one line, with a backslash before each character that is markup in Markdown or its tables."""
     return MARKUP.sub(r"\\\g<0>", " ".join(text.splitlines()))
 
 

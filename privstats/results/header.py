@@ -48,15 +48,18 @@ def not_private(seed: int | str) -> str:
 
 
 def in_short(promise: Promise, seeded: int | str | None) -> str:
-    """Return the budget of a fit as in a title, or words that say that a seed makes the guarantee void."""
+    """Return the privacy parameters of a guarantee as a short text for titles, such as "eps = 1".
+
+    If the noise was drawn with a seed, `seeded`, the text is "seeded: not private (rng=...)", with this seed.
+    """
     return promise.budget if seeded is None else not_private(seeded)
 
 
 def implied(promise: Promise, kept: Promise | None = None) -> str:
-    """Return a line of text with the eps and delta that mu (Gaussian DP) or rho (concentrated DP) implies.
+    """Return a line of text with the eps, at delta = 1e-6, that a guarantee in mu or rho implies.
 
-    The eps is computed from `kept`, the guarantee of the mechanisms, if this guarantee is stronger than `promise`. The
-    text is empty if `promise` is a guarantee in eps.
+    If the fit also satisfies a guarantee `kept` that is stronger than `promise`, the eps is computed from `kept`. The
+    text is empty if `promise` is in eps or in (eps, delta).
     """
     if promise.currency == "eps":
         return ""
@@ -94,7 +97,7 @@ def method(facts: FitFacts, numbers: Mapping[str, int]) -> str:
 
 
 def assumes(facts: FitFacts) -> str:
-    """Return the assumptions of a fit in words: declared or estimated bounds, and assumptions about the errors."""
+    """Return the assumptions of a fit in words: its bounds, the assumptions behind its std errors, and any others."""
     return "; ".join((_bounds(facts), *_covariance(facts), *facts.assumes))
 
 
@@ -173,7 +176,10 @@ def _size(promise: Promise) -> float:
 
 
 def unit_of(promise: Promise) -> str:
-    """Return the name of the privacy parameters divided among the queries, such as "eps and delta" or "mu^2"."""
+    """Return the name of the budget that is divided among the releases of a fit.
+
+    The name is "eps and delta" for a guarantee in (eps, delta), and otherwise "eps", "mu^2" or "rho".
+    """
     return "eps and delta" if isinstance(promise, ApproxDP) else shared(promise)
 
 
@@ -183,14 +189,18 @@ def shared(promise: Promise) -> str:
 
 
 def budget(facts: FitFacts) -> str:
-    """Return a text with each query's share of the budget; the shares are whole percentages that add up to 100."""
+    """Return the releases of a fit in words, each with its share of the budget in whole percent."""
     shares = percentages(share for _, share in facts.budget)
     parts = (f"{QUESTIONS.get(name, name)} {share}%" for (name, _), share in zip(facts.budget, shares, strict=True))
     return f"of {unit_of(facts.divided)}: {', '.join(parts)}"
 
 
 def diagnostics(facts: FitFacts, found: Mapping[str, float]) -> str:
-    """Return the diagnostics of a fit in words; an empty text if the fit has no diagnostics."""
+    """Return the noise_to_signal ratios of a fit, and the standard deviation or scale of its residuals, in words.
+
+    The mapping `found` has the diagnostics of the fit by name, such as "noise_to_signal" and "sigma". The text is
+    empty if neither is available.
+    """
     signals = [value for name, value in found.items() if _is_signal(name) and not math.isnan(value)]
     lost = found.get("noise_to_signal_unidentified", math.nan)
     parts: list[str] = []

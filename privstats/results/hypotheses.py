@@ -72,7 +72,9 @@ class ContrastTest:
         return self._at(0.05)[4]
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
-        """Return the limits of confidence intervals for the q tested linear functions, shape (q, 2): lower, upper.
+        """Return intervals with confidence 1 - alpha for the q tested linear functions of the coefficients.
+
+        The array has shape (q, 2), with lower and upper limits; they are NaN where a function is not identified.
 
         Raises
         ------
@@ -83,9 +85,10 @@ class ContrastTest:
         return np.column_stack([low, high])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return a DataFrame with a row for each hypothesis and the column names of statsmodels.
+        """Return the tests as a DataFrame with one row per hypothesis; its intervals have confidence 1 - alpha.
 
-        The column "null" has the value of the linear function under the hypothesis.
+        Columns are named as in statsmodels: "coef", "std err", "z" and so on. The additional column "null" has the
+        value of the linear function under the hypothesis.
         """
         low, high = self.conf_int(alpha).T
         return pd.DataFrame(
@@ -117,7 +120,10 @@ class ContrastTest:
 
     @property
     def _bounds(self) -> tuple[str, ...]:
-        """A sentence on std errors that are upper bounds, if there are any."""
+        """A note, in a tuple, that some or all std errors of the tests are upper bounds; else an empty tuple.
+
+        A std error is an upper bound if its linear function combines estimates with unknown covariances.
+        """
         bounds = self.estimate.dependent(self.R)
         return () if not bounds.any() else (UPPER_BOUNDS,) if bounds.all() else (SOME_UPPER_BOUNDS,)
 
@@ -185,7 +191,10 @@ class WaldTest:
 
 
 def wald_test(estimate: Estimate, R: FloatArray, null: FloatArray) -> WaldTest:
-    """Return the joint Wald test of the linear hypotheses ``R params = null`` about coefficients."""
+    """Return the joint Wald test of the hypotheses ``R params = null`` about the coefficients `params` of `estimate`.
+
+    Hypotheses that contradict each other raise a FormulaError.
+    """
     together = np.linalg.matrix_rank(np.column_stack([R, null]))
     if together > np.linalg.matrix_rank(R):
         raise FormulaError("the hypotheses contradict each other; leave one of them out")
@@ -235,7 +244,12 @@ def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray
 
 
 def texts_of(hypothesis: Any, R: FloatArray, null: FloatArray, names: Sequence[str]) -> tuple[str, ...]:
-    """Return each hypothesis of `parsed_hypothesis` as text: as the user wrote it, or in words if given as numbers."""
+    """Return a text for each linear hypothesis ``R params = null``, one per row of R.
+
+    R and `null` are the result of `parsed_hypothesis` for the user's argument `hypothesis`. A single equation in text
+    stays as the user wrote it, with "= 0" added if it was left out. All other hypotheses (chains such as
+    ``x1 = x2 = 0``, mappings and arrays) are written by `in_words`.
+    """
     texts = [in_words(row, value, names) for row, value in zip(R, null, strict=True)]
     given = [hypothesis] if isinstance(hypothesis, str) else hypothesis if isinstance(hypothesis, Sequence) else []
     at = 0
@@ -248,7 +262,10 @@ def texts_of(hypothesis: Any, R: FloatArray, null: FloatArray, names: Sequence[s
 
 
 def in_words(row: FloatArray, null: float, names: Sequence[str]) -> str:
-    """Return one linear hypothesis as text, such as ``x1 - 2 x2 = 0``; ``0 = 0`` if it has no coefficient."""
+    """Return the hypothesis ``row @ params = null`` about coefficients `params` as text, such as ``x1 - 2 x2 = 0``.
+
+    The coefficients have the given names. If all entries of `row` are 0, the left side of the equation is 0.
+    """
     text = ""
     for value, name in zip(row, names, strict=True):
         if value:
@@ -340,7 +357,7 @@ def _parts(text: str, names: Sequence[str]) -> list[str]:
 
 
 def _name_at(text: str, at: int, names: Sequence[str]) -> str | None:
-    """Return the longest coefficient name that begins at a given position of the text."""
+    """Return the longest coefficient name that begins at position `at` of the text, or None if none begins there."""
     if at and (text[at - 1].isalnum() or text[at - 1] in "_."):
         return None
     found = [name for name in names if text.startswith(name, at) and not _goes_on(text, at + len(name), name)]
@@ -389,7 +406,10 @@ def _token(text: str, at: int, side: list[str], names: Sequence[str]) -> int:
 
 
 def _written(text: str, at: int) -> str:
-    """Return the unknown name at position `at` of a string, together with the brackets that follow the name."""
+    """Return the word at position `at` of a hypothesis, such as ``C(g)[T.b]``, with the brackets directly after it.
+
+    An error message quotes the result as an unknown name.
+    """
     match = re.compile(r"[\w.]+(?:\([^()]*\))?(?:\[[^\]]*\])?").match(text, at)
     return match[0] if match else text[at:]
 
@@ -403,7 +423,11 @@ OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def _value(side: str, text: str, names: Sequence[str]) -> FloatArray:
-    """Return the number that multiplies each coefficient in a linear expression (text), then the constant term."""
+    """Return the multipliers of all model coefficients in the linear expression `side`, and last its constant term.
+
+    In `side` the model coefficients are written ``b[0]``, ``b[1]`` and so on. The error message for an expression that
+    is not linear quotes `text`, the whole equation.
+    """
     try:
         tree = ast.parse(side, mode="eval").body
         return _linear(tree, len(names))

@@ -40,7 +40,9 @@ def difference(level: Any, reference: Any, minus: str = " - ") -> str:
 
 
 def as_code(term: str) -> str:
-    """Return a term of a formula, spelled as the results spell it: with a space after a comma, and single quotes.
+    """Return a term of a formula in a uniform spelling: a space after each comma, and single quotes.
+
+    Parts of the term that are not Python expressions stay as they are, without spaces at their ends.
 
     Examples
     --------
@@ -52,7 +54,7 @@ def as_code(term: str) -> str:
 
 
 def coded_column(term: str) -> str | None:
-    """Return the column of a factor in a formula, such as g for ``C(g)`` and ``C(g, Sum)``; None for any other term."""
+    """Return the column named first in a categorical term: g for ``C(g)`` and ``C(g, Sum)``; None for other terms."""
     match _parsed(term):
         case ast.Call(func=ast.Name(id="C"), args=[ast.Name(id=column), *_]):
             return column

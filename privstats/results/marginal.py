@@ -139,7 +139,11 @@ class _Grid:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Synthetic rows, and weights, shape (rows,), with which their fitted means enter a mean, comparison or slope."""
+    """A copy of a grid of synthetic rows, with a weight for the fitted mean of each row.
+
+    A comparison or slope is a sum of weighted fitted means over several copies, in which one predictor has different
+    values; a mean needs one copy with the weights 1.
+    """
 
     rows: pd.DataFrame
     weight: FloatArray
@@ -234,7 +238,12 @@ class _Call:
 
 
 def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
-    """Return the table of marginal means of the response at each level of `term`, averaged over other factors."""
+    """Return the table of marginal means of the response at each level of `term`, averaged over other factors.
+
+    A numeric `term` has a mean at each of its values in `at`. The table has separate rows for the values of other
+    columns in the mapping `at`, and for the levels of the factors in `by`. If `simultaneous` is true, the intervals of
+    all rows jointly have the confidence level 1 - alpha.
+    """
     call = _call(results, term, at, by, simultaneous, alpha)
     values = call.at.get(call.name, call.known[call.name].levels)
     grid = call.grid(list(call.known), {} if values is None else {call.name: values})
@@ -247,7 +256,13 @@ def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: 
 def comparisons_table(
     results: FitNumbers, term: str, at: Any, by: Any, pairwise: bool, simultaneous: bool, alpha: float
 ) -> MarginalTable:
-    """Return the table of differences of marginal means between levels of `term`, or for an increase of `term` by 1."""
+    """Return the table of differences of marginal means between levels of `term`, or for an increase of `term` by 1.
+
+    Each level is compared with the first level or, if `pairwise` is true, with every other level. For a factor `term`,
+    ``at[term]`` lists the levels to compare; for a numeric `term`, it lists values before the increase. The table has
+    separate rows for the values of all columns in the mapping `at`, and for the levels of the factors in `by`. If
+    `simultaneous` is true, the intervals of all rows jointly have the confidence level 1 - alpha.
+    """
     call = _call(results, term, at, by, simultaneous, alpha)
     known = call.known[call.name]
     if known.levels is None:
@@ -271,7 +286,12 @@ def comparisons_table(
 
 
 def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
-    """Return the table of derivatives of the mean response with respect to the numeric predictor `term`."""
+    """Return the table of derivatives of the mean response with respect to the numeric predictor `term`.
+
+    The table has separate rows for the values of `term` and other columns in the mapping `at`, and for the levels of
+    the factors in `by`. If `simultaneous` is true, the intervals of all rows jointly have the confidence level
+    1 - alpha.
+    """
     call = _call(results, term, at, by, simultaneous, alpha)
     known = call.known[call.name]
     if known.levels is not None:
@@ -281,9 +301,12 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 
 
 def _near(x: FloatArray, known: Any, widen: float = 1.0) -> list[tuple[FloatArray, FloatArray]]:
-    """Return three equally spaced values near each x, and weights; the weighted sum of the fitted means is the slope.
+    """Return the nodes and weights of numerical derivatives at the values x of a predictor.
 
-    `known` describes the predictor, and the distance between the values is multiplied by `widen`.
+    The list has three pairs of arrays shaped like x: nodes near each x, and their weights. The weighted sum of the
+    fitted means at the three nodes approximates the slope at x. The nodes are equally spaced and centred at x or, near
+    a bound of the predictor, start at x and stay within the bounds. `known` is the `Predictor` with these bounds; the
+    spacing is multiplied by `widen`.
     """
     low, high = known.ends
     widest = FAR_AWAY * known.width if np.isfinite(high - low) else np.inf
@@ -298,13 +321,15 @@ def _near(x: FloatArray, known: Any, widen: float = 1.0) -> list[tuple[FloatArra
 
 
 def _rough(call: _Call, grid: _Grid) -> NDArray[np.bool_]:
-    """Return a mask of the rows of a grid at which the linear predictor is not differentiable in the predictor.
+    """Return a mask of the rows of a grid at which a function of the predictor `call.name` has a kink or a step.
 
-    Let x be the value of the predictor in a row. If the spacing of three equally spaced values near x is halved, the
-    difference of a smooth function between the outer values is about halved, and its second difference is divided by 4.
-    A kink at x halves the second difference, and a step leaves one of the two differences unchanged. The linear
-    predictor is the offset plus a linear combination of the columns of X C, with the model matrix X and the matrix C =
-    `Design.coding`. So the offset and these columns are tested; their known bounds give the size of rounding errors.
+    Slopes that average over such rows are not given. The tested functions are the offset and the columns of X C, where
+    X is the model matrix and C is `Design.coding`; the linear predictor is a linear combination of them.
+
+    Each function is evaluated at three equally spaced values near the predictor's value x, with two spacings. If the
+    spacing is halved, the difference of a smooth function between the outer values is about halved, and its second
+    difference is divided by about 4. A kink at x halves the second difference, and a step leaves one of the two
+    differences unchanged. Differences that are tiny compared with the function are ignored as rounding errors.
     """
     design: Any = call.results.facts.design
     coding = scipy.linalg.block_diag(design.coding, 1.0)  # the last column is the offset
@@ -509,10 +534,12 @@ def _table(
     tested: bool = True,
     absent: Mapping[str, NDArray[np.bool_]] | None = None,
 ) -> MarginalTable:
-    """Return the table of means, comparisons or slopes; `shown` has the labels of its rows.
+    """Return the table of means, comparisons or slopes, with estimates, intervals and a legend.
 
-    Each row of `shown` is repeated for each tau (quantile level) of the fit. `absent` has, for each reason why numbers
-    are not given, the mask of the rows of `shown` that it concerns.
+    `each` has the estimates and their gradients, one `_Quantity` for each tau (quantile level) of the fit, and `shown`
+    has the labels of the rows, which are repeated for each tau. The legend names the factors `over` whose levels were
+    averaged. If `tested` is false, statistics and p-values are NaN. `absent` maps each further reason why numbers are
+    not given to a mask of the affected rows of `shown`.
     """
     results, many = call.results, len(each)
     value, fixed, undefined = (
@@ -542,11 +569,16 @@ def _numbers(
     tested: bool,
     moved: FloatArray | None,
 ) -> tuple[dict[str, FloatArray], int]:
-    """Return the numeric columns of a table by name, and the number of random draws for simultaneous intervals.
+    """Return the columns `NUMBERS` of a table of means, comparisons or slopes, and a number of random draws.
 
-    The table is one of means, comparisons or slopes (the quantities). The number of draws is 0 if the intervals are not
-    simultaneous. The columns are NaN where a quantity is not identified. A quantity that depends on no coefficient is
-    known without error and is not tested.
+    The draws are those of simultaneous intervals; their number is 0 if the intervals are not simultaneous. Columns are
+    NaN where a quantity (a mean, comparison or slope) is not identified. If `tested` is false, statistics and p-values
+    are NaN.
+
+    The other arguments are attributes of a `_Quantity`: the estimates `value`, their gradients `R` with respect to the
+    coefficients, the mask `fixed` of quantities that depend on no coefficient and have no error, and the changes
+    `moved` over random draws of the coefficients. If `link` is given, `value` is on the scale of the linear predictor
+    and the returned estimates and limits are on the scale of the mean.
     """
     known, many = ~(np.isnan(value) | np.isnan(R).any(axis=1)), len(R)
     names = tuple(map(str, range(many)))
@@ -622,9 +654,11 @@ def _legend(
     draws: int,
     why: Mapping[str, NDArray[np.bool_]],
 ) -> tuple[str, ...]:
-    """Return sentences that explain how to read a table, to be printed below the table.
+    """Return sentences that explain how to read a table of means, comparisons or slopes, to be printed below it.
 
-    `why` maps reasons to masks of the rows that are not given for this reason.
+    `over` names the factors over whose levels the table averages, `numbers` has the numeric columns of the table, and
+    `draws` is the number of random draws for simultaneous intervals (0 if intervals are not simultaneous). `why` maps
+    each reason why numbers are not given to a mask of the affected rows.
     """
     lines = []
     if over:
@@ -682,7 +716,10 @@ def _heading(name: str) -> str:
 
 
 def _column(name: Any, known: Mapping[str, Any]) -> str:
-    """Return the name of the data column that a term contains: g for the terms ``g`` and ``C(g)``."""
+    """Return the data column of a predictor that the user named: g for ``g`` and ``C(g)``; check that it is in the fit.
+
+    The keys of `known` are the data columns of the fit's predictors.
+    """
     if np.iterable(name) and not isinstance(name, str):
         first = next(iter(known))
         raise FormulaError(f"the predictor is {quote(name)}; give one name, {first!r}, and others in by= or at=")
@@ -694,7 +731,11 @@ def _column(name: Any, known: Mapping[str, Any]) -> str:
 
 
 def _values(name: str, given: Any, known: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the values of one column in `at` as a tuple, after checks; a single value becomes a tuple of length 1."""
+    """Return the values `given` in the argument `at` for the predictor `name`, as a tuple, after checks.
+
+    A single value becomes a tuple of length 1. `known` maps the fit's predictors to their declared levels or bounds.
+    Values must be declared levels of a factor, or finite numbers for a numeric predictor.
+    """
     values = (given,) if isinstance(given, str) or not np.iterable(given) else tuple(given)
     one = known[_column(name, known)]
     if not values:

@@ -1,9 +1,10 @@
-"""All released numbers with the distributions of their noise, for readers who combine noisy numbers themselves.
+"""The releases of a fit with the distributions of their noise, for readers who combine noisy numbers themselves.
 
-The numbers are the releases themselves, before any inference: noisy sums over rows, or privately chosen values. The
-summed columns are either columns of the data, shifted and scaled into [-1, 1] by their declared bounds, or coordinates
-that depend on earlier releases (such as scores at a starting value). Sums of the first kind have the same meaning in
-all fits of one plan and may be averaged; sums of the second kind are specific to one fit.
+A release has noisy sums over rows or privately chosen values, before any inference. There are two kinds of sums:
+
+- Sums of quantities that depend only on declarations, such as columns scaled into [-1, 1] by their declared bounds.
+  They have the same meaning in all fits of one plan, so sums from several fits may be averaged.
+- Sums of quantities that depend on earlier releases, such as scores at a starting value. They are specific to one fit.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _scale(law: Any) -> FloatArray:
 
 
 def _coordinates(release: Release) -> tuple[str, ...]:
-    """Return a text for each number of a release that says what it measures, such as "sum of column 3"."""
+    """Return a description of each number of a release, such as "sum of column 3" or "coefficient 0"."""
     noise_in, k = form_of(release).noise_in, len(release.value)
     chosen = {"score": "coefficient", "rank": "drawn value", "": "value"}
     if noise_in in chosen:
@@ -102,7 +103,10 @@ def _coordinates(release: Release) -> tuple[str, ...]:
 
 
 def _summed(within: Any, k: int) -> tuple[str, ...]:
-    """Return, for each of k sums over rows in a release, a text that names the summed quantity."""
+    """Return a description of each of k sums over rows in a release, such as "sum of squares of column 3".
+
+    `within` is the set of possible contributions of a row to the sums (`Release.within`).
+    """
     match type(within).__name__:
         case "ByCell":
             inner = _summed(within.inner, k // within.cells)

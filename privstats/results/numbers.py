@@ -220,7 +220,9 @@ class FitNumbers:
 
     @property
     def model(self) -> ModelView:
-        """The names of the response and of the estimates; the rows are not kept.
+        """Names of the response and of the estimates, for packages that print regression tables.
+
+        Unlike the attribute `model` in statsmodels, this object does not contain the data.
 
         Examples
         --------
@@ -237,8 +239,9 @@ class FitNumbers:
     def k_constant(self) -> int:
         """1 if the model was fitted with an intercept, else 0.
 
-        Models with dummies of all levels of a factor are fitted with an intercept, too, unless the fit needs the
-        columns of the formula themselves (as with the method "kng" or ``margins=True``).
+        The dummies of all levels of a factor add up to 1, so ``y ~ 0 + C(g)`` is usually fitted as the equivalent
+        ``y ~ C(g)``, and the value is 1. With ``mech="kng"`` or ``margins=True``, for instance, the formula is fitted
+        as written, and the value is 0.
         """
         return int(self.facts.constant or "Intercept" in self._terms)
 
@@ -249,7 +252,9 @@ class FitNumbers:
 
     @property
     def df_resid(self) -> float:
-        """Number of rows minus number of coefficients (at one quantile level); NaN if the number of rows is private.
+        """Number of rows minus number of coefficients (at one quantile level).
+
+        The value is NaN if the number of rows is private, or if the fit is not a regression.
 
         Examples
         --------
@@ -273,13 +278,14 @@ class FitNumbers:
 
     @property
     def rsquared(self) -> float:
-        """R squared of least squares, ``1 - (sigma / response_sd)^2`` from the released `diagnostics`, at least 0.
+        """R squared of a least-squares fit: 1 - (residual variance) / (variance of the response), at least 0.
 
-        R squared contains the noise of sigma and response_sd. This noise is small for the moment method (suffstats).
-        Other methods spend only a small share of the budget on sigma and response_sd; their R squared may be wrong by
-        0.2 or more, and is a little too small under objective perturbation. In a model without an intercept, R squared
-        is computed about zero, as in statsmodels. R squared is NaN if the released variance of the response is below
-        its noise; fits by methods that do not release this variance lack the attribute.
+        The two variances are the squares of `sigma` and `response_sd` in `diagnostics`, and contain privacy noise.
+        The noise is small for noisy moments ("suffstats"). Other methods spend only a small share of the budget on the
+        variances; their R squared may be wrong by 0.2 or more, and objective perturbation slightly underestimates it.
+        In a model without an intercept, the mean square of the response replaces its variance, as in statsmodels.
+        R squared is NaN if the released variance of the response is below its noise. Fits that do not release this
+        variance lack the attribute.
 
         Examples
         --------
@@ -297,11 +303,11 @@ class FitNumbers:
 
     @property
     def rsquared_adj(self) -> float:
-        """`rsquared`, adjusted for the number of coefficients; NaN if the number of rows is private.
+        """`rsquared`, adjusted for the number of coefficients.
 
-        In a fit with ``subset=``, the number of rows is `nobs_used`, the released number of rows in the subset. The
-        adjusted value is NaN if `nobs_used` was not released, as with ``weights=``, or does not exceed the number of
-        coefficients.
+        The number of rows in the adjustment is `nobs` or, in a fit with ``subset=``, `nobs_used`: the released number
+        of rows in the subset. The adjusted value is NaN if `nobs` is private, if `nobs_used` was not released (as with
+        ``weights=``), or if the number of rows does not exceed the number of coefficients.
         """
         unexplained = 1 - self.rsquared
         rows = self.nobs if self.facts.subset is None else self.nobs_used
@@ -310,10 +316,11 @@ class FitNumbers:
 
     @property
     def normalized_cov_params(self) -> pd.DataFrame:
-        """Inverse of X'X (of the information, with a binomial or Poisson family), which some fits have released.
+        """Inverse of X'X or, with a binomial or Poisson family, of the Fisher information, computed from releases.
 
-        It is the sampling covariance, without noise, divided by the dispersion `scale`; NaN where an estimate is not
-        given. These fits have ``cov_type="nonrobust"``, no weights, and the method "suffstats" or such a family.
+        The matrix is the sampling covariance of the estimates, without privacy noise, divided by the dispersion
+        `scale`. Entries are NaN where an estimate is not given. The attribute exists only in fits without weights that
+        have ``cov_type="nonrobust"`` and either the method "suffstats" or a binomial or Poisson family.
 
         Examples
         --------
@@ -390,7 +397,10 @@ class FitNumbers:
         return self.facts.link
 
     def _heteroskedastic(self) -> FitNumbers:
-        """Return the fit if the standard errors are HC1 of least squares; otherwise raise AttributeError."""
+        """Return this fit if it is by least squares with HC1 standard errors; otherwise raise AttributeError.
+
+        The properties `HC1_se` and `cov_HC1` thus exist only in such fits.
+        """
         if not (self.facts.least_squares and self.cov_type in HETEROSKEDASTIC):
             raise AttributeError
         return self
@@ -412,7 +422,10 @@ class FitNumbers:
 
 
 def _spelled_levels(values: FloatArray, levels: tuple[tuple[Any, ...] | None, ...]) -> Any:
-    """Return estimates of modes as users see them: an index into the declared levels is replaced by the level."""
+    """Return estimates of modes, with the estimated level in place of its index for columns with declared levels.
+
+    `levels` has, for each estimate, the declared levels of the column, or None for a numeric column.
+    """
     whole = np.empty(len(values), dtype=object)
     for k, (value, known) in enumerate(zip(values, levels, strict=True)):
         whole[k] = value if known is None or math.isnan(value) else known[int(value)]

@@ -38,12 +38,11 @@ INTERVAL = re.compile(r"\[(\S+), (\S+)[)\]]")
 def draw_intervals(
     results: FitNumbers, alpha: float, ax: Any = None, terms: Sequence[str] | None = None, over: str | None = None
 ) -> Figure:
-    """Return a figure of estimates with their intervals.
+    """Return a figure of the estimates of one fit with their intervals; for the arguments see `Results.plot`.
 
-    The arguments are those of `Results.plot`. In the simplest figure, one panel lists the terms from top to bottom. If
-    a fit has several quantile levels (tau or q, the name in `over`), each term (of each group) has a panel in which a
-    line joins the estimates at these levels. If a fit has groups, each term has a panel. Bins of a histogram are drawn
-    as bars, with one panel for each group.
+    By default one panel lists the terms from top to bottom. For a fit with quantile levels (tau or q) there is a panel
+    for each term and group, in which a line joins the estimates at these levels. For other fits by group there is a
+    panel for each term, which lists the groups; for a histogram there is a panel of bars for each group.
 
     Raises
     ------
@@ -111,7 +110,11 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def _title(results: FitNumbers, rows: pd.DataFrame, alpha: float, width: int) -> str:
-    """Return the title of a plot: the formula in at most two lines, then the kind of interval and the guarantee."""
+    """Return the title of a plot, in lines of at most `width` characters, for the estimates in the table `rows`.
+
+    The title has the formula, cut after two lines, then the confidence of the intervals (if there are any), and the
+    privacy budget, or a remark that the noise was seeded.
+    """
     formula = in_two_lines(results.formula, width)
     given = rows["conf_low"].notna().any()
     kind = f"{confidence(alpha)} intervals" if given else "estimates without intervals"
@@ -127,7 +130,11 @@ def _check_over(results: FitNumbers, over: str | None) -> None:
 
 
 def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the table of the estimates to plot: those of `terms`, in this order; by default all but the intercept."""
+    """Return a table with a row for each estimate to plot, with the limits of its interval of confidence 1 - alpha.
+
+    The estimates belong to the terms in `terms`, in this order; by default to all terms except the intercept, or to
+    the intercept if the fit has no other term.
+    """
     rows, keys = tidy(results, alpha), results.facts.keys
     rows["words"] = ["" if isinstance(value, float) else str(value) for value in rows["estimate"]]
     rows["estimate"] = [value if isinstance(value, float) else np.nan for value in rows["estimate"]]
@@ -246,7 +253,12 @@ class Panel:
         self._say(axes, low, value)
 
     def _say(self, axes: Any, low: Any, value: Any) -> None:
-        """Write a text into the plot where an estimate is a level, not a number, or is missing or has no interval."""
+        """Write a text in place of each estimate that is not a number, and beside each estimate without an interval.
+
+        The text is the level if the estimate is a level of a column, "not given" if the estimate is missing, and "no
+        interval" if only the interval is missing. If all intervals are missing, "no interval" is not written, because
+        the title says so.
+        """
         if np.isnan(value).all():
             (axes.set_yticks if self.upright else axes.set_xticks)([])
         turned = {"ha": "center", "va": "center", "fontsize": "small", "rotation": 90 if self.upright else 0}

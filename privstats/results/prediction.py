@@ -129,7 +129,10 @@ class Prediction:
         return Listing(title, TextTable(("row",), labels, columns, spans), tuple(legend)).as_text()
 
     def _linear(self, alpha: float) -> FloatArray:
-        """Return linear predictors, std errors, and lower and upper limits of intervals, shape (4, rows)."""
+        """Return linear predictors at the new rows, with std errors and intervals of confidence 1 - alpha.
+
+        The array has shape (4, rows): linear predictor (offset included), std error, lower limit, upper limit.
+        """
         values = np.full((4, len(self._X)), np.nan)
         complete = np.flatnonzero(~np.isnan(self._X).any(axis=1))
         for rows in (complete[k : k + CHUNK] for k in range(0, len(complete), CHUNK)):
@@ -139,7 +142,10 @@ class Prediction:
 
 
 def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
-    """Return fitted means at new rows, standard errors that include noise, and intervals that also allow for bias."""
+    """Return fitted means (or quantiles) of one fit at new rows, with standard errors and intervals.
+
+    Both include privacy noise. The intervals also allow for bias of the coefficients, for example from clipping.
+    """
     facts, estimate, new_data = results.facts, results.estimate, new_rows(new_data)
     X, added = _columns(results, new_data)
     if facts.keys[-1] == "tau" and len({label[-1] for label in facts.labels}) > 1:
@@ -174,8 +180,8 @@ def predicted(results: FitNumbers, new_data: pd.DataFrame, linear: bool) -> pd.S
 def new_rows(new_data: Any) -> pd.DataFrame:
     """Convert new rows, given as a dict of columns or as a table with a method `to_pandas`, to a DataFrame.
 
-    New rows are not confidential. A dict of single values is one row. Other objects are returned unchanged; if they are
-    no DataFrames, looking up columns raises an error later.
+    New rows are not confidential. A dict of single values is one row. An object of another type is returned unchanged;
+    unless it is a DataFrame, a later look-up of its columns raises an error.
 
     Raises
     ------
@@ -203,7 +209,10 @@ def _columns(results: FitNumbers, new_data: pd.DataFrame) -> tuple[FloatArray, F
 
 
 def mean_of(eta: FloatArray, link: str | None) -> FloatArray:
-    """Return means, the inverse link function of linear predictors; an overflow gives infinity without a warning."""
+    """Return the mean response at each linear predictor in `eta`, by the inverse of the link function `link`.
+
+    Without a link function (None) the mean is the linear predictor. An overflow gives infinity without a warning.
+    """
     with np.errstate(over="ignore"):
         return MEANS[link](eta) if link in MEANS else eta
 
@@ -215,7 +224,11 @@ def slope_of(eta: FloatArray, link: str | None) -> FloatArray:
 
 
 def placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -> FloatArray:
-    """Return a model matrix for the coefficients at all levels tau: X in the columns of `tau`, zeros in the others."""
+    """Return a model matrix whose product with the coefficients at all quantile levels is the prediction at `tau`.
+
+    It has a column for each coefficient label in `labels`, the last part of which is a quantile level. The columns for
+    `tau` are the columns of X, and the other columns are zero.
+    """
     own = [k for k, label in enumerate(labels) if label[-1] == tau]
     if len(own) != X.shape[1]:
         raise FormulaError("predict needs the coefficients of all terms; read fit.params")

@@ -46,14 +46,18 @@ def read_record(saved: Mapping[str, Any], kind: type[T], used: Callable[[T], obj
     Parameters
     ----------
     saved : mapping
+        The dict, or the same dict after storage as JSON.
     kind : type
+        Class of the object, a dataclass.
     used : callable
-        Uses the object once, since a part that was changed to another type or shape raises an error only then.
+        A test of the rebuilt object, which fails if it raises an exception or returns None, for instance because a
+        part was changed to another type or shape.
 
     Raises
     ------
     OptionError
-        If the mapping was not returned by `written`, was returned for an object of another class, or was changed.
+        If the mapping was not returned by `written`, was returned for an object of another class, or was changed so
+        that the object cannot be rebuilt or fails the test. A number replaced by another valid number is not detected.
     """
     known = isinstance(saved, Mapping) and saved.get("format") == FORMAT and "content" in saved
     value = _attempt(_read, saved["content"]) if known else None
@@ -64,7 +68,7 @@ def read_record(saved: Mapping[str, Any], kind: type[T], used: Callable[[T], obj
 
 
 def _attempt(act: Callable[[Any], Any], given: Any) -> Any:
-    """Return ``act(given)``, or None after an exception, of which a damaged or foreign record may raise any kind."""
+    """Return ``act(given)``, or None if the call raises any exception; warnings are suppressed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -79,7 +79,9 @@ class Results(FitNumbers):
 
     @entry
     def get_prediction(self, new_data: pd.DataFrame) -> Prediction:
-        """Return fitted means at new rows, standard errors that include noise, and intervals that also allow for bias.
+        """Return fitted means (or quantiles) at new rows, with standard errors and intervals.
+
+        Both include privacy noise. The intervals also allow for bias of the coefficients, for example from clipping.
 
         Parameters
         ----------
@@ -162,8 +164,10 @@ class Results(FitNumbers):
 
         Returns
         -------
-        DataFrame (also as its attribute `table`, the name in statsmodels)
-            A row for each term: statistic, pvalue and df; NaN where a coefficient of the term is not identified.
+        DataFrame
+            A row for each term, with the columns statistic, pvalue and df; statistic and pvalue are NaN if a
+            coefficient of the term is not identified. For code written for statsmodels, the attribute `table` of the
+            DataFrame is the same table.
 
         Examples
         --------
@@ -193,8 +197,10 @@ class Results(FitNumbers):
 
         Returns
         -------
-        DataFrame (also as its attribute `result_frame`, the name in statsmodels)
-            A row for each pair, with the column names of statsmodels; NaN where a difference is not identified.
+        DataFrame
+            A row for each pair, with the column names of statsmodels; if a difference is not identified, its numbers
+            are NaN and its hypothesis is not rejected. For code written for statsmodels, the attribute `result_frame`
+            of the DataFrame is the same table.
 
         Raises
         ------
@@ -279,9 +285,9 @@ class Results(FitNumbers):
         pairwise: bool = False,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return differences of marginal means between levels of a factor, or for an increase of a predictor by 1.
+        """Return differences of marginal means between levels of a factor, or when a numeric predictor increases by 1.
 
-        Each level of a factor is compared with its first level, unless `pairwise` is true.
+        Each level is compared with the first level of the factor, or all pairs are compared if `pairwise` is true.
 
         Parameters
         ----------
@@ -297,7 +303,7 @@ class Results(FitNumbers):
         simultaneous : bool
             Whether the intervals of all rows jointly have confidence level 1 - alpha; p-values are then also adjusted.
         pairwise : bool
-            Whether to compare all pairs of levels.
+            Whether to compare all pairs of levels of a factor.
         alpha : float
             One minus the confidence of the intervals.
 
@@ -334,7 +340,9 @@ class Results(FitNumbers):
         *,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return derivatives of the mean response with respect to a numeric predictor, in all terms that contain it.
+        """Return derivatives of the mean response with respect to a numeric predictor, averaged over factors.
+
+        A derivative includes the contributions of all terms with the predictor, such as ``x`` and ``I(x**2)``.
 
         Parameters
         ----------
@@ -399,13 +407,15 @@ class Results(FitNumbers):
 
         Returns
         -------
-        DataFrame
-            One row for each released number, with the columns question (name of the query), index, coordinate, value;
-            law (name of the distribution of the noise), noise_in (the quantity to which the noise is added: the value,
-            the score at the value, or the rank of the value), scale (scale of the noise; NaN if the law depends on the
-            rows), sd (standard deviation of the noise) and cost (privacy cost of the whole query). Values are the
-            releases themselves: privately chosen values, sums of columns that are scaled into [-1, 1] by their declared
-            bounds, or sums of numbers whose definition depends on earlier releases of this fit, such as scores.
+        DataFrame, or str if `json` is true
+            One row for each released number, with the columns question (name of the query), index (position of the
+            number in the answer to the query), coordinate (description of the number, such as "sum of column 3"),
+            value, law (name of the distribution of the noise), noise_in (the quantity to which the noise is added: the
+            value, the score at the value, or the rank of the value), scale and sd (scale and standard deviation of the
+            noise; NaN if its law depends on the rows) and cost (privacy cost of the whole query). The values are
+            privately chosen values or noisy sums over rows. The summed columns are columns of the data, scaled into
+            [-1, 1] by their declared bounds, or quantities that depend on earlier releases of this fit, such as scores
+            at a starting value.
         """
         return measurements.as_json(self.releases) if json else measurements.as_frame(self.releases)
 
@@ -493,7 +503,7 @@ class Results(FitNumbers):
         ax : matplotlib Axes, optional
             Axes to draw in; by default the axes of a new figure.
         terms : list of str, optional
-            Terms to draw; by default all terms except the intercept.
+            Terms to draw; by default all terms except the intercept, or the intercept if there is no other term.
         over : {"tau", "q"}, optional
             Horizontal axis over which the estimates of each term are drawn as a line, in a panel for each term. This is
             the default if the fit has several quantile levels (tau or q).
@@ -578,7 +588,8 @@ class Results(FitNumbers):
         Raises
         ------
         OptionError
-            If the mapping was not returned by `to_dict`, or was changed so that it cannot be shown.
+            If the mapping was not returned by `to_dict`, or was changed so that the result has no summary. A number
+            replaced by another valid number is not detected.
         """
         return record.read_record(saved, cls, lambda fit: (repr(fit), str(fit.summary())))
 

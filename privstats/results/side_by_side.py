@@ -91,7 +91,11 @@ class ModelColumn:
 def table_of_fits(
     results: Any, fmt: str, names: Sequence[str] | None, rename: Mapping[str, str] | None, stars: bool, digits: int
 ) -> TableText:
-    """Return a table of several fits side by side as text, Markdown, LaTeX, HTML or CSV."""
+    """Return a table with a row for each coefficient and a column for each fit, in the format `fmt`.
+
+    `names` are the column headings, `rename` maps terms to the names to print, `stars` says whether stars mark small
+    p-values, and `digits` is the number of significant digits of standard errors.
+    """
     fits = _checked(results, names)
     if fmt not in FORMATS:
         raise OptionError(f"fmt is {quote(fmt)}; write fmt={' or '.join(map(repr, FORMATS))}")
@@ -239,7 +243,11 @@ def _checked(results: Any, names: Any) -> tuple[FitNumbers, ...]:
 
 
 def _heads(fits: Sequence[FitNumbers], names: Sequence[str] | None) -> tuple[list[str], str]:
-    """Return the column headings and the common response; if the responses differ, the headings name the responses."""
+    """Return the column headings of a table of fits, and the common response of the fits.
+
+    The headings are `names`, by default (1), (2), ... If the responses differ, each heading also names the response of
+    its fit, and the common response is an empty string.
+    """
     heads = list(names) if names is not None else [f"({k})" for k in range(1, len(fits) + 1)]
     responses = [fit.endog_names for fit in fits]
     if len(set(responses)) == 1:
@@ -372,10 +380,11 @@ def _covariance(fit: FitNumbers) -> str | None:
 
 
 def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
-    """Return a sentence on the total cost of the fits, under the assumption that they use the same rows.
+    """Return a sentence on the total privacy cost of the fits in a table, if all of them use the same rows.
 
-    A fit that occurs twice is counted once, and a fit that is part of a weighted mean of fits in the table is counted
-    as a part of this mean only. If there is no total, the sentence gives the reason.
+    A fit that occurs twice is counted once. Fits whose weighted mean is also in the table are counted only as parts of
+    this mean. If there is no total, because a fit is seeded or the neighbouring relations differ, the sentence gives
+    the reason. Seeded fits are named by their column headings, `heads`.
     """
     each = tuple({id(fit): fit for fit in fits}.values())
     once = tuple(fit for fit in each if not any(_part_of(fit, other) for other in each))
@@ -400,12 +409,12 @@ def _part_of(fit: FitNumbers, other: FitNumbers) -> bool:
 
 
 def _composed(asked: Sequence[Promise], kept: tuple[Promise, ...]) -> Promise:
-    """Return the joint guarantee of all fits.
+    """Return the joint guarantee of several fits to the same rows.
 
-    `asked` has the guarantees that users requested for the fits, and `kept` the guarantees that the mechanisms satisfy,
-    which may be stronger. The kind of the joint guarantee depends on `asked`: it is the first of eps, mu, rho and (eps,
-    delta) to which all of `asked` can be converted. Its parameters are computed from `kept`. For (eps, delta), delta is
-    the sum of the deltas of `asked`, and eps is the smallest eps that `kept` together imply at this delta.
+    It is stated in the first of eps, mu, rho and (eps, delta) to which all requested guarantees (`asked`) can be
+    converted. Its parameters are computed from the guarantees of the mechanisms (`kept`), which may be stronger than
+    requested. For (eps, delta), delta is the sum of the requested deltas, and eps is the smallest eps that is proved
+    at this delta for the composition of the mechanisms.
     """
     kind = next(kind for kind, counts in COUNTED.items() if all(isinstance(promise, counts) for promise in asked))
     delta = math.fsum(promise.delta for promise in asked if isinstance(promise, ApproxDP))

@@ -1,4 +1,7 @@
-"""A methods paragraph for a paper, which states method and guarantee of a fit from public information and releases."""
+"""A methods paragraph for a paper, which states the method and the privacy guarantee of a fit.
+
+The paragraph contains only public information and released numbers.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +123,11 @@ def _rows(facts: FitFacts) -> Iterable[str]:
 
 
 def guaranteed(facts: FitFacts, chain: bool) -> str:
-    """Return the privacy guarantee as a sentence that says who is protected, how strongly and with which exceptions."""
+    """Return the privacy guarantee of a fit in words: whose rows are protected, and how strongly.
+
+    The words also say if the noise was seeded, so that the fit is not private, or if a Markov chain drew a result
+    (`chain`), so that the guarantee is proved only for the distribution that the chain approaches.
+    """
     promise, changed = facts.promise, _changed(facts.neighbors)
     match promise:
         case ApproxDP(eps=eps, delta=delta):
@@ -184,7 +191,10 @@ def _divided(facts: FitFacts) -> Iterable[str]:
 
 
 def bounds_stated(facts: FitFacts) -> Iterable[str]:
-    """Return a sentence on the origin of the bounds of the columns."""
+    """Return a sentence on the declared bounds and levels of columns, and one on the privately estimated bounds.
+
+    A sentence is left out if no column has such bounds or levels.
+    """
     design, estimated = facts.design, {name for name, *_ in facts.estimated_bounds}
     reads = () if design is None else tuple(n for n in design.reads if n in design.domain and n not in estimated)
     if design is not None and reads:

@@ -95,7 +95,10 @@ class Summary(Tabular):
 
 
 def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summary:
-    """Return the summary of a fit: a table with lines above and below, which prints as text."""
+    """Return the printable summary of a fit, with 1 - alpha intervals and `digits` significant digits of std errors.
+
+    With `exp`, the intervals are those of the exponentiated estimates, which the table prints, too.
+    """
     facts, estimate = results.facts, results.estimate
     check_exponentials(facts, exp)
     numbers = TableValues.of(results, level(alpha))
@@ -135,7 +138,11 @@ def _widths(results: FitNumbers) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class TableValues:
-    """Columns of a summary, shape (k,): estimates, std errors, interval limits, noise shares, z, p and bias bounds."""
+    """Numbers of a summary's table, unrounded: arrays with one entry for each estimate (row of the table).
+
+    The arrays are estimates, std errors, lower and upper interval limits, shares of the noise in the squared std
+    errors, z statistics, p-values, and bounds on the biases of the estimates.
+    """
 
     value: FloatArray
     sd: FloatArray
@@ -211,10 +218,10 @@ def without_errors(facts: FitFacts, numbers: TableValues) -> bool:
 
 
 def _about(names: set[str], notes: tuple[Note, ...], kinds: tuple[str, ...]) -> int | None:
-    """Return the number of the first note about an estimate; a note may use any of the estimate's `names`.
+    """Return the number (from 1) of the note that explains why an estimate, its std error or its interval is missing.
 
-    If there is none, return the number of the first note about all estimates whose key is in `kinds`; if there is none
-    either, return None.
+    Notes that mention one of the estimate's `names` come first, and then general notes, which mention no estimate and
+    have one of the keys `kinds` (see `Note.key`). Without such a note, the number is None.
     """
     own = (k for k, note in enumerate(notes, start=1) if names & set(note.about))
     general = (k for k, note in enumerate(notes, start=1) if not note.about and note.key in kinds)
@@ -235,7 +242,10 @@ def _outcomes(facts: FitFacts) -> str | None:
 
 
 def _labels(facts: FitFacts, names: list[str]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return the headings and the cells of the label columns; a cell that repeats the cell above it is left empty."""
+    """Return the headings and the cells of the columns of row labels; a cell that repeats the cell above it is empty.
+
+    If the fit has no labels with several parts, such as term and tau, the estimates' `names` are the labels.
+    """
     if not facts.labels:
         return ("",), tuple((name,) for name in names)
     keys, parts = facts.keys, [tuple(part_of(part) for part in label) for label in facts.labels]
@@ -269,7 +279,11 @@ def _columns(results: FitNumbers, numbers: TableValues, alpha: float, exp: bool,
 
 
 def _exponentials(head: str, numbers: TableValues, ends: tuple[str, str], digits: int) -> tuple[Column, Column, Column]:
-    """Return columns of the exponentials of estimates, headed `head`, and of their interval limits."""
+    """Return the columns of the exponentiated estimates and of the exponentiated lower and upper interval limits.
+
+    Their headings are `head` and the two strings in `ends`. Numbers have the decimals at which the delta-method std
+    error of the exponentiated estimate has `digits` significant digits.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         ratio, below, above = np.exp(numbers.value), np.exp(numbers.low), np.exp(numbers.high)
         sd = ratio * numbers.sd
@@ -280,7 +294,12 @@ def _exponentials(head: str, numbers: TableValues, ends: tuple[str, str], digits
 def _location(
     results: FitNumbers, numbers: TableValues, ends: tuple[str, str], shares: Column, exp: bool, digits: int
 ) -> tuple[Column, ...]:
-    """Return the columns of a table without tests (of means, quantiles or counts); empty columns are left out."""
+    """Return the columns of numbers in the table of a fit without tests (of means, quantiles, modes or counts).
+
+    The columns are numbers of rows, estimates, std errors, exponentiated estimates (with `exp`), interval limits (with
+    the two headings `ends`), and `shares`, the noise shares of the squared std errors. `digits` is the number of
+    significant digits of std errors. Columns without numbers are left out.
+    """
     facts = results.facts
     counts = results.group_rows
     rows: tuple[Column, ...] = (
@@ -311,7 +330,11 @@ def _shares(numbers: TableValues) -> tuple[str, ...]:
 def _spans(
     facts: FitFacts, table: TextTable, numbers: TableValues, references: References
 ) -> tuple[tuple[int, str] | None, ...]:
-    """Return for each table row None, or a column's index and a text printed from this column on: "no interval [1]"."""
+    """Return the texts that replace missing numbers in the rows of the table, such as "no interval [1]".
+
+    Each entry has the index of the first column that the text replaces, and the text; it is None for a row with an
+    estimate and an interval. The result is empty if the fit has all estimates, but no intervals and no std errors.
+    """
     if without_errors(facts, numbers):
         return ()
     heads = [column.head for column in table.columns]

@@ -23,20 +23,20 @@ ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh") 
 
 
 class TermTests(pd.DataFrame):
-    """Tests of the terms of a fit, one in each row."""
+    """DataFrame of Wald tests, indexed by the terms of a formula: test statistic, p-value and degrees of freedom."""
 
     @property
     def table(self) -> pd.DataFrame:
-        """The same table, under the name that it has in statsmodels."""
+        """The tests as a plain DataFrame; statsmodels has this attribute, too."""
         return pd.DataFrame(self)
 
 
 class PairTests(pd.DataFrame):
-    """Tests of differences between all pairs of levels, one in each row."""
+    """DataFrame with a row for each pair of levels of a factor: the test that both levels have equal coefficients."""
 
     @property
     def result_frame(self) -> pd.DataFrame:
-        """The same table, under the name that it has in statsmodels."""
+        """The tests as a plain DataFrame; statsmodels has this attribute, too."""
         return pd.DataFrame(self)
 
 
@@ -57,7 +57,12 @@ def term_tests(results: FitNumbers) -> TermTests:
 
 
 def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) -> PairTests:
-    """Return a table of tests of equal coefficients for all pairs of levels of a factor, with adjusted p-values."""
+    """Return tests of equal coefficients for all pairs of levels of the factor `term`.
+
+    If `term` is the group of a fit by group, the tests compare the estimates of all pairs of groups. P-values are
+    adjusted by `method`, such as "holm". `alpha` is the familywise error rate of the adjusted tests (the false
+    discovery rate with "fdr_by" and "fdr_bh"), and one minus the confidence of each unadjusted interval.
+    """
     from statsmodels.stats.multitest import multipletests
 
     others = (MAX_T, *ADJUSTMENTS[1:])
@@ -113,9 +118,10 @@ def _by_level(results: FitNumbers, term: str) -> tuple[Sequence[Any], FloatArray
 
 
 def _by_largest(estimate: Estimate, R: FloatArray, alpha: float, effect: FloatArray) -> FloatArray:
-    """Return p-values of differences, adjusted by max-t; 1 for a difference that is not reported.
+    """Return max-t adjusted p-values of the hypotheses that the differences ``R params`` of coefficients are zero.
 
-    Each standardised difference is compared with the distribution of the largest standardised error of all differences.
+    `effect` has the estimated differences; where it is NaN, the p-value is 1. Each standardised difference is compared
+    with the distribution of the largest standardised error of all differences that are not NaN.
     """
     if isinstance(estimate, GroupMeans):
         estimate = estimate.independent()

@@ -25,7 +25,10 @@ JOINED = "\u00a0"  # replaces a space at which a line must not break
 
 
 def filled(text: str, first: str = "", rest: str = "") -> list[str]:
-    """Return text in lines of at most 80 characters, without breaks beside equals signs or before percentages."""
+    """Return text in lines of at most 80 characters, without breaks beside equals signs or before percentages.
+
+    The first line begins with the string `first`, and each further line with the string `rest`.
+    """
     joined = re.sub(r" (?=\d+%)", JOINED, text.replace(" = ", f"{JOINED}={JOINED}"))
     lines = wrap(joined, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
     return [line.replace(JOINED, " ") for line in lines] or [first.rstrip()]
@@ -323,7 +326,7 @@ def shown_once(labels: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]
 
 
 def on_one_line(name: str) -> str:
-    """Return a name with its line breaks and other control characters as Python writes them in a string."""
+    """Return a name with line breaks and other control characters replaced by escape sequences."""
     return CONTROL.sub(lambda found: repr(found[0])[1:-1], name)
 
 
@@ -347,7 +350,9 @@ def indented(names: Sequence[str], width: int) -> list[tuple[list[str], str]]:
 
 
 def _factor(name: str) -> str:
-    """Return the name of a level's coefficient without the level, such as "x:C(g)" of ``x:C(g)[T.[a, b)]``; else "".
+    """Return the name of a level's coefficient without its last level and the brackets of the level.
+
+    The result is empty for a name that does not end with a level.
 
     >>> _factor("x:C(g, levels=['a'])[T.b, [c]]"), _factor("C(g)[T.a]:C(h)[T.b]"), _factor("x")
     ("x:C(g, levels=['a'])", 'C(g)[T.a]:C(h)', '')

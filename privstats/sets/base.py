@@ -1,7 +1,7 @@
 """Sets of the contributions of a row or privacy unit to a total; projection into a set bounds the total's sensitivity.
 
-For each norm, a set states two numbers: the largest distance between two contributions, and the largest norm of a
-contribution. `Set.sensitivity` derives the sensitivity from these numbers, for each neighbouring relation.
+For each norm, a set states two bounds: on the distance between two contributions, and on the norm of a contribution.
+`Set.sensitivity` derives the sensitivity from these bounds, for each neighbouring relation.
 """
 
 from __future__ import annotations
@@ -82,7 +82,10 @@ class Set(ABC):
 
     @property
     def row_step(self) -> float:
-        """Step of the grid on which the vectors of a privacy unit's rows are added, before the sum is projected."""
+        """Step of the public grid on which the vectors of the rows of one privacy unit are added.
+
+        The vectors are rounded to multiples of this step; their sum is then projected into this set.
+        """
         return step_of(self.reach, FOLD_BITS)
 
     @property
@@ -109,7 +112,10 @@ class Set(ABC):
         """
 
     def contribution(self, rows: FloatArray) -> FloatArray:
-        """Return the contributions, shape (n, size), of vectors from `project`, as whole multiples of `step`."""
+        """Return the contributions to the total, shape (n, size), of n vectors returned by `project`.
+
+        Each entry of a contribution is an integer multiple of the grid step `step`.
+        """
         return rows
 
     def total(self, rows: FloatArray) -> Total:
@@ -118,16 +124,17 @@ class Set(ABC):
 
     @abstractmethod
     def distance(self, norm: str) -> float:
-        """Return the largest distance, in the given norm, between two contributions whose coordinates are weighted.
+        """Return a bound on the distance, in the given norm, between two contributions whose coordinates are weighted.
 
         Each coordinate is multiplied by its weight for the neighbouring relation "replace" (see `weights`).
         """
 
     @abstractmethod
     def length(self, norm: str, exchange: bool = True) -> float:
-        """Return the largest length, in the given norm, of a contribution whose coordinates are weighted.
+        """Return a bound on the given norm of a contribution whose coordinates are weighted.
 
-        Each coordinate is multiplied by its weight for "replace" if `exchange` is True, else by that for "add_remove".
+        Each coordinate is multiplied by its weight (see `weights`) for the neighbouring relation "replace" if
+        `exchange` is True, and by its weight for "add_remove" if `exchange` is False.
         """
 
     def weights(self, norm: str, exchange: bool = True) -> FloatArray:
@@ -154,7 +161,7 @@ class Set(ABC):
 
 
 def known(norm: str, lengths: dict[str, float]) -> float:
-    """Return the bound for the given norm from `lengths`, which has bounds, by norm, on a length or a distance.
+    """Return the entry of `lengths` for the given norm; `lengths` has entries for the norms with a proved sensitivity.
 
     Raises
     ------

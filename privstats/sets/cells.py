@@ -129,10 +129,11 @@ class Shells(OneHot):
 class ByCell(Set):
     """Set for totals by group (cell): a row's vector has the group number first, and then a vector in the set `inner`.
 
-    Each row is in one group (cell). Two rows are either in the same cell or in different cells. So the largest distance
-    of their contributions is the larger of two numbers: the largest distance of two contributions of `inner`, and the
-    largest length of one, times 2 (l1), sqrt 2 (l2) or 1 (linf). In each cell, coordinates have the weights of `inner`.
-    Even under "replace" a row may leave one cell and enter another, so a bound on the length of a contribution is
+    Each row is in one group (cell), and its contribution is zero in all other cells. In each cell, the coordinates
+    have the weights that they have in `inner` (see `Set.weights`). The contributions of two rows in the same cell
+    differ by at most the bound on the distance in `inner`. If the rows are in different cells, the distance is at most
+    the bound on the norm of a contribution in `inner`, times 2 (l1), sqrt 2 (l2) or 1 (linf). `distance` is the larger
+    bound. Even under "replace" a row may leave one cell and enter another, so a bound on the norm of a contribution is
     needed. Some sets assume a public number of rows and therefore have no such bound; they are refused.
     """
 
@@ -194,9 +195,9 @@ class ByCell(Set):
 class Line(Set):
     """Set of values in [low, high], for mechanisms that use the order of the values and never their sum.
 
-    In the norm "rank", which counts changed values, the distance of two contributions and the length of one are at most
-    1, since a row has one value. The privacy theorem of the mechanism bounds the effect of one changed value on a rank;
-    that bound depends on the fields of this class, and on whether values may be added or removed, or only replaced.
+    For these mechanisms, the "norm" of a change is the number of values that change; its name is "rank". A row has one
+    value, so both `distance` and `length` are 1. The effect of one changed value on the output is bounded in the
+    privacy proof of each mechanism.
 
     Parameters
     ----------

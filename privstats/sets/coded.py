@@ -22,12 +22,14 @@ class CodedProducts(BoxProducts):
     """Set for second moments of rows with a group of dummies for each factor; its bounds are proved in `BoxProducts`.
 
     A row is given as a short vector: for each group the index of the row's level, then the square root r of the row's
-    weight, and then r times the row's entries outside the groups. The index after a group's last level means that the
-    row has none of its levels; `project` moves an index outside the range to the nearest valid index. So each such
-    vector represents a row of `BoxProducts` that has, in each group, r at the dummy of its level and zeros elsewhere.
-    Its contribution is that of the represented row, so the bounds on distances and lengths in `BoxProducts` apply.
+    weight, and then r times the row's entries outside the groups. An index equal to the number of the group's dummies
+    means that the row has none of their levels; `project` moves an index outside the range to the nearest valid index.
+    A short vector represents a long vector, which belongs to the set `BoxProducts`: in each group, it has the value r
+    at the dummy of the row's level, if there is one, and zeros at the other dummies. Both vectors have the same
+    contribution, so the bounds on distances and lengths that are proved in `BoxProducts` apply.
 
-    *Total*: products with dummies are summed by level, as integers of at most 2^42.
+    *Total*: each row's products with dummies are integer multiples of `step`; the integers, at most 2^42 in absolute
+    value, are summed by level.
     """
 
     def __post_init__(self) -> None:
@@ -101,8 +103,8 @@ class LevelProducts(Products):
 
     A vector is given in a short form: the index of the nonzero entry among the first `levels`, the value of this entry,
     and all entries after the first `levels`. Projection makes any short form valid: an index outside the range is moved
-    to the nearest level, and a vector of norm above `radius` is shortened. So each projected vector represents a vector
-    that `Products` allows.
+    to the nearest level, and a vector of norm above `radius` is scaled down to this norm. So each projected short form
+    represents a vector in the set `Products`.
 
     Products of two different entries among the first `levels` are zero for every vector, and are not released. Omitting
     zeros changes no distance and no length, neither in the l2 nor in the nuclear norm. So the bounds proved in

@@ -262,7 +262,10 @@ class SumAndProducts(Packed):
 
     @property
     def corner(self) -> float:
-        """The constant B that is appended to each score s, rounded down to the grid of the score's coordinates."""
+        """The constant B in the vector (B, s) of a score s: `radius`, rounded down to the grid of the entries of s.
+
+        The sum of the scores is computed from the released sums of the products of B with the entries of s.
+        """
         return float(toward_zero(np.array([self.radius]), self.entry_step)[0])
 
     @cached_property
@@ -560,9 +563,9 @@ class Squares(Set):
 
     @property
     def entry_step(self) -> float:
-        """Step of the grid to which the method `project` rounds the weight of a row and its values u.
+        """Step of the grid to which the method `project` rounds the weight h and the vector of values u of each row.
 
-        The entries of a row's contribution to the sum are integer multiples of the square of this step.
+        The entries of the row's contribution, (h u, h u^2) and possibly h, are integer multiples of the squared step.
         """
         return step_of(1.0, ROW_BITS)
 
@@ -602,10 +605,12 @@ class Squares(Set):
         return known(norm, lengths)
 
     def _weights(self, norm: str, exchange: bool) -> tuple[float, float]:
-        """Return c and w: the weights are c k (l1), c sqrt(k) (l2) or c (linf) for the count, and w for each square.
+        """Return two numbers, c and w, that determine the weights of a contribution's entries in the given norm.
 
-        Under "replace" in l1 and l2, c is larger if no squares are released, and w is larger if the count is not
-        released (see ``Squares``).
+        With k columns, the weight of the count of rows is c k in l1, c sqrt(k) in l2 and c in linf. The weight of each
+        square is w. Under "replace" (`exchange`) in l1 and l2, c is larger if fewer squares are released, and w is
+        larger if the count is not released. With these weights, the sensitivity under "replace" is the
+        same as without the squares and the count (proof in `Squares`).
         """
         if not exchange:
             return {"l1": (0.5, 0.25), "l2": (0.7, 0.5)}.get(norm, (1.0, 1.0))

@@ -33,8 +33,9 @@ class WeightedLosses(Set):
     m : int
         Number of entries of x.
     loss : RowLoss
-        The loss l, with bounds on its slope (`max_slope`) and its curvature (`max_curvature`, `steepest`), and pairs of
-        bounds on both, one of which holds at each linear predictor and y (`frontier`).
+        The loss l, with bounds on its slope (`max_slope`) and its curvature (`max_curvature`, `steepest`). The method
+        `frontier` returns pairs of bounds, on ``|l'|`` and on ``l'' / s(y)``. For every linear predictor and every y,
+        both bounds of at least one pair hold.
     radius : float
         Largest ``w |x|``, in the norm `geometry`.
     curvature : float

@@ -1,1 +1,1 @@
-"""The steps of every call: plan the queries, charge the ledger, send the queries to the data, return the result."""
+"""The steps of every fit: plan the releases, charge the ledger, compute the releases from the rows, return the fit."""

@@ -88,7 +88,7 @@ def warn_of_little_protection(call: Mapping[str, Any]) -> None:
 
 
 def formula_error(verb: str, formula: Any) -> FormulaError | None:
-    """Return the error for a first argument of the function dp_<verb>, the formula, that is not a string."""
+    """Return an error if `formula`, the first argument of the function dp_<verb>, is not a string; otherwise None."""
     if isinstance(formula, str):
         return None
     example = "y ~ x" if verb in ("lm", "glm", "rq") else "y"

@@ -183,7 +183,9 @@ def _with_response(
 ) -> tuple[pd.DataFrame, AssumedDesign]:
     """Return `frame` with an additional column for a simulated response, and a design that reads this column.
 
-    The simulated response is independent of the predictors.
+    The values of the column are independent of the predictors. If `residual`, the residual standard deviation in units
+    of the response, is given, they are normal with this standard deviation. Otherwise their distribution follows from
+    `assumed` and, without a hint about the response, from default assumptions.
     """
     rng, n, linked = public_stream(RESPONSE), len(frame), design.family is not None
     middle = (HALF if is_binary(design) else LOW * (assumed.share or HALF) / HALF) if linked else 0.0
@@ -240,8 +242,10 @@ def rows_for_quantiles(n: int) -> int:
 def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = None) -> dict[str, Known]:
     """Return the declarations (bounds or levels), by name, of columns for which a user's hint would be most useful.
 
-    Interval widths depend most on the distributions of outcomes, weights and columns with levels. The result has the
-    columns of these kinds about which the user gave no hint (assumed mean and sd, or shares of levels).
+    Interval widths depend most on the distributions of weights, of columns with levels and, if the model has a link or
+    the response is binary, of the response. The result has the columns of these kinds about which there is no hint
+    (mean and sd, or shares of levels) among the user's `hints`. If the residual standard deviation `residual` is
+    given, a hint about the response is not needed, and the response is left out.
     """
     outcome, found = _outcome(design), dict[str, Known]()
     skewed = outcome and residual is None and (design.family is not None or is_binary(design))
@@ -314,7 +318,10 @@ def usual_rows(
 
 
 def _columns_of(code: str) -> tuple[str, ...]:
-    """Return the columns in an expression about which there is a hint; for a column, its name."""
+    """Return the names of the columns in `code`, the expression that a hint is about.
+
+    A text that is not a valid expression is itself the name of a column.
+    """
     with suppress(FormulaError):
         return columns(parse(code))
     return (code,)
@@ -323,8 +330,10 @@ def _columns_of(code: str) -> tuple[str, ...]:
 def _solved(part: NumericFactor, known: Numbers, hint: Hint, places: FloatArray) -> FloatArray:
     """Return values of a numeric column for which an expression in this column has the distribution of a hint.
 
-    They are chosen among points within the bounds, which are dense near the bounds: that with the nearest value of the
-    expression or, if several have the same value, as in a comparison, one of these at random.
+    For each probability in `places`, the expression `part` is to be equal to the corresponding quantile of the hint's
+    distribution. The returned value is the point of a grid within the bounds of the column at which the expression is
+    nearest to this quantile. If several points are equally near because the expression has the same value at all of
+    them, as for a comparison, one of them is chosen at random. The grid is dense near the bounds.
     """
     share = np.concatenate([np.linspace(0, 1, POINTS), special.expit(np.linspace(-DENSE, DENSE, 8 * POINTS))])
     points = known.lo + (known.hi - known.lo) * np.sort(share)
@@ -396,7 +405,11 @@ def _ends(known: Known) -> tuple[float, float]:
 
 
 def narrowed(domain: Domain, reads: Sequence[str]) -> Domain:
-    """Return the declarations of the columns in `reads`; numeric ranges are reduced to their middle part (`FILLED`)."""
+    """Return the declarations of the columns in `reads`, with each numeric range reduced to its middle quarter.
+
+    Forecasts assume that a numeric column without a hint is uniform on the reduced range (a fraction `FILLED` of the
+    original range). Dates keep their range.
+    """
     typical = domain.typical
     return Domain({name: _part(typical[name]) for name in reads if name in typical}, domain.complete)
 

@@ -142,7 +142,12 @@ def _plain(problem: str, parameters: Mapping[str, inspect.Parameter]) -> str:
 
 
 def _outcome(signature: inspect.Signature, name: str, answer: Callable[..., Any], args: Any, keywords: Any) -> Any:
-    """Return the result of a call, or its exception without stack frames, which would hold rows."""
+    """Return the result of a call of the public function `name`, or the exception that the caller is to raise.
+
+    `answer` computes the result from a dict of all arguments. The stack frames of its exception are removed, because
+    they would hold rows of the data. If the arguments do not fit `signature`, a TypeError is returned, or a
+    FormulaError if the first argument should be a formula and is not a string.
+    """
     arguments = bound(signature, name, args, keywords)
     if isinstance(arguments, str):
         first = args[0] if args and next(iter(signature.parameters)) == "formula" else ""

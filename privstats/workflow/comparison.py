@@ -44,10 +44,11 @@ class Comparison:
     rows: int
 
     def plot(self, ax: Any = None, terms: str | Sequence[str] | None = None) -> Any:
-        """Plot the ratio of widths with and without privacy against the budget.
+        """Plot the ratio of interval widths with and without privacy against the budget.
 
-        Each term has a marker. Of more than six terms, the median ratio has a marker and a line shows the range, unless
-        `terms` names those to show. Where no interval is expected, the label of the budget says for how many terms.
+        Each term has its own marker. If there are more than six terms and `terms` is not given, a marker shows the
+        median of the ratios and a line shows their range. The label of a budget includes the number of terms for which
+        no interval is expected.
 
         Parameters
         ----------
@@ -63,7 +64,7 @@ class Comparison:
         Raises
         ------
         OptionError
-            If the plan has no term of this name.
+            If `terms` contains a name that is not a term of the comparison.
         ImportError
             If matplotlib is not installed.
         """
@@ -93,7 +94,11 @@ class Comparison:
         return ax
 
     def _ratios(self, terms: str | Sequence[str] | None) -> pd.DataFrame:
-        """Return the ratios of the terms to draw (rows) at each budget (columns)."""
+        """Return the ratio of interval widths with and without privacy, by term (rows) and budget (columns).
+
+        `terms` names the terms to return; the name of a factor stands for all its coefficients. By default, all
+        terms but the intercept are returned, or the intercept if it is the only term.
+        """
         frame = self.frame.drop_duplicates(["term", "budget"])
         ratios = frame.pivot(index="term", columns="budget", values="ratio")
         has = list(frame["term"].unique())
@@ -135,7 +140,10 @@ class Comparison:
 
 
 def _at(budget: str, ratios: pd.Series[float]) -> str:
-    """Return the label of a budget in a plot, which says for how many terms no interval is expected."""
+    """Return the axis label of `budget` in a plot, with the number of terms for which no interval is expected, if any.
+
+    `ratios` has the ratio of interval widths of each term, with and without privacy; NaN if no interval is expected.
+    """
     missing = int(ratios.isna().sum())
     return f"{budget}\n({missing} not given)" if missing else budget
 
@@ -144,6 +152,9 @@ def budgets_compared(
     plan: Any, budgets: Mapping[str, float | Sequence[float] | None], assumptions: Mapping[str, Any]
 ) -> Comparison:
     """Return the expected widths of confidence intervals for each budget, with all other arguments as in `plan`.
+
+    `budgets` has a number, several numbers or None for each of eps, mu and rho; the delta of `plan` is used only with
+    eps. `assumptions` has the keyword arguments of ``plan.expected``.
 
     Raises
     ------
@@ -171,7 +182,9 @@ def budgets_compared(
 def _row(plan: Any, name: str, value: float, assumptions: Mapping[str, Any]) -> pd.DataFrame:
     """Return the rows of a `Comparison` for one budget: `name` is eps, mu or rho, and `value` the size of the budget.
 
-    The additional column `place` has the position of each term in the model, for sorting the rows of all budgets.
+    The other arguments of the fit are taken from `plan`, but delta only if `name` is eps. `assumptions` has the
+    keyword arguments of ``plan.expected``. The additional column `place` has the position of each term in the model,
+    for sorting the rows of all budgets.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise OptionError(f"{name} is {quote(value)}; give a positive number, such as {name}=1")

@@ -101,10 +101,12 @@ def _design_of(fit: Any) -> Any:
 
 
 def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return three diagnostics: a histogram of residuals, and two tables of means by bins of fitted values.
+    """Return three diagnostics by name: a histogram of residuals, and two tables of means by bins of fitted values.
 
-    The means are those of the residuals, and of the square root of (absolute residual / residual std dev). The bins of
-    fitted values have the edges `ends`.
+    The table "binned" has the mean residuals; "scale_location" has the means of the square root of
+    (absolute residual / residual std dev). The texts `response` and `fitted` are expressions in the columns of the
+    data, and `ends` has the edges of the bins. The residual std dev is `scale` or, if `scale` is None, the released
+    residual std dev.
     """
     size = _scale(fit, scale)
     steps = _numbers(size * np.arange(-WIDE, WIDE + STEP / 2, STEP))
@@ -119,9 +121,11 @@ def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale:
 
 
 def _of_probabilities(fit: Results, response: str, eta: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return the only diagnostic of a logistic regression: mean residuals in bins of log odds, with edges `ends`.
+    """Return the only diagnostic of a logistic regression, "binned": mean residuals in bins of fitted probabilities.
 
-    Other residual diagnostics are not informative for responses of 0 and 1.
+    The texts `response` and `eta` (the log odds) are expressions in the columns of the data. `ends` has the edges of
+    the bins, in log odds. The argument `scale` must be None, since the residuals lie between -1 and 1. Other residual
+    diagnostics are not informative for responses of 0 and 1.
     """
     if scale is not None:
         raise OptionError("residuals of a logistic regression lie between -1 and 1; leave scale out")
@@ -157,10 +161,11 @@ def _given(fitted: Any) -> tuple[float, float]:
 
 
 def _range(fit: Results, eta: str) -> tuple[float, float]:
-    """Return the range of linear predictors that is divided into bins.
+    """Return a range of linear predictors, to be divided into bins.
 
-    The range is an interval around the mean of the linear predictors, within the range that follows from the declared
-    bounds. If the mean is unknown, the whole range that follows from the declared bounds is returned.
+    The text `eta` is the linear predictor as an expression in the columns of the data. The range extends `SIDES`
+    standard deviations to each side of the mean linear predictor, but not beyond the limits that follow from the
+    declared bounds of the columns. If the mean is unknown, the range between these limits is returned.
     """
     design: Any = fit.facts.design
     within = numeric(f"I({eta})", design.domain).within
@@ -196,7 +201,11 @@ def _parts(kinds: tuple[str, ...], shares: Mapping[str, float] | None) -> dict[s
 
 
 def _plan(fit: Results, data: Any, picture: Picture, part: Promise) -> Plan:
-    """Return the plan of a diagnostic on `data`, with the neighbouring relation, subset and domain of the fit."""
+    """Return the plan that releases the diagnostic `picture` from `data` with the budget `part`.
+
+    The plan has the neighbouring relation and the subset of the fit. It also has the domain of the fit, unless `data`
+    is a `Protected` object, which has its own domain.
+    """
     design: Any = fit.facts.design
     around = fit.facts.neighbors
     plan: Plan = BY_NAME[picture.verb].of(

@@ -148,7 +148,11 @@ def fraction(share: Any) -> float:
 
 
 def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Mapping[str, float]) -> float:
-    """Return a query's share: the share for its label, or an equal part of the share for all queries of its name."""
+    """Return the budget share of the query `a`, from the user's shares `given` or else the default shares `own`.
+
+    A share for the label of the query is returned unchanged. A share for its name is divided equally among all queries
+    `asked` that have this name, belong to the same branch (method), and have no share for their label.
+    """
     if a.optional:  # a user's share of a query, such as "scales", does not apply to the optional query "scales again"
         given = given if a.label in given or a.label not in own else {}
     for shares in (given, own):
@@ -179,7 +183,7 @@ def _part(label: str, share: float) -> float:
 
 
 def _by_branch(asked: Sequence[Asked]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the labels of the queries before the choice of a branch (method), and those of each branch's own queries.
+    """Return the labels of the queries before the choice of a branch (method) and, by branch, of the queries after it.
 
     Queries of stage 0 (estimates of undeclared bounds) and optional queries are left out.
     """

@@ -1,4 +1,4 @@
-"""Public information about a fit for its result, computed from the plan, the releases and the estimate."""
+"""The public information that the result of a fit contains, computed from the plan, the releases and the estimate."""
 
 from __future__ import annotations
 
@@ -80,7 +80,10 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
 
 
 def _why(choice: Choice, gate: Gate) -> str:
-    """Return the reason for the choice of the method as text, with the expected interval lengths under each method."""
+    """Return the reason for the choice of the method as text, with expected interval lengths of the methods.
+
+    A length is given as a multiple of the length without privacy; methods with an infinite length are left out.
+    """
     lengths = {name: length for name, length in gate.lengths.items() if math.isfinite(length)}
     if gate.chosen is None or gate.chosen not in lengths:
         return choice.why
@@ -94,9 +97,10 @@ def _why(choice: Choice, gate: Gate) -> str:
 
 
 def _times(length: float) -> str:
-    """Return a ratio of interval lengths as text; a ratio that would be rounded to 100 or more is "at least 100".
+    """Return `length`, the ratio of interval lengths with and without privacy, as text with two significant digits.
 
-    A ratio below 1 is an error of the forecast and becomes 1, because noise shortens no interval.
+    A ratio of 99.5 or more becomes "at least 100". A ratio below 1 is an error of the expected length and becomes 1,
+    because noise never makes an interval shorter.
     """
     return f"{max(length, 1.0):.2g}" if length < 99.5 else "at least 100"
 
@@ -121,7 +125,7 @@ def _estimated(plan: Plan, public: PublicFacts) -> tuple[tuple[str, float, float
 def _budget(plan: Plan, gate: Gate) -> tuple[tuple[str, float], ...]:
     """Return the budget shares of the queries that were asked, by name; they add up to 1.
 
-    An optional query is paid out of the share of another query, which is listed without this part.
+    The share of an optional query is a part of the share of another query, which is listed without this part.
     """
     asked = {release.name for release in gate.releases}
     shares: dict[str, float] = {}

@@ -71,10 +71,11 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
 
 
 def before_reading(reader: Batches, settings: Settings, promise: Promise) -> None:
-    """Raise an error if the ledger has too little budget; otherwise hide the errors of the reader of rows.
+    """Raise an error if the ledger has too little budget; then replace the text of errors of the reader of rows.
 
-    The reader next returns public information (columns, public number of rows). If it fails then, an error with a fixed
-    text is raised, because the reader's own error text might quote rows.
+    The ledger is not checked in a dry run. For a guarantee in (eps, delta), or of another kind than the ledger's
+    budget, it is checked only when it is charged. If the reader fails while it reads public information (columns,
+    public number of rows), an error with a fixed text is raised, because the reader's own text might quote rows.
     """
     if not settings.dry_run:
         check_affordable(settings.ledger, promise)

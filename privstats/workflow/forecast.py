@@ -80,7 +80,8 @@ class Forecast(Conversation):
     """Simulated answers to the queries of a plan, computed from synthetic rows with noise from a public random stream.
 
     Sums over the synthetic rows are multiplied by `times`, to represent the planned number of rows. An answer that is
-    not a sum plus noise is the mean of several simulated releases, or their exact expectation.
+    not a sum plus noise is the mean of several simulated releases, or their exact expectation. An answer that is
+    the index of a candidate, such as a bin, is a single simulated release.
 
     Parameters
     ----------
@@ -173,7 +174,7 @@ def _mean(question: Question, by: Any, exact: Any, promise: Promise, relation: R
     """Return the mean of `draws` simulated releases of a query by the mechanism `by`.
 
     For a single quantile without an interval, the exact expectation of the release is returned. `exact` is the exact
-    sum if the query is a sum; for other queries, it is a container of the vectors of all rows.
+    sum over the rows if the query is a sum; for other queries, it contains the query's vector for each row.
     """
     within: Any = question.within
     streams = (public_stream(-3 - k) for k in range(draws))
@@ -312,10 +313,11 @@ def expected(
 
 
 def error_of_median(widths: FloatArray) -> float:
-    """Return the standard error of the median, over simulated fits, of the log width of an interval.
+    """Return the standard error of the median log width of an interval over simulated fits.
 
-    It decides whether more fits are simulated. The standard error is computed for each term from the standard deviation
-    of the finite log widths, which are assumed to be normal; the median over the terms is returned.
+    More fits may be simulated if this standard error is large. It is computed for each term from the standard
+    deviation of the finite log widths, which are assumed to be normal. The result is the median over the terms, or 0
+    if there is only one fit.
 
     Parameters
     ----------
@@ -330,9 +332,10 @@ def error_of_median(widths: FloatArray) -> float:
 
 
 def _expected(estimate: Any) -> FloatArray:
-    """Return standard error, interval width, noise share and width ratio for each term of a simulated fit.
+    """Return the standard error, interval width, noise share and width ratio of each term, for one simulated fit.
 
-    The shape is (terms, 4). The width ratio is relative to the width without noise. Unreported numbers are infinite.
+    The result has the shape (terms, 4). The noise share is the share of the noise in the squared standard error.
+    The width ratio is the width divided by the width without noise. Numbers that are not reported are infinite.
     """
     _, errors, low, high = estimate.coefficients(0.05)
     share = np.asarray(estimate.noise_share(), dtype=float)

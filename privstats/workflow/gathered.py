@@ -43,18 +43,18 @@ class Gathered:
 
     @property
     def size(self) -> int | None:
-        """Upper bound on the memory for all rows together, in bytes; None if the number of rows is unknown."""
+        """Upper bound on the memory that the method needs for all rows, in bytes; None if their number is unknown."""
         return None if self.rows is None else self.rows * self.each * self.row
 
     @property
     def need(self) -> str:
-        """Beginning of an error message: a clause that states how much memory the method needs."""
+        """Clause that states how much memory `method` needs; error messages about memory begin with this clause."""
         whole = "" if self.size is None else f", {in_bytes(self.size)} in all"
         return f"{self.method} needs all rows in the memory of one process (up to {self.row} bytes a row{whole})"
 
     @property
     def line(self) -> str | None:
-        """Line about the required memory for the printed plan; None if little memory is required."""
+        """Line of the printed plan about the memory that `method` needs; None if below `TOLD` bytes or unknown."""
         if self.size is None or self.size < TOLD:
             return None
         return (
@@ -77,12 +77,13 @@ class Gathered:
 def gathering(asked: Iterable[Asked], choice: Choice, rows: int | None, each: int, cure: str) -> Gathered | None:
     """Return the largest memory requirement among the queries whose mechanism needs all rows at once.
 
-    The result is None if there is no such query.
+    The result is None if there is no such query. The name of the method is taken from `choice`; `rows`, `each` and
+    `cure` are parameters of `Gathered`.
 
     Raises
     ------
     OptionError
-        If the memory is too large.
+        If the method would keep more than `MOST_NUMBERS` numbers in memory.
     """
     costs = [(COPIES * a.dim + a.mechanism.gathers, a) for a in asked if a.mechanism.gathers]
     if not costs:

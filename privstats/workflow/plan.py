@@ -98,6 +98,8 @@ class Specification:
     def converse(self, ask: Any, public: PublicFacts, estimator: Any) -> tuple[Any, PublicFacts]:
         """Ask all queries of a fit: first the queries about undeclared bounds, then the queries of the estimator.
 
+        `ask` answers the queries: a `Gate` in a fit, a `Rehearsal` in a trial run, or a `Forecast` in a simulated fit.
+
         Returns
         -------
         estimate : Estimate
@@ -147,7 +149,7 @@ class Plan:
 
     @property
     def guarantee(self) -> Promise:
-        """The privacy guarantee of the call."""
+        """The privacy guarantee of the whole fit, as the user requested it by eps, (eps, delta), mu or rho."""
         return self.specification.promise
 
     @property
@@ -190,8 +192,9 @@ class Plan:
     def questions(self) -> pd.DataFrame:
         """Table of the queries of the data (questions): share of the budget, mechanism, branch (method) and budget.
 
-        A query with an entry in the column `part_of` is optional: its share is a part of the share of each query that
-        the entry names, and is spent by these queries if the optional query is not asked.
+        For an optional query, the column `part_of` names other queries, at most one for each branch. The share of the
+        optional query is a part of the share of the named query in the chosen branch. The named query has its whole
+        share if the optional query is not asked.
         """
         of = f"of_{shared(self.accounted).replace('^', '')}"
         return pd.DataFrame(
@@ -272,7 +275,12 @@ class Plan:
         return table
 
     def unhinted(self, residual: float | None = None) -> Mapping[str, Known]:
-        """Return, by name, the declarations of columns about which hints (`Domain.hint`) improve forecasts most."""
+        """Return the declarations (bounds or levels) of the columns without hints for which hints are most useful.
+
+        The result is a mapping by column name. A hint (`Domain.hint`) states the assumed distribution of a column and
+        makes forecasts more precise. If `residual`, the standard deviation of the residuals, is given, no hint about
+        the response is necessary, and the response is left out.
+        """
         return unhinted(self.public.design, self.specification.model.hints, residual)
 
     @property
@@ -298,9 +306,9 @@ class Plan:
         """Return the forecast of interval widths for the rows `like`, by default for synthetic rows.
 
         `residual` is the residual standard deviation in units of the response. Each simulated fit has an identifier,
-        which determines its noise. The fits with the identifiers `fits` are simulated and, if the median width is then
-        imprecise, further fits, up to `most` fits in all. The function `settled` of the widths so far may end the
-        simulation early.
+        which determines its noise. The fits with the identifiers `fits` are simulated first. If the median width is
+        then imprecise, more fits are simulated, up to `most` fits in all. The simulation ends early if the function
+        `settled` returns True for the widths of the fits so far.
         """
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
@@ -321,8 +329,8 @@ class Plan:
     ) -> forecast.Expected:
         """Return the forecast of interval widths for synthetic rows, under the assumptions `assumed` about columns.
 
-        `fits` has the identifiers of the simulated fits. The function `settled` may end the simulation early, depending
-        on the widths simulated so far. A forecast from all `fits` is kept in a cache.
+        `fits` contains the identifiers of the fits to simulate. The simulation ends early if the function `settled`
+        returns True for the widths of the fits so far. A forecast from all `fits` is stored in a cache.
         """
         design = self.public.design
         share = assumed.share if hasattr(design, "response_half") and is_binary(design) else None
@@ -530,11 +538,11 @@ class Plan:
     def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any], bounds: Bounds) -> Widths:
         """Return the ratio of expected to requested interval width, for one term or for each term except the intercept.
 
-        This is one step of a search for the number of rows or the budget with the requested width. The expected width
-        is a median over simulated fits. Their simulation stops when further fits cannot change whether every expected
-        width is at most the requested width. `bounds` has bounds on the ratio in each simulated fit, from earlier steps
-        of the search: the ratio at a larger number of rows (or budget) is a lower bound, the ratio at a smaller number
-        an upper bound.
+        This is one step of a search for the number of rows, or the budget, at which intervals have the width `wanted`.
+        The expected width is a median over simulated fits. The simulation ends as soon as it is clear whether every
+        expected width is at most `wanted`. `bounds` contains lower and upper bounds on the ratio in each fit, with
+        which fewer fits suffice. These bounds follow from earlier steps of the search, because the widths in a fit
+        decrease as the number of rows (or the budget) grows.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -764,9 +772,11 @@ def forget() -> None:
 
 
 def accountings(spec: Specification) -> tuple[Promise, ...]:
-    """Return the privacy guarantees between which a plan chooses; the chosen one is divided among the queries.
+    """Return the privacy guarantees that a plan may use as the budget to divide among the queries.
 
-    Each of them implies the guarantee of the call: for (eps, delta), a guarantee mu with normal noise, or pure eps.
+    Each returned guarantee implies the requested guarantee. For a request in (eps, delta), the first is in mu, for
+    normal noise, and the second in pure eps. In all other cases, and for a method that is proved to be (eps, delta)-DP
+    without mu, the requested guarantee is the only one.
     """
     promise = spec.promise
     own_delta = isinstance(spec.mech, str) and spec.mech in spec.model.with_delta
@@ -779,8 +789,9 @@ def _shorter(normal: Plan, pure: Plan, rough: bool) -> Plan:
     """Return the plan with the shorter expected intervals: the plan with normal noise, or the plan with pure eps.
 
     The comparison of the expected widths is added to the text that explains the choice of the method in the returned
-    plan. If the widths cannot be compared, the plan with normal noise is returned. If `rough` is true, only as many
-    fits are simulated as are necessary to decide which intervals are shorter.
+    plan. If the widths cannot be compared, the plan with normal noise is returned. If no mechanism of this plan has
+    normal noise, the plan with pure eps is returned without a comparison. If `rough` is true, only as many fits are
+    simulated as are necessary to decide which intervals are shorter.
     """
     if not any(p.mechanism.normal for p in normal.planned):
         return pure
@@ -828,11 +839,11 @@ def _planned(
 ) -> Plan:
     """Return the plan of a call in which the budget of the guarantee `promise` is divided among the queries.
 
-    Trial runs on synthetic rows and the division of the budget are repeated until the queries no longer change. Few and
-    many rows alternate, because some queries are asked only if the noise is large, others only if it is small. If the
-    plan `near` has the same method and divides a guarantee of the same kind, the first trial run begins with the
-    queries of `near`, which were audited for that plan (see `rehearsed`). No further run is necessary if the first run
-    finds the same queries as `near`, even if their mechanisms differ.
+    Trial runs on synthetic rows and the division of the budget are repeated until the queries no longer change. The
+    runs alternate between few and many rows, because some queries are asked only if the noise is relatively large, and
+    others only if it is small. If the plan `near` has the same method and divides a guarantee of the same kind, the
+    first trial run begins with the queries of `near`, which were audited for that plan (see `rehearsed`). No further
+    run is necessary if the first run finds the same queries as `near`, even if their mechanisms differ.
     """
     public = _public(spec, rows, assumed)
     design = public.design
@@ -862,7 +873,11 @@ def _planned(
 
 
 def _public(spec: Specification, rows: int | None, assumed: int | None) -> PublicFacts:
-    """Return the public information about rows and columns before any query; undeclared bounds have placeholders."""
+    """Return the public information about rows and columns that is available before any query.
+
+    `rows` is the public number of rows or privacy units; if it is None, because the number is private, forecasts use
+    the number `assumed`. Columns without declared bounds have arbitrary bounds until the bounds are estimated.
+    """
     by_unit = spec.neighbors.unit is not None
     offered = None if by_unit else rows
     design = spec.model.fitted_design(spec.model.bind(offered), spec.mech, spec.options)
@@ -891,10 +906,10 @@ def _question(a: Asked, division: Division) -> Planned:
 class Quick(Rehearsal):
     """A trial run of an estimator on synthetic rows, in which mechanisms are replaced by faster substitutes.
 
-    Additive noise is replaced by normal noise with the same variances, and a rank mechanism without confidence
-    intervals by values with simulated rank errors. A plan takes several rounds of trial runs, with one run for each
-    method (see `rehearsed`). All trial runs of one round begin with the same queries and share the answers to these
-    queries.
+    Additive noise is replaced by normal noise with the same variances. A quantile released without a confidence
+    interval is replaced by the value at a rank with a simulated error. A plan takes several rounds of trial runs, with
+    one run for each method (see `rehearsed`). All trial runs of one round begin with the same queries and share the
+    answers to these queries.
 
     Parameters
     ----------
@@ -975,12 +990,16 @@ class _NormalStandIn:
 
 @dataclass(frozen=True)
 class _RankStandIn:
-    """Substitute for a mechanism that releases quantiles: it returns the values at ranks with random errors."""
+    """Substitute for a mechanism that releases quantiles: it adds random errors to the ranks of the quantiles."""
 
     by: Rank
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
-        """Return the values at ranks with random errors, drawn from the law of the mechanism's rank errors."""
+        """Return quantiles of the values `exact`, after adding random errors to the ranks of the quantiles.
+
+        The errors are drawn from the distribution of the mechanism's rank errors. A rank below the first value or
+        beyond the last value gives the lower or upper bound of the set `within`.
+        """
         law = self.by.law(promise, within, relation)
         values = np.sort(np.concatenate([np.zeros(0), *(part[:, 0] for part in exact.scan())]))
         ranks = np.sort(np.array(self.by.levels) * (len(values) + 1) + law.sample(rng, 1)[0])
@@ -1002,11 +1021,12 @@ def rehearsed(
 
     An estimator that chooses among several methods has one branch per method, and each branch is run. Because the query
     budgets depend on the set of queries, a plan takes several rounds of trial runs. This function runs one round, whose
-    number is `turn`. If the queries equal the queries of the previous round (`before`), every query was asked with its
-    final budget, and the round includes two checks: each query is audited (a row's contribution must not depend on
-    other rows), and each branch is run again without its optional queries, on which no other query may depend. If
-    `audited` is true, the queries `before` passed these checks for another plan, and the checks are left out. The
-    inference after the last query is run only in the first round of a new plan.
+    number is `turn`; `planned` contains the queries of the previous round with their budgets, and `promise` is the
+    budget of the whole fit. If the queries equal the queries of the previous round (`before`), every query was asked
+    with its final budget, and the round includes two checks: each query is audited (a row's contribution must not
+    depend on other rows), and each branch is run again without its optional queries, on which no other query may
+    depend. If `audited` is true, the queries `before` passed these checks for another plan, and the checks are left
+    out. The inference after the last query is run only in the first round of a new plan.
 
     Raises
     ------

@@ -12,10 +12,11 @@ SHARED = "0.6"  # grey colour of queries that all branches (methods) have in com
 
 
 def draw_shares(plan: Any, ax: Any = None) -> Any:
-    """Plot the budget shares that the printed plan lists as bars, in the same order, coloured by branch (method).
+    """Plot the budget shares of a plan's queries as bars, in the order of the printed plan, coloured by method.
 
-    An optional query has its own bar, and what it may spend is left out of the bar of the query that would otherwise
-    spend it. Therefore the bars of all queries that a fit may ask add up to 100%.
+    The budget share of an optional query has its own bar. This share is subtracted from the bar of the query that
+    spends the share if the optional query is not asked. Therefore the bars of one branch, together with the bars that
+    all branches have in common, add up to 100%.
     """
     lines = query_lines(plan)
     ax = new_axes(7.0, 1.5 + 0.28 * len(lines)) if ax is None else ax

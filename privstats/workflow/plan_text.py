@@ -193,7 +193,11 @@ def _assumed(plan: Any) -> str:
 
 
 def _unknown(plan: Any, expected: pd.DataFrame) -> list[str]:
-    """Return lines on uncertain forecasts: hints that would narrow a range of widths, and intervals perhaps missing."""
+    """Return lines about uncertain forecasts of interval widths; no lines if no forecast is uncertain.
+
+    If a forecast is a range of widths, the lines state the assumptions behind the range, and hints (`Domain.hint`)
+    that would replace the range by a number. The lines also name the intervals that only some simulated fits give.
+    """
     lines, open_columns = [], plan.unhinted()
     if not expected["width_low"].equals(expected["width_high"]):
         cases = costly_cases(plan.public.design, open_columns)
@@ -222,7 +226,8 @@ class QueryLine:
     optional : bool
         Whether a fit may leave the queries out, and spend their share elsewhere.
     percent : int
-        Budget share of the queries in percent. The lines of one branch add up to 100% with those of all branches.
+        Budget share of the queries in percent. The lines of one branch and the lines with the branch None add up
+        to 100%.
     released : str
         Description of what is released.
     """
@@ -260,7 +265,7 @@ def query_lines(plan: Any) -> list[QueryLine]:
 
 
 def _questions(plan: Any) -> list[str]:
-    """Return the table of the plan's queries of the data."""
+    """Return the lines of the printed table of a plan's queries, with their budget shares and descriptions."""
     methods = [plan.choice.branches.get(branch, branch) for branch in plan.branches]
     marks = dict(zip(plan.branches, _marks(methods), strict=True))
     found = query_lines(plan)

@@ -25,14 +25,15 @@ STEPS = 100  # number of steps into which the displayed progress of a pass is di
 
 
 class Course:
-    """The progress of a fit: it compares the passes over the rows with the planned passes and updates a progress line.
+    """Progress of a fit in passes over the rows, compared with the planned passes and shown on a progress line.
 
     Parameters
     ----------
     name : str
         Name of the function.
-    turns : mapping
-        For each branch (method), the largest number of passes over the rows with each model matrix, in order of use.
+    turns : mapping of str or None to tuple of int
+        Planned numbers of passes by branch (method), with the key None if there are no branches: the largest number of
+        passes over the rows with each model matrix, in the order in which the matrices are used.
     rows : int or None
         Number of rows; None if it is private.
     """
@@ -92,7 +93,10 @@ class ProgressLine:
             self._show()
 
     def read(self, rows: int) -> None:
-        """Show the number of rows read so far, step by step; nothing is shown for a repeated scan of the same rows."""
+        """Show that `rows` rows were read so far in the current pass, in steps of 1% of all rows.
+
+        Nothing is shown if the number of all rows is private, or for a repeated scan of the same rows.
+        """
         while self.rows and self.steps < min(rows * STEPS // self.rows, STEPS):
             self.steps += 1
             self._show()

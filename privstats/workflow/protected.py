@@ -1,4 +1,7 @@
-"""Protected data: confidential rows with their declared domain and ledger, which every function accepts as `data`."""
+"""Protected data, which combine confidential rows with their declared domain and their ledger.
+
+Functions such as `dp_lm` accept protected data as their argument `data`.
+"""
 
 from __future__ import annotations
 

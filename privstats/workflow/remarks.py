@@ -79,8 +79,9 @@ def _rows_per_unit(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note
 def _dates(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
     """Return notes which say that dates used as numbers are counted in days since an origin; one note for each origin.
 
-    The notes name the columns of dates. A term with a quotation mark in its name compares a date with a text; such a
-    term is left out, because its unit is not days. Histograms need no note, because their bins are labelled with dates.
+    The notes name the columns of dates. A term, or a part of an interaction, with a quotation mark in its name
+    compares a date with a text. Such terms and parts are left out, because their unit is not days. Histograms need no
+    note, because their bins are labelled with dates.
     """
     if plan.specification.verb == "hist":
         return ()

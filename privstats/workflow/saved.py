@@ -97,7 +97,8 @@ def plan_of(content: Mapping[str, Any], name: str) -> Any:
     Raises
     ------
     OptionError
-        If the content is not a plan, the plan cannot be made, or its digest or guarantee differs from that in the file.
+        If the content is not a plan, if the plan cannot be made, or if its digest, its guarantee or the meaning of its
+        number n (such as "public number of rows") differs from the entry in the file.
     """
     if content.get("format") != PLAN_FORMAT:
         raise OptionError(f"{quote(name)} has a plan in another format than {quote(PLAN_FORMAT)}; save it again")
@@ -147,7 +148,10 @@ def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
 
 @contextmanager
 def planned_anew(what: str) -> Iterator[None]:
-    """Change the advice in budget errors to saving another plan (or study), because a run has no budget argument."""
+    """Change advice such as "give eps=2" to "save a plan with eps=2" in budget errors of the ``with`` block.
+
+    The change is needed because the run of a plan or study has no budget argument. `what` is "plan" or "study".
+    """
     try:
         yield
     except BudgetError as error:
@@ -156,10 +160,10 @@ def planned_anew(what: str) -> Iterator[None]:
 
 
 def marked(plan: Any, there: Any, fit: Any) -> Any:
-    """Return a fit with the digest of `plan` and the interval widths that the plan declares acceptable (`Plan.accept`).
+    """Return `fit` with the digest of `plan` and the interval widths that `plan` declares acceptable (`Plan.accept`).
 
-    `there` is the plan that was computed for the data before the fit. If the data have changed since then and the fit
-    therefore has another plan, the fit is returned unchanged.
+    `there` is the plan that `planned_on` computed for the data before the fit. If the digest of the fit differs from
+    the digest of `there`, because the data have changed in between, the fit is returned unchanged.
     """
     if fit.facts.digest != there.digest:
         return fit
@@ -167,12 +171,14 @@ def marked(plan: Any, there: Any, fit: Any) -> Any:
 
 
 def planned_on(plan: Any, data: Any) -> Any:
-    """Return the plan of the same call on `data`, from the names and types of columns and the public number of rows.
+    """Return the plan that the function and the arguments of `plan` give for `data`.
+
+    Of the data, only the names and types of the columns and the public number of rows (or privacy units) are used.
 
     Raises
     ------
     OptionError
-        If the digest of this plan differs from the digest of `plan`.
+        If the digest of the new plan differs from the digest of `plan`.
     """
     there = call_on(plan, data, dry_run=True)
     if replace(there, accepted=plan.accepted).digest == plan.digest:
@@ -186,21 +192,24 @@ def planned_on(plan: Any, data: Any) -> Any:
 
 
 def call_on(plan: Any, data: Any, **more: Any) -> Any:
-    """Call the planned function on data, with the plan's domain; for `Protected` data, with the domain of the data."""
+    """Return the result of the planned function on `data`, with the plan's arguments and further arguments `more`.
+
+    For `Protected` data, the domain of the data is used in place of the plan's domain.
+    """
     spec = plan.specification
     given = {**spec.written, **({"domain": None} if isinstance(data, Protected) else {})}
     return BY_NAME[spec.verb].of(**given, data=data, **more)
 
 
 def fit_on(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
-    """Return the fit of a plan on data; warnings are hidden, because planning has already given them."""
+    """Return the fit of a plan on data; warnings are suppressed, because planning has already given them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivstatsWarning)
         return call_on(plan, data, ledger=ledger, rng=rng)
 
 
 def _attempt(content: Mapping[str, Any]) -> Any:
-    """Return the plan in a saved file, with its accepted interval widths; if this fails, return an error text."""
+    """Return the plan in a saved file, with its accepted interval widths, or an error text if no plan can be made."""
     try:
         plan = _planned(content)
         return plan.accept(content["accepted"]) if content["accepted"] else plan

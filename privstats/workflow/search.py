@@ -47,8 +47,8 @@ class Widths:
         Ratio of the interval width in a simulated fit to the requested width, for each term, by identifier of the fit;
         infinite if an interval is not reported.
     sure : bool
-        Whether the fits simulated at this number of rows (or budget) alone, without bounds from fits at other numbers,
-        decide if all median ratios are at most 1.
+        Whether the fits in `fits` suffice to decide if all median ratios are at most 1. If False, the decision also
+        needs bounds from fits at other numbers of rows (or budgets).
     """
 
     ratios: FloatArray
@@ -64,11 +64,12 @@ class Widths:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Bounds of the ratio of expected to requested interval width, from fits at other numbers of rows or budgets.
+    """Bounds of the ratios of interval width to requested width in simulated fits at one number of rows (or budget).
 
-    With these bounds, a search for the smallest sufficient number (or budget) simulates fewer fits. A simulated fit has
-    the same random numbers at all numbers of rows and budgets, and its widths decrease as the number (or budget) grows.
-    Therefore its widths at a larger number are lower bounds, and its widths at a smaller number are upper bounds.
+    The bounds of a fit are its ratios at other numbers of rows (or budgets). A fit has the same random numbers at all
+    numbers, and its intervals become shorter as the number grows. Therefore the ratios at a larger number are lower
+    bounds, and the ratios at a smaller number are upper bounds. With the bounds, a search for the smallest sufficient
+    number needs to simulate fewer fits.
 
     Parameters
     ----------
@@ -96,14 +97,13 @@ class Bounds:
         return sorted(fits, key=lambda fit: (fit in decided, -least[fit]))
 
     def median(self, ratios: Mapping[int, FloatArray], fits: Sequence[int]) -> FloatArray | None:
-        """Return the median ratios of expected to requested widths, or None if more fits must be simulated.
+        """Return the median ratios of interval width to requested width, or None if more fits must be simulated.
 
-        For the fits that are not simulated yet, only lower and upper bounds of the ratios are known. If the unknown
-        ratios are replaced by these, two medians result, a lower and an upper bound of the true median. More fits must
-        be simulated unless the lower bound of a term is clearly above 1, or the upper bounds of all terms are clearly
-        below 1. The returned median is computed from predicted ratios and clipped to the two bounds. A predicted ratio
-        is the ratio in the same fit at another number of rows (or budget), times the median change of the ratios in the
-        simulated fits.
+        For fits that are not simulated yet, only lower and upper bounds of the ratios are known. These bounds give a
+        lower and an upper bound of each median. The simulated fits suffice if one lower bound of a median is above 1,
+        or if all upper bounds are at most 1; unless `rough` is True, these bounds must differ from 1 by about 5%. The
+        returned medians are computed from simulated and predicted ratios and clipped to their bounds. The ratios are
+        predicted from the ratios of the same fits at other numbers of rows (or budgets).
 
         Parameters
         ----------
@@ -128,10 +128,12 @@ class Bounds:
         return np.clip(np.median([*made, *self._others(ratios, rest)], axis=0), lowest, highest)
 
     def _others(self, ratios: Mapping[int, FloatArray], rest: Sequence[int]) -> list[FloatArray]:
-        """Return predicted width ratios for fits that are not simulated at the tried number of rows (or budget).
+        """Return predicted ratios of interval width to requested width for the fits `rest` that are not simulated yet.
 
-        The result has an array, shape (terms,), for each fit in `rest` with known ratios of expected to requested width
-        at another number: these ratios, times the median change of the ratio in the fits simulated at both numbers.
+        The prediction for a fit, shape (terms,), is its ratio at an earlier tried number of rows (or budget), times
+        the median change from earlier ratios to the present `ratios`, over the fits simulated at both numbers. The
+        earlier ratios are in `least` or `most`, whichever has more fits in common with `ratios`. A fit without an
+        earlier ratio there has no prediction.
         """
         known = max((self.least, self.most), key=lambda at: len(at.keys() & ratios.keys()))
         both = [fit for fit in ratios if fit in known]
@@ -195,9 +197,10 @@ class Fall:
     def from_two(self, a: tuple[float, float], b: tuple[float, float]) -> float:
         """Return the number of rows (or budget) at which the largest ratio of expected to requested width is 1.
 
-        The result is extrapolated from two tried numbers. If the widths decrease faster between them than the model of
-        this class allows, a power law through the two ratios is used in its place, or the result is NaN if the ratios
-        differ by more than a factor of ``exp(JUMP)``.
+        The number is extrapolated from two tried numbers with the model of this class. If the widths decrease faster
+        than the model allows, a power law through the two ratios replaces the model; the result is NaN if the ratios
+        then differ by a factor of ``exp(JUMP)`` or more. If the widths decrease more slowly than the model allows, the
+        result is NaN, too.
 
         Parameters
         ----------
@@ -241,8 +244,8 @@ class Tries:
     def confirms(self, number: float) -> bool:
         """Return whether all expected interval widths at a number of rows (or budget) are at most the requested width.
 
-        The widths are computed only from fits simulated at this number. Bounds that follow from fits at other numbers
-        are not used.
+        The answer follows from fits simulated at this number alone. If the known widths depend on bounds from fits at
+        other numbers, the widths are computed again without these bounds.
         """
         if not self.known[number].sure:
             self.known[number] = self.expected(number, Bounds(rough=True))
@@ -319,17 +322,18 @@ class Way:
         self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
 
     def ends(self, low: float) -> bool:
-        """Return whether the search ends if the number of rows (or budget) `low` is known to be insufficient.
+        """Return whether the search would end with the lower limit `low`, an insufficient number of rows (or budget).
 
-        The search ends if the smallest number known to suffice exceeds `low` by at most 1%.
+        The search ends if the lower limit is at most 1% below the upper limit, the smallest number known to suffice.
         """
         return (1 - WITHIN) * self.high <= low < self.high
 
     def is_root(self, number: float) -> bool:
-        """Return whether the search may end at `number`: it is the upper limit and exceeds both roots by at most 1%.
+        """Return whether the search may end at `number`, the last tried number of rows (or budget).
 
-        The upper limit is the smallest number known to suffice; a root is an extrapolated result. One root follows from
-        the expected widths and their shares of noise at this number alone, the other from the widths at two numbers.
+        The number must be the upper limit, the smallest number known to suffice, and exceed two extrapolated results
+        by 0 to 1%. One result is extrapolated from the widths at `number` alone, the other from the widths at two
+        numbers.
         """
         return number == self.high and all((1 - WITHIN) * number <= root <= number for root in self.roots)
 
@@ -344,7 +348,11 @@ class Way:
         return Bounds(least, most, ends)
 
     def goes_on(self, number: float, widths: Widths) -> None:
-        """Update the search limits and the root (extrapolated result) with the expected interval widths at `number`."""
+        """Update the search with the expected interval widths at `number`, a tried number of rows (or budget).
+
+        The update moves the lower or the upper limit if `number` is between them, and replaces the extrapolated result
+        `root`.
+        """
         if widths.ratio <= 1 and number < self.high:
             self.before.append((self.high, self.at_high))
             self.high, self.at_high = number, {**self.at_high, **widths.fits}
@@ -371,19 +379,20 @@ class Way:
         self.goes_on(number, widths)
 
     def next(self) -> float:
-        """Return the next number of rows (or budget) to try in the search for the smallest that is sufficient.
+        """Return the next number of rows (or budget) to try in the search for the smallest sufficient number.
 
         The lower limit is the largest number known to be insufficient, the upper limit the smallest number known to be
-        sufficient. The root is the extrapolated result of the search. The first rule that applies is used:
+        sufficient. A limit is close to the result if the largest expected width at this limit differs from the
+        requested width by less than 3%. The root is the extrapolated result of the search.
 
-        1. If the root is near a limit, try a number between the limits, 1% away from this limit.
+        1. If a limit is close and the root is near it or beyond it, try the number 1% away from it, towards the other
+           limit.
         2. Otherwise try a number slightly larger than the root.
 
-        Rule 3 or 4 is used in place of rules 1 and 2 if the number that they give is not between the limits, or if two
-        tries have not halved the range between the limits:
+        If this number is not between the limits, or if recent tries have made little progress, rule 3 or 4 applies:
 
-        3. If both limits are known, try the geometric mean of the limits. If a limit is near the root, a number 1%
-           away from this limit is tried once in place of the mean.
+        3. If both limits are known, try the geometric mean of the limits. Once in a search, the number 1% away from a
+           close limit is tried in place of the mean.
         4. If only one limit is known, try a number far beyond this limit.
         """
         low, high, root = self.low, self.high, self.root

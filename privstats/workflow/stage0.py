@@ -48,7 +48,7 @@ class Stretched:
     """Function that returns the values of the only numeric column of a block of rows, on the log scale of `stretch`."""
 
     def __call__(self, block: Any) -> FloatArray:
-        """Return the values of the n rows in the numeric column on the logarithmic scale of `stretch`, shape (n, 1)."""
+        """Return the numeric column of a block of n rows on the logarithmic scale of `stretch`, shape (n, 1)."""
         return stretch(block.numbers[:, 0])[:, None]
 
 
@@ -59,7 +59,10 @@ class Distance:
     point: float
 
     def __call__(self, block: Any) -> FloatArray:
-        """Return the distances of the n values from `point` on the logarithmic scale of `stretch`, shape (n, 1)."""
+        """Return the distances from `point` of the numeric column of a block of n rows, shape (n, 1).
+
+        The distances are on the logarithmic scale of `stretch`.
+        """
         return stretch(np.abs(block.numbers[:, 0] - self.point))[:, None]
 
 
@@ -84,7 +87,10 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
 
 
 def _range(ask: Ask, code: str) -> tuple[float, float]:
-    """Release a range that contains nearly all values of an expression, centred at a private median and never empty."""
+    """Release bounds that should contain nearly all values of an expression.
+
+    The bounds are centred at a differentially private estimate of the median, and differ even if all values are equal.
+    """
     anywhere = Line(-WIDEST, WIDEST, GRID)
     middle = ask(Values(BOUNDS, Stretched(), anywhere, item=f"of {code}: location"), by=Rank((0.5,)))
     point = float(np.clip(unstretch(middle.value), -FARTHEST, FARTHEST)[0])

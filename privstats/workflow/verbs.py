@@ -12,22 +12,22 @@ APART = ("data", "memory_limit", "ledger", "rng", "dry_run")  # arguments of a c
 
 @dataclass(frozen=True)
 class Verb:
-    """A public function, such as dp_lm, in the registry, through which saved plans call it.
+    """An entry of the registry of public functions, such as dp_lm; saved plans call a function through its entry.
 
     Parameters
     ----------
     defaults : mapping
         Defaults of the function's arguments by name, in the order of the signature.
     answer : callable
-        Function of a dict of all arguments. Its exceptions may hold rows of the data; therefore users call it through a
-        wrapper (`door`) that removes rows from exceptions.
+        Function of a dict of all arguments. Its exceptions may contain rows of the data; therefore users call the
+        function through a wrapper (`door`) that removes rows from exceptions.
     """
 
     defaults: Mapping[str, Any]
     answer: Callable[[dict[str, Any]], Any]
 
     def of(self, **arguments: Any) -> Any:
-        """Call the function with the given arguments, and with defaults for the remaining arguments."""
+        """Return the result of the registered function for the given arguments, with defaults for the others."""
         return self.answer({**self.defaults, **arguments})
 
 

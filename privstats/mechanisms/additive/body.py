@@ -294,11 +294,12 @@ def _moments(above: FloatArray, q: int) -> FloatArray:
 
 @cache
 def _cuts(q: int) -> FloatArray:
-    """Return the vectors w / h(w) as columns, for all directions w that define the body H, a subset of the body K.
+    """Return, as columns, the vectors w / h(w) for all directions w in which the body H is smaller than the body K.
 
-    Both bodies contain the difference of any two rows' moments (module docstring). A point u of K lies in H if ``|w'u /
-    h(w)| <= 1`` for all w. These are the vectors in `_CUTS`, under all permutations and changes of sign of a row's q
-    entries. h(w) is the range, over all rows z in [-1, 1]^q, of the polynomial ``w't(z)``, with t(z) the row's moments.
+    Both bodies contain the difference of any two rows' moments (module docstring). A point u of K lies in H if and
+    only if ``|w'u / h(w)| <= 1`` for all w. The directions w are the vectors in `_CUTS` and their images under
+    permutations and changes of sign of a row's q entries; of w and -w, only one is returned. h(w) is the largest minus
+    the smallest value of ``w't(z)`` over all rows z in [-1, 1]^q, where t(z) is the vector of the moments of z.
     """
     j, k = np.triu_indices(q, 1)
     dim = 2 * q + len(j)

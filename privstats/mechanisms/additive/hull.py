@@ -30,10 +30,11 @@ class HullLaw(ScaledLaw):
     """Noise v for second moments, with density proportional to ``exp(-|v|_K)``.
 
     v, with dim entries, is drawn as a Gamma(dim + 1) variable times a uniform point of K, the unit ball of the norm. K
-    is a convex body that contains all differences of two rows' moments, if squares are first multiplied by two. For up
-    to three columns, K is the smaller body H of the module `body`; for more columns, it is the body K of that module.
-    If no linear moments (products of a column and the constant) are released, K is the box ``[-2, 2]^dim``. If the
-    number of rows (the count) is released, too, K is the Cartesian product of this body or box and [-1, 1].
+    contains all differences of two rows' moments, if squares are first multiplied by two. The linear moments are the
+    products of a column and the constant. If they are released, K is a convex body defined in the module `body`: an
+    intersection of cylinders, which for two or three columns is also intersected with half-spaces (the body H there).
+    If no linear moments are released, K is a box with sides [-2, 2]. If the number of rows is released, too, K is the
+    Cartesian product of this body or box and [-1, 1].
     """
 
     pairs: Pairs
@@ -68,7 +69,10 @@ class HullLaw(ScaledLaw):
         return (dim + 1) * (dim + 2) * np.array([*moments, 1 / 3])[kinds]
 
     def norm(self, points: FloatArray) -> FloatArray:
-        """Return the norm ``|v|_K``, whose unit ball is the convex body K, of each of n points v, shape (n,)."""
+        """Return the norms ``|v|_K``, shape (n,), of n vectors v of moments, the rows of `points`, shape (n, dim).
+
+        The unit ball K of the norm contains the differences of any two rows' moments (see `HullLaw`).
+        """
         kinds, q = self._kinds, self._entries
         parts: Parts = (points[:, kinds == 0], points[:, kinds == 1], points[:, kinds == 2])
         largest = np.abs(points[:, kinds == 3]).max(axis=1, initial=0.0)
@@ -79,13 +83,14 @@ class HullLaw(ScaledLaw):
 
 @dataclass(frozen=True)
 class Hull(Additive):
-    """Noise for second moments by the K-norm mechanism, scaled to the sensitivity in the norm with unit ball K.
+    """K-norm mechanism for second moments, with a convex unit ball K that contains the differences of rows' moments.
 
-    Privacy: eps-DP (`KNorm`, with K the convex body). Neighbouring relation: the relation for which the sensitivity is
-    computed. K contains the difference of the moments of any two rows, because it is an intersection of half-spaces and
-    cylinders, each of which contains all these differences. Awan and Slavkovic (2021, section 6) use the intersection
-    of the cylinders alone. This class also uses half-spaces if a row (predictors and response) has at most three
-    entries. Noise in dim moments: a Gamma(dim + 1) variable times a uniform point of K, drawn exactly by rejection.
+    Privacy: eps-DP (`KNorm`), with noise scaled to the sensitivity in the norm with unit ball K. Neighbouring
+    relation: the relation for which the sensitivity is computed. K contains the difference of the moments of any two
+    rows (with squares multiplied by two), because it is an intersection of half-spaces and cylinders, each of which
+    contains all these differences. Awan and Slavkovic (2021, section 6) use the intersection of the cylinders alone.
+    This class also uses half-spaces if a row (predictors and response) has two or three entries. Noise in dim moments,
+    before it is scaled: a Gamma(dim + 1) variable times a uniform point of K, drawn exactly by rejection.
     """
 
     label: ClassVar[str] = "hull"

@@ -79,7 +79,10 @@ class Part:
         return len(self.indices)
 
     def entries(self, pairs: Pairs) -> Pairs:
-        """Return the row and column indices of the released entries of this submatrix, counted within the submatrix."""
+        """Return the row and column indices, counted within this submatrix, of its released entries.
+
+        `pairs` has the row and column indices of all released entries in the full matrix.
+        """
         i, j = pairs
         return np.searchsorted(self.indices, i[self.inside]), np.searchsorted(self.indices, j[self.inside])
 
@@ -88,11 +91,11 @@ class Part:
 class MatrixTLaw(ScaledLaw):
     """Law of the released entries of a symmetric noise matrix W with density proportional to ``det(I + W^2)^-s``.
 
-    `pairs` has the row and column indices of these entries; entry (0, 0) belongs to the count. The exponent s depends
-    on the order of W (`exponent`). If no entry (0, j) with j > 0 is released, the noise of the count is independent of
-    all other noise. If entries (0, j) are released and the count is not released, W has this density on the matrices
-    with W_00 = 0. A positive `beyond` is for simulations only: W is then a principal submatrix of a noise matrix with
-    `beyond` more rows and columns. The noise added to a release always has beyond = 0.
+    `pairs` has the row and column indices of the released entries, and s depends on the order of W (`exponent`). If
+    entry (0, 0) is released, but no other entry of row 0, then W_00 is independent of the remaining entries, and both
+    have a density of this form. If entries (0, j) with j > 0 are released, but not entry (0, 0), then W has this
+    density on the matrices with W_00 = 0. A positive `beyond` is for simulations only: W is then a principal submatrix
+    of a noise matrix with `beyond` more rows and columns. The noise added to a release always has beyond = 0.
     """
 
     pairs: Pairs
@@ -137,10 +140,11 @@ class MatrixTLaw(ScaledLaw):
 
 
 def parts(pairs: Pairs) -> Iterator[Part]:
-    """Yield the principal submatrices that together hold the released entries and have independent noise.
+    """Yield the principal submatrices of a released matrix that get independent noise matrices.
 
-    A principal submatrix has the rows and the columns with the same indices. Entry (0, 0) is one by itself if no other
-    entry of row 0 is released. The argument `pairs` has the row and the column indices of the released entries.
+    `pairs` has the row and column indices of the released entries; each of them belongs to one submatrix. If entry
+    (0, 0) is released, but no other entry of row 0, then entry (0, 0) is a submatrix of order 1, and a second
+    submatrix contains all other released entries. In all other cases there is only one submatrix.
     """
     i, j = pairs
     alone = (i == 0) & (j == 0)
@@ -178,7 +182,11 @@ class MatrixT(Additive):
 
 
 def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
-    """Return the row and column indices of the entries of a total that is a matrix; raise an error for other totals."""
+    """Return the row and column indices of the coordinates of a total that is a symmetric matrix.
+
+    `sensitivity` is the bound on the sensitivity of the total. If the total is not a matrix, an error is raised, which
+    names the user's argument `noise`.
+    """
     if sensitivity.pairs is None:
         raise OptionError(f"noise='{noise}' is for matrices of products only; choose noise='l2'")
     return sensitivity.pairs
@@ -268,7 +276,11 @@ def _solve(R: FloatArray, u: FloatArray, backward: bool = False) -> FloatArray:
 
 
 def _student(rng: Rng, shape: tuple[int, int], shape_parameter: float) -> FloatArray:
-    """Return random row vectors w with density proportional to ``(1 + |w|^2)^-(shape_parameter + len(w) / 2)``."""
+    """Return n independent random vectors w of length k, as an array of shape ``shape = (n, k)``.
+
+    The density of w is proportional to ``(1 + |w|^2)^-(shape_parameter + k / 2)``. So ``sqrt(nu) w`` has a
+    multivariate t distribution with nu = 2 shape_parameter degrees of freedom.
+    """
     return rng.standard_normal(shape) / np.sqrt(2 * rng.standard_gamma(shape_parameter, (shape[0], 1)))
 
 
@@ -282,7 +294,11 @@ def second_moments(order: int, s: float, hollow: bool) -> tuple[float, float, fl
     """
 
     def at(k: int) -> tuple[float, float, float]:
-        """Return E |w|^2, E |w|^4 and E t^2 for the w and t of the recursion's step from order k - 1 to order k."""
+        """Return E |w|^2, E |w|^4 and E t^2 for the step of the recursion from order k - 1 to order k.
+
+        The vector w, of length k - 1, has density proportional to ``(1 + |w|^2)^-(2 s_k - 1)``, and the number t has
+        density proportional to ``(1 + t^2)^-s_k``, with ``s_k = s - (order - k) / 2``.
+        """
         s_k = s - (order - k) / 2
         half, rest = (k - 1) / 2, 2 * s_k - 1 - (k - 1) / 2
         squared = half / (rest - 1)

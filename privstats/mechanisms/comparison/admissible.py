@@ -36,7 +36,11 @@ LN_SPREAD = math.sqrt(0.2)
 
 
 def betas(eps: float, count: int = 64) -> FloatArray:
-    """Return `count` public values of beta, the log ratio of noise scales; one of them may be chosen from the data."""
+    """Return `count` values of beta, an upper limit on the log ratio of the noise scales of two neighbours.
+
+    The values form a geometric sequence from top / 1000 to below top, the smaller of eps and `STEEPEST`. They do not
+    depend on the data, so a mechanism may use the data to choose one of them.
+    """
     top = min(eps, STEEPEST)
     return np.geomspace(1e-3 * top, top, count, endpoint=False)
 

@@ -1,4 +1,7 @@
-"""Draws of a geometric median by a Markov chain, for more columns than exact rejection sampling can handle."""
+"""Random points near the geometric median of more than three columns, drawn by a Markov chain.
+
+With two or three columns, rejection sampling draws the points exactly (module `geometric_median`).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,11 @@ def _pulls(rows: DistinctRows, theta: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def location_curvature(rows: DistinctRows, theta: FloatArray) -> FloatArray:
-    """Return the derivative, shape (d, d), of the geometric median's score at theta; rows at theta are left out."""
+    """Return the derivative at theta, shape (d, d), of the score: the sum of the unit vectors from the rows to theta.
+
+    The score is the gradient of the sum of distances, which the geometric median minimises. Rows equal to theta are
+    left out.
+    """
     away, weights = _pulls(rows, theta)
     unit = away * (weights / rows.counts)
     return weights.sum() * np.eye(len(theta)) - (unit * weights) @ unit.T
@@ -45,10 +52,11 @@ def location_curvature(rows: DistinctRows, theta: FloatArray) -> FloatArray:
 def geometric_median(rows: DistinctRows, start: FloatArray) -> FloatArray:
     """Return an approximate geometric median of the rows (at least one), shape (d,), found by descent from `start`.
 
-    The first steps reduce the loss, the sum of the rows' distances, until rounding errors prevent a further reduction.
-    The next steps reduce the norm of the loss's gradient (score). Each step is the one that reduces it most among a
-    full Newton step, a quarter and a sixteenth of a Newton step, a Weiszfeld step (with the correction of Vardi and
-    Zhang 2000 at a row), and a step to the nearest row.
+    The loss is the sum of the distances from the rows; its gradient is called the score. Up to `DESCENT` steps reduce
+    the loss, and up to `DESCENT` further steps reduce the norm of the score. Each step moves to the best of five
+    candidates: a full Newton step, a quarter and a sixteenth of a Newton step, a Weiszfeld step, and a step to the
+    nearest row. The gradient of the loss does not exist if theta equals a row; the Newton and Weiszfeld steps then use
+    the shortest subgradient (Vardi and Zhang 2000).
     """
     theta = start
     for measure in (_loss, least_location_score):
@@ -99,16 +107,18 @@ class Proposal:
 
     @classmethod
     def of(cls, rows: DistinctRows, start: FloatArray, grid: LocationGrid, rate: float) -> Proposal:
-        """Return the proposal law of the Markov chain for the given rows.
+        """Return the proposal law of a Markov chain with stationary density proportional to ``exp(-rate |score|)``.
 
-        In each direction, the scale of the proposals near the median is between one grid step and the whole grid.
+        The score is the gradient of the sum of distances from the rows. Most proposals are near the geometric median
+        of the rows, which is found by descent from `start`. In each direction, the scale of these proposals is between
+        one grid step and the length of the grid.
         """
         median = geometric_median(rows, start)
         slopes, axes = np.linalg.eigh(rate * location_curvature(rows, median))
         return cls(median, axes, np.clip(slopes, 1.0 / (grid.last - grid.first + 1), 1.0), grid)
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
-        """Return `size` independent proposals, shape (size, d)."""
+        """Return `size` independent proposals for the states of the Markov chain, in grid steps, shape (size, d)."""
         dim = len(self.median)
         direction = rng.standard_normal((size, dim))
         length = rng.standard_gamma(dim, (size, 1)) / np.linalg.norm(direction, axis=1, keepdims=True)
@@ -119,7 +129,10 @@ class Proposal:
         return np.where(kind < UNIFORM, anywhere, np.where(kind < UNIFORM + CELL, cell, near))
 
     def log_density(self, points: FloatArray) -> FloatArray:
-        """Return the log density of the proposal law, shape (size,), at each row of `points`, shape (size, d)."""
+        """Return the log density, shape (size,), of the chain's proposals at each row of `points`, shape (size, d).
+
+        The density is normalised, and is valid for points in the cells of the grid only.
+        """
         dim = len(self.median)
         log_ball = math.log(2) + dim / 2 * math.log(math.pi) - math.lgamma(dim / 2) + math.lgamma(dim)
         scores = np.linalg.norm((points - self.median) @ self.axes * self.slopes, axis=1)
@@ -131,12 +144,12 @@ class Proposal:
 
 
 def chain_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float, steps: int) -> Units:
-    """Return a draw, shape (d,), from approximately the law of `sample_geometric`, in any dimension d.
+    """Return a random grid point, shape (d,), with probability approximately proportional to ``exp(-rate |score|)``.
 
-    In that law the log probability of a grid point decreases, at the rate `rate`, with the norm of the score at this
-    point (the gradient of the sum of distances to the rows). The draw is the last state of an independence
-    Metropolis-Hastings chain with `steps` steps, a public number. The states of the chain are points in cells around
-    the grid points. The stationary law of the chain, rounded to the grid, is exactly the law of `sample_geometric`. The
+    The score is the gradient (or shortest subgradient) of the sum of distances to the rows. The array `units`, shape
+    (n, d), has the rows, as points of the grid. The draw is the last state of an independence Metropolis-Hastings
+    chain with `steps` steps, a public number. The states of the chain are points in cells around the grid points. The
+    stationary law, rounded to the grid, has exactly these probabilities and is the law of `sample_geometric`. The
     distance of the draw's law from the stationary law depends on the rows, and no bound on this distance is proved.
     """
     if len(units) == 0:

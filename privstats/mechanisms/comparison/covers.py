@@ -31,25 +31,26 @@ TINY = float(np.finfo(float).tiny)
 class Cover:
     r"""Set that contains a level set: all theta for which ``M theta - shift`` lies in a product of three simple sets.
 
-    The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, with the residual A theta - b, or a level set of a
-    squared loss. M is an invertible (d, d) matrix and `shift` a vector: each of the d coordinates of ``M theta -
-    shift`` belongs to one of the three sets. `curve` and `rise` are positive numbers computed from the level set (see
-    `corner`).
+    The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, or the part of a level set of a squared loss with
+    ``|theta|_1 <= t``. A theta - b is called the residual. M is an invertible (d, d) matrix and `shift` a vector: each
+    of the d coordinates of ``M theta - shift`` belongs to one of the three sets. The positive numbers gamma, curve,
+    rise and t are not part of the cover: they are arguments of its methods, so that one cover serves many level sets.
 
-    1. A corner set ``sum_i x_i + |w|^2 / curve <= rise`` over k = `curved` coordinates, which form the vector w, and m
-      coordinates z_i, called linear. The number ``x_i >= 0`` is the distance of z_i from the point ``anchor_i gamma``,
-      divided by plus_i above this point, where ``z_i = anchor_i gamma + plus_i x_i``, and by minus_i below it.
-      According to Dirichlet's integral, the volume of the corner set is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m +
-      k/2 + 1) * prod_i (plus_i + minus_i)``.
-    2. A ball of radius gamma, in the residual's norm, over `balls` coordinates of the residual.
+    1. A corner set ``sum_i x_i + |w|^2 / curve <= rise``. Its coordinates are a vector w of length k = `curved` and m
+      numbers z_i, called linear coordinates. Each z_i is either ``anchor_i gamma + plus_i x_i`` or ``anchor_i gamma -
+      minus_i x_i``, with ``x_i >= 0``. According to Dirichlet's integral, the volume of the corner set is ``(pi
+      curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) * prod_i (plus_i + minus_i)``.
+    2. A ball of radius gamma, in the residual's norm, over `balls` coordinates of the residual (or, if the norm is l2,
+      of a rotation of the residual).
     3. The l1 ball of radius t over the remaining coordinates, which are entries theta_j of theta. If `slack` is not
       empty, this ball is replaced by a simplex: with ``delta_j = rise |slack_j|`` and sign_j the sign of slack_j, the
       numbers ``sign_j theta_j + delta_j`` are non-negative, and their sum is at most ``t + sum_j delta_j``. So a
       theta_j with the sign opposite to sign_j is at most delta_j in absolute value.
 
     Let J be the set of the indices j for which theta_j itself is a coordinate of the cover. If `slope` is positive, the
-    last linear coordinate is ``sum_{j not in J} c_j theta_j - slope (t - sum_{j in J} |theta_j|)``, with the vector c
-    of `corner`. The subtracted term depends on other coordinates only (a shear), so it does not change the volume.
+    last linear coordinate is ``sum_{j not in J} c_j theta_j - slope (t - sum_{j in J} |theta_j|)``. Here ``c = A'y``
+    for a vector y of dual norm at most 1, or c is minus the gradient of the squared loss at some point. The subtracted
+    term depends on other coordinates only (a shear), so it does not change the volume.
     """
 
     norm: str
@@ -67,10 +68,11 @@ class Cover:
     signs: FloatArray  # for each row of the matrix M: 1 if the row selects a single entry of theta, else 0
 
     def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
-        """Return the log volumes, shape (n,), of the covers of n level sets; a cover contains its level set.
+        """Return the log volumes, shape (n,), of n sets of theta, each of which contains (covers) a level set.
 
         Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i`` for a matrix A and a vector b, or a level set of
-        a squared loss. The numbers curve_i and rise_i define the corner set of its cover (see `Cover`).
+        a squared loss. The positive numbers curve_i and rise_i limit some coordinates of its cover by ``sum_j x_j +
+        |w|^2 / curve_i <= rise_i``, in the notation of `Cover`.
         """
         m, k, d = len(self.plus), self.curved, len(self.M)
         gamma, curve, rise = (np.maximum(level, TINY) for level in (gamma, curve, rise))

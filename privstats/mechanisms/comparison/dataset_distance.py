@@ -34,7 +34,7 @@ class Grid:
 
     @classmethod
     def within(cls, low: float, high: float, step: float, bits: int) -> Grid:
-        """Return a grid with about 2^bits points or fewer; its step is `step`, doubled as often as this requires."""
+        """Return the grid on [low, high] whose step is `step`, doubled until there are at most 2^bits grid steps."""
         width = max(high / 2 - low / 2, 1e-300)
         excess = math.ceil(math.log2(width) + 1 - math.log2(step)) - bits
         return cls(low, high, math.ldexp(step, max(0, excess)))
@@ -253,8 +253,10 @@ def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntAr
 def sample_mean(rng: Rng, offsets: IntArray, top: int, kind: str, rate: float) -> int:
     """Return a random grid point with probability proportional to ``exp(-rate * dataset distance)``, for a mean.
 
-    The dataset distance of a grid point is the number of values that must change so that the mean is this point. The
-    result is the point's offset (number of grid steps from the lower end); `top` is the offset of the upper end.
+    The dataset distance of a grid point is the number of values that must change so that the mean is this point. If
+    `kind` is "replace", values are replaced; if it is "add_remove", values are added or removed, and at least one must
+    be added. The values `offsets`, the upper end `top` of the grid and the result are offsets: numbers of grid steps
+    from the lower end of the grid.
     """
     lowest, highest = mean_levels(offsets, top, kind)
     points = np.diff(highest - lowest + 1, prepend=0)

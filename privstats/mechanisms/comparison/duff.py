@@ -62,7 +62,12 @@ class Duff(Mechanism):
 
     @abstractmethod
     def offset(self, offsets: IntArray, top: int, kind: str, rate: float, rng: Rng) -> int:
-        """Return the offset of the chosen grid point from the lower end of the grid, in grid steps."""
+        """Return a random grid point x with probability proportional to ``exp(-rate k(x))``, as an offset.
+
+        Offsets are numbers of grid steps from the lower end of the grid: `offsets` are the values, and `top` is the
+        upper end. k(x) is the smallest number of changes of values after which the statistic (a quantile or the mean)
+        is x; `kind` is the kind of change, "replace" or "add_remove".
+        """
 
 
 @dataclass(frozen=True)
@@ -77,8 +82,8 @@ class DuffQuantile(Duff):
     decrease as x moves away from the quantile: a point x that is one of the values need not be added to the data, and
     k(x) may therefore be smaller than at the grid points on both sides of x.
 
-    Gillenwater and Munoz Medina (2020) give two formulas for the median. These formulas assume distinct values, say "k
-    even" in place of "n even", and contradict each other if x is one of the values.
+    Gillenwater and Munoz Medina (2020) give two formulas of k(x) for the median. Both assume distinct values and print
+    "k even" where "n even" is meant. If x is one of the values, the two formulas contradict each other.
     """
 
     label, bits = "duff", QUANTILE_BITS
@@ -97,12 +102,13 @@ class DuffMean(Duff):
     Privacy: see `Duff`. k(x) is the smallest k for which the interval of possible means after k changes (`mean_levels`)
     contains x. If rows are added or removed, only sets of changes with at least one addition count, so that k(x) >= 1:
     removals alone lead to finitely many means, not to intervals. Except at these means, k(x) is the number of values
-    that must change. It changes by at most 1 between neighbours: if k changes, one of them an addition, lead from a
-    data set to the mean x, then k + 1 changes, one of them an addition, lead to it from each neighbour.
+    that must change. k(x) changes by at most 1 if one row is added or removed: if k changes, one of them an addition,
+    lead from a data set to the mean x, then k + 1 changes, one of them an addition, lead to the mean x from any data
+    set with one row more or less.
 
     The intervals are found in O(n) after sorting; Gillenwater and Munoz Medina (2020) use a dynamic program. If rows
-    are replaced, the error is up to twice the error of Laplace noise. A grid of more than 2^30 points is coarsened, for
-    every n, to at most 2^30 points, so that no sum of fewer than 2^32 values overflows.
+    are replaced, the error is up to twice the error of Laplace noise. A grid of more than 2^30 steps is coarsened, for
+    every n, to at most 2^30 steps, so that no sum of fewer than 2^32 values overflows.
     """
 
     label, bits = "duff mean", MEAN_BITS

@@ -57,7 +57,10 @@ class LocationGrid(NamedTuple):
 
 
 class LocationBox(NamedTuple):
-    """A box of grid points, from corner `low` to corner `high`, with a lower bound on the score's norm in the box."""
+    """Box of grid points, from corner `low` to corner `high`, with a lower bound on the norm of the score in the box.
+
+    The score at a point is the shortest subgradient of the sum of the distances between the rows and the point.
+    """
 
     low: Units
     high: Units
@@ -114,11 +117,12 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
 def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float = 0.0) -> float:
     """Return a lower bound on the norm of the geometric median's score at all points within `radius` of `centre`.
 
-    The score is a sum of unit vectors, one from each row to the point. If the radius rho is 0, the bound is the norm of
-    the score at the centre. Otherwise, if the point moves in the ball, the unit vector of a row at a distance r > rho
-    from the centre turns by an angle of at most asin(rho / r), so it changes by at most the chord of this angle; a row
-    in the ball has a vector of norm 1 or less. The bound is the norm of the sum of the vectors of rows outside the ball
-    at the centre, minus the sum of the chords and the number of rows in the ball.
+    The score at a point is the sum of the unit vectors from the rows to the point; a row at the point itself adds a
+    vector of norm at most 1, chosen so that the norm of the sum is smallest. Let rho be the radius. The bound is the
+    norm of the sum, at the centre, of the unit vectors of the rows outside the ball, minus two terms: the number of
+    rows in the ball, and the sum of the largest changes of these unit vectors within the ball. The unit vector of a
+    row at a distance r > rho from the centre rotates by at most asin(rho / r), so it changes by at most the chord of
+    this angle. If the difference is negative, the bound is 0. If rho = 0, it is the norm of the score at the centre.
     """
     pull, free = np.zeros(len(centre)), 0.0
     for start in range(0, len(rows.counts), CACHED_POINTS):

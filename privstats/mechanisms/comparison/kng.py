@@ -1,4 +1,7 @@
-"""Mechanisms that draw least-squares coefficients with density decreasing in the norm of the score, or in the loss."""
+"""Mechanisms that draw least-squares coefficients with a density that decreases with the loss or its gradient's norm.
+
+The gradient of the loss is called the score. The loss is half the weighted sum of squared residuals.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,22 @@ from privstats.privacy.release import Release
 class KNormGradient(Mechanism):
     """Choose coefficients theta with density proportional to ``exp(-eps |score(theta)|_K / (2 D (1 + |theta|_1)))``.
 
-    The score is the gradient of half the weighted sum of squared residuals. Privacy: eps-DP (Reimherr and Awan 2019,
-    Theorem 3.1). D (1 + |theta|_1), with a number D, bounds the change of the score at theta between neighbours in the
-    norm K (`SquaredLosses`), so the exponent changes by at most eps / 2, and so does the log normaliser. The normaliser
-    differs between neighbours, as theta is in a bounded set; so the factor 1/2 in the exponent is needed. The bound on
-    the score's change may depend on theta, so D does not grow with the set, which therefore hardly affects accuracy.
+    The score is the gradient of half the weighted sum of squared residuals, and theta lies in the l1 ball of radius
+    `theta_bound`. Neighbours: up to ``relation.rows`` rows are replaced, or added or removed.
+
+    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). Between neighbours, the score at theta changes by at most D
+    (1 + |theta|_1) in the norm K, with a number D that does not depend on theta or `theta_bound` (`SquaredLosses`). So
+    the exponent changes by at most eps / 2, and so does the log normaliser. The factor 1/2 in the exponent is needed
+    because the normaliser differs between neighbours, as theta is in a bounded set. Because D does not grow with
+    `theta_bound`, the choice of `theta_bound` hardly affects accuracy.
 
     The bound on the parameters, `theta_bound=`, replaces the base measure of the paper's Remark 4.2. Without a bound or
     a base measure, the density would tend to a positive constant and have no finite integral.
 
-    theta is drawn exactly, by rejection (`level_sets`), without a Markov chain. The noise law that is returned with it
-    is the law of the score at theta: K-norm noise, if the boundary of the set is neglected. As n increases, n times the
-    difference between theta and the least-squares estimate converges in law to K-norm noise, multiplied by the inverse
-    of the mean of ``x x'``, with x the predictors (Theorem 3.2; `benchmarks/kng_limit.py`).
+    theta is drawn exactly, by rejection (`level_sets`), without a Markov chain. The release also contains the
+    distribution of the score at theta: K-norm noise, if the boundary of the ball is neglected. As n increases, n times
+    the difference between theta and the least-squares estimate converges in law to K-norm noise, multiplied by the
+    inverse of the mean of ``x x'``, with x the predictors (Theorem 3.2; `benchmarks/kng_limit.py`).
 
     Parameters
     ----------
@@ -57,14 +63,16 @@ class KNormGradient(Mechanism):
 
 @dataclass(frozen=True)
 class Exponential(Mechanism):
-    """Choose coefficients theta with density proportional to ``exp(-eps loss(theta) / (2 D))`` on a bounded set.
+    """Choose coefficients theta with density proportional to ``exp(-eps loss(theta) / (2 D))`` on an l1 ball.
 
-    loss(theta) is half the weighted sum of squared residuals. Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6).
-    The losses of neighbours differ by at most D, at every theta in the set. So the exponent and the log normaliser each
-    change by at most eps / 2. theta is drawn exactly, by rejection (`level_sets`). The mechanism is included only for
-    comparison: even with many rows, the error of theta due to privacy is of the order of the sampling error. The noise
-    law that is returned with theta is the law of the inverse root of the Hessian times the score at theta: independent
-    normal variables with variance 2 D / eps, if the boundary of the set is neglected.
+    loss(theta) is half the weighted sum of squared residuals. Neighbours: up to ``relation.rows`` rows are replaced,
+    or added or removed. Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The losses of neighbours differ by at
+    most D, at every theta in the ball. So the exponent and the log normaliser each change by at most eps / 2.
+
+    theta is drawn exactly, by rejection (`level_sets`). The mechanism is included only for comparison: even with many
+    rows, the error of theta due to privacy is of the order of the sampling error. The release also contains the
+    distribution of ``H^(-1/2) g``, where g is the gradient of the loss at theta and H is its Hessian: independent
+    normal variables with variance 2 D / eps, if the boundary of the ball is neglected.
     """
 
     label = "expmech"

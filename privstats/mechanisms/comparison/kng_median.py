@@ -69,7 +69,11 @@ class KNGMedian(Mechanism):
 
 
 def score_distance(relation: Relation, dim: int, level: float) -> float:
-    """Return the sensitivity D: the largest change of the shortest subgradient's norm between two neighbours."""
+    """Return D, a bound on the change of the norm of the score between two neighbouring data sets, at any point.
+
+    The score is the shortest subgradient of the sum of the rows' losses. The loss of a row is the quantile loss at
+    `level` if `dim` is 1; otherwise it is the distance of the row from the point, and `level` is not used.
+    """
     if dim > 1:
         return relation.rows * (2.0 if relation.exchange else 1.0)
     return relation.rows * (1.0 if relation.exchange else max(level, 1 - level))

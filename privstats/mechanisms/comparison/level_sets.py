@@ -45,8 +45,8 @@ class LevelCells:
     """Cells of a density, each a shell ``inner < |theta|_1 <= t`` and a bin of heights ``h0 <= h < h1``.
 
     A height is a difference between the potential (minus the log density) and its lower bound `floor` on the shell. The
-    level set at height h1 bounds a norm by `gamma`; `curve` and `rise` are the constants of the corner set in its
-    `Cover`. All arrays have the shape (cells,).
+    points of the shell with heights up to h1 form a level set. The numbers `gamma`, `curve` and `rise` determine the
+    size of its `Cover`; they have no effect if h1 is infinite. All arrays have the shape (cells,).
     """
 
     inner: FloatArray
@@ -114,12 +114,13 @@ class Union:
 def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: str, radius: float) -> FloatArray:
     r"""Draw theta from the density proportional to ``exp(-rate ||A theta - b|| / (1 + |theta|_1))`` on the l1 ball.
 
-    This is the K-norm gradient mechanism of least squares (Reimherr and Awan 2019, Theorem 3.1), with the sensitivity
-    of the gradient at theta itself, which is proportional to ``1 + |theta|_1``.
+    This is the K-norm gradient mechanism of least squares (Reimherr and Awan 2019, Theorem 3.1), for a sensitivity
+    of the gradient that depends on theta and is proportional to ``1 + |theta|_1``.
 
     Let the potential s be minus the exponent of the density. On the shell ``t0 < |theta|_1 <= t1``, the inequality ``s
-    <= r`` implies ``||A theta - b|| <= r (1 + t1) / rate``. The module `covers` has sets that contain this level set of
-    the norm, from which theta is proposed. The lower bound of s follows from lower bounds of the norm on the shell:
+    <= r`` implies ``||A theta - b|| <= r (1 + t1) / rate``. The module `covers` computes sets that contain this level
+    set of the norm, and proposed points theta are drawn from these sets. The lower bound of s follows from two lower
+    bounds of the norm on the shell:
 
     * ``b'y - t1 |A'y|_inf`` for any y of dual norm at most 1, by weak duality;
     * ``(t0 - |theta_0|_1) / kappa - ||A theta_0 - b||`` for any theta_0, if ``|v|_1 <= kappa ||A v||`` for all v.
@@ -182,14 +183,16 @@ def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius:
 def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: float) -> FloatArray:
     r"""Draw theta from the density proportional to ``exp(-rate (theta'A theta / 2 - b'theta))`` on the l1 ball.
 
-    This is the exponential mechanism of least squares (McSherry and Talwar 2007, Theorem 6): a normal law truncated to
-    the ball. Let ``A = B'B`` and, for any point p of the ball, ``c = b - A p`` and ``mu = |c|_inf``. Then
+    This is the exponential mechanism of least squares (McSherry and Talwar 2007, Theorem 6): a normal distribution
+    truncated to the ball. Let ``A = B'B`` and, for any point p of the ball, ``c = b - A p`` and ``mu = |c|_inf``. Then
 
         loss(theta) = loss(p) + c'p - mu radius
                       + mu (radius - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + |B (theta - p)|^2 / 2,
 
-    where all terms of the second line are non-negative, so the first line is a lower bound of the loss. A level set of
-    the loss bounds these terms; the last is ``|w|^2 / curve`` in the corner set of a `Cover`, with curve = 2.
+    where all terms of the second line are non-negative, so the first line is a lower bound of the loss. On a level set
+    of the loss, the sum of these terms is bounded. So the level set lies in a `Cover`, a set whose points satisfy
+    bounds on these terms and from which proposed points theta are drawn. The last term, ``|w|^2 / 2`` with ``w = B
+    (theta - p)``, leads to the constant curve = 2 of the `Cover`.
 
     Parameters
     ----------
@@ -319,9 +322,10 @@ def shells(d: int, radius: float) -> FloatArray:
 
 
 def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
-    """Return ``b'y - t |A'y|_inf`` minus its rounding error, a lower bound of ||A theta - b|| for |theta|_1 <= t.
+    """Return a lower bound of a norm ||A theta - b|| on the l1 ball |theta|_1 <= t, for each radius in the array t.
 
-    The bound holds for every vector y of dual norm at most 1.
+    The bound is ``b'y - t |A'y|_inf`` minus its rounding error. By weak duality, it holds for every norm ||.|| for
+    which the vector y has a dual norm of at most 1.
     """
     slack = 4.0 * (len(b) + 4) * ULP
     value = float(b @ y) - slack * float(np.abs(b) @ np.abs(y))

@@ -74,8 +74,8 @@ class RowHolder:
 
     Answer and noise are added as multiples of a step. The rounded sum could be computed from the unrounded sum, so
     rounding costs no privacy (`add_noise`). Before the noise is added, the scores, and the vectors a whose products are
-    sent, are shortened by the relative amount 1e-12, which covers the rounding errors of their norms. Then they are
-    rounded toward zero to a grid, which does not increase any norm.
+    sent, are multiplied by 1 - 1e-12, which covers the rounding errors of their norms. Then they are rounded toward
+    zero to a grid, which does not increase any norm.
 
     Parameters
     ----------
@@ -97,24 +97,32 @@ class RowHolder:
 
     @property
     def bound(self) -> float:
-        """The largest norm B of a score: `clip` times `length`."""
+        """Largest norm B of a row's score (the gradient of its weighted Huber loss): `clip` times `length`."""
         return self.clip * self.length
 
     @property
     def score_sd(self) -> float:
-        """Standard deviation of the noise in each coordinate of a score."""
+        """Noise standard deviation of each coordinate of a row's score (gradient of its weighted Huber loss)."""
         return 2 * self.bound / self.mu
 
     def curvature_sd(self, p: int) -> FloatArray:
-        """Return the noise sd of each entry of `curvature` (a Hessian's upper triangle), shape (p (p + 1) / 2,)."""
+        """Return the noise sd of each entry of one row's Hessian, as released by `curvature`, for p coefficients.
+
+        The returned array has the p (p + 1) / 2 entries of the upper triangle.
+        """
         return _triangle_sd(p, self.length, self.mu)
 
     def square_sd(self, p: int) -> FloatArray:
-        """Return the noise sd of each entry of `square` (the upper triangle of s s'), shape (p (p + 1) / 2,)."""
+        """Return the noise sd of each entry of one row's matrix s s', as released by `square`, for p coefficients.
+
+        s is the score of the row. The returned array has the p (p + 1) / 2 entries of the upper triangle.
+        """
         return _triangle_sd(p, self.bound, self.mu)
 
     def score(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return noisy scores of n rows at coefficients theta, each computed by the person who holds the row.
+        """Return the noisy scores of n rows at coefficients theta, each computed by the person who holds the row.
+
+        The score of a row is the gradient of its weighted Huber loss. Normal noise is added to each coordinate.
 
         Parameters
         ----------
@@ -134,18 +142,20 @@ class RowHolder:
         return _sent(toward_zero(self._scores(x, y, theta), step), sd, step, rng)
 
     def curvature(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy Hessians of the losses of n rows, each computed by the person who holds the row.
+        """Return the noisy Hessians of the weighted Huber losses of n rows, each computed by the holder of the row.
 
-        The array has one row per person, with the upper triangle of the Hessian: its shape is (n, p (p + 1) / 2).
+        The Hessians are taken at the coefficients theta. Each row of the returned array, shape (n, p (p + 1) / 2), is
+        the upper triangle of one person's Hessian.
         """
         inside = np.abs(_residual(x, y, theta)) < self.clip
         a = x * (MARGIN * np.sqrt(self._weight(x)) * inside)[:, None]
         return _sent_products(a, self.curvature_sd(x.shape[1]), rng)
 
     def square(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
-        """Return the noisy matrices s s' for the scores s of n rows, each computed by the person who holds the row.
+        """Return the noisy matrices s s' of n rows, with s the score of a row, each computed by the holder of the row.
 
-        The array has one row per person, with the upper triangle of the matrix: its shape is (n, p (p + 1) / 2).
+        The score is the gradient of the row's weighted Huber loss at the coefficients theta. Each row of the returned
+        array, shape (n, p (p + 1) / 2), is the upper triangle of one person's matrix.
         """
         return _sent_products(self._scores(x, y, theta), self.square_sd(x.shape[1]), rng)
 
@@ -176,7 +186,10 @@ def _triangle_sd(p: int, longest: float, mu: float) -> FloatArray:
 
 
 def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
-    """Return the upper triangle of x x' plus noise for each row x of `a`, with x rounded so that x x' has no error."""
+    """Return the upper triangle of x x' plus normal noise for each row x of `a`; `sd` has the noise sd of each entry.
+
+    Each x is first rounded toward zero, to a grid on which the products x_i x_j have no rounding error.
+    """
     step = step_of(math.sqrt(sd.min()), FACTOR_BITS)
     a = toward_zero(a, step)
     i, j = np.triu_indices(a.shape[1])

@@ -11,19 +11,22 @@ replaced, inserted or removed row). Let W(l) be the width of V(l), and let neigh
 * for a given eta, ``A = min {q : W(r (q + 1)) > eta}`` differs by at most 1 between neighbours, and if A > 0, r steps
   change T by at most eta.
 
-There are two ladders. In the first, V(l) is a set of intervals, each inside one of V(l + 1); W(l) is the largest width:
+There are two kinds of ladders, *sliding* and *centred*. In a sliding ladder, V(l) is a set of intervals, and W(l) is
+the largest of their widths; V(l) lies in V(l + 1) if each interval of V(l) is contained in an interval of V(l + 1).
 
 * *sliding*: all [y_i, y_j] with i <= m <= j and j - i <= l (Nissim, Raskhodnikova and Smith 2007, section 3.1). Let i
-  be the number of values up to y_i, and h = n + 1 - j the number of values from y_j on, so that the number of gaps in
-  the interval is n + 1 - i - h. After a step, consider the interval with the same two numbers; if the step removed one
-  of the values counted by i or by h, this number is lowered by 1. The new interval contains the old interval. After a
-  replacement or an insertion, the new interval has at most one gap more and contains the new y_m. After a removal, it
-  has no further gap, and the new rank m is at most one rank outside the interval; in this case the interval is extended
-  by one gap, to y_m. So in each case V(l + 1) of the neighbour contains the old interval. The proof applies to both
-  kinds of neighbours, to all levels tau, and to a private number of values.
+  be the number of values up to y_i, and h = n + 1 - j the number of values from y_j on, so that the number of gaps
+  between consecutive values in the interval is n + 1 - i - h. After a step, consider the interval with the same two
+  numbers; if the step removed one of the values counted by i or by h, this number is lowered by 1. The new interval
+  contains the old interval. After a replacement or an insertion, the new interval has at most one gap more and
+  contains the new y_m. After a removal, it has no further gap, and the new rank m is at most one rank outside the
+  interval; in this case the interval is extended by one gap, to y_m. So in each case V(l + 1) of the neighbour
+  contains the old interval. The proof applies to both kinds of neighbours, to all levels tau, and to a private number
+  of values.
 * *centred*, for the median if a step removes or inserts: one interval, from the floor((n + 1 - l) / 2)-th lowest value
   to the ceil((n + 1 - l) / 2)-th highest. For l + 1 and one value more, these ranks are the same; for l + 1 and one
-  value less, both fall by 1; so the neighbour's V(l + 1) contains V(l), with half as many gaps beside T as *sliding*.
+  value less, both fall by 1; so the neighbour's V(l + 1) contains V(l). On each side of T, V(l) has about half as many
+  gaps as the longest intervals of *sliding*.
 """
 
 from __future__ import annotations
@@ -113,7 +116,10 @@ def distance(moves: FloatArray, eta: float) -> float:
 
 
 def _around(values: FloatArray, m: int, reach: int, low: float, high: float) -> FloatArray:
-    """Return y_i for ranks i from m - reach to m + reach of the n values; `low` for i < 1, and `high` for i > n."""
+    """Return the sorted values of the ranks m - reach, ..., m + reach, shape (2 reach + 1,).
+
+    The lowest of the n values has rank 1. The entries are `low` at ranks below 1, and `high` at ranks above n.
+    """
     start, stop = max(0, m - 1 - reach), min(len(values), m + reach)
     if stop - start < len(values):
         values = np.partition(values, [start, stop - 1])

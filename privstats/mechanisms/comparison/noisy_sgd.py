@@ -20,7 +20,7 @@ from privstats.privacy.release import Release
 from privstats.privacy.subsampling import noise_multiplier
 
 LARGEST_ENTRY = 1e150  # entries of gradients are clipped to this absolute value, so that their squares are finite
-MARGIN = 1 - 1e-12  # factor by which vectors are shortened further, to cover the rounding errors of their norms
+MARGIN = 1 - 1e-12  # factor by which clipped vectors are scaled down further, to cover rounding errors of norms
 
 
 class RowGradient(Protocol):
@@ -70,7 +70,7 @@ class LinearGradient:
 class NoisySGD(Mechanism):
     """Release the last theta of T steps ``theta -= step_size (sum of clipped gradients + N(0, (2 sigma C)^2 I)) / m``.
 
-    theta has the coefficients of a loss. Rows are numbered from 1 to n = `rows`. In each of T = `steps` steps, m =
+    theta is the vector of coefficients. Rows are numbered from 1 to n = `rows`. In each of T = `steps` steps, m =
     `batch` numbers are drawn anew without replacement, and the gradients of the losses of the rows with these numbers
     are summed. Gradients are clipped to the norm C = `clip`, and the first theta is 0 (Dong, Roth and Su 2022,
     Algorithm 1, with noise for the sensitivity 2 C of replaced rows).
@@ -78,13 +78,14 @@ class NoisySGD(Mechanism):
     Privacy: (eps, delta), where neighbours replace one row and n is public. *One step*: replacing a drawn row changes
     the sum of the gradients, which lie in a ball of radius C, by at most 2 C, at every theta. The number of a missing
     row is drawn like any other number; such a row adds zero, which lies in the ball. So the noisy sum is G_(1 /
-    sigma)-DP (Gaussian DP with mu = 1 / sigma) if the drawn numbers are known, and C_q(G_(1 / sigma))-DP (the same with
-    subsampling at the rate q = m / n) if they are not (Theorem 4.2, for neighbours that replace a row and samples of
-    fixed size). *T steps* together have the T-fold product of this trade-off function, since each step may depend on
-    earlier noisy sums (Theorem 3.2); theta_T is a function of the noisy sums. The drawn numbers and the other iterates
-    are not released. sigma is the noise multiplier (`noise_multiplier`) with which the product satisfies (eps, delta).
-    *Rounding*: gradients are rounded toward zero on a public grid. Their sum and the noise are added as whole numbers
-    of grid steps (`add_noise`). So theta is computed from noisy sums on a public grid; its rounding is post-processing.
+    sigma)-DP (Gaussian DP with mu = 1 / sigma) if the drawn numbers are known. If they are not, the noisy sum is
+    C_q(G_(1 / sigma))-DP, where the operator C_q maps a trade-off function to the trade-off function with subsampling
+    at the rate q = m / n (Theorem 4.2, for neighbours that replace a row and samples of fixed size). *T steps*
+    together have the T-fold product of this trade-off function, since each step may depend on earlier noisy sums
+    (Theorem 3.2); theta_T is a function of the noisy sums. The drawn numbers and the other iterates are not released.
+    sigma is the noise multiplier (`noise_multiplier`) with which the product satisfies (eps, delta). *Rounding*:
+    gradients are rounded toward zero on a public grid. Their sum and the noise are added as whole numbers of grid
+    steps (`add_noise`). So theta is computed from noisy sums on a public grid; its rounding is post-processing.
 
     The law of a subsample does not depend on which number a row has. So the rows that are present have the first
     numbers, and missing rows have the last numbers. If there were more than n rows, each row would still have a number;
@@ -103,7 +104,7 @@ class NoisySGD(Mechanism):
     step_size : float
         Factor by which the noisy sum of gradients, divided by m, is multiplied in a step.
     clip : float
-        Largest l2 norm C of a gradient; longer gradients are shortened to this norm.
+        Largest l2 norm C of a gradient; longer gradients are scaled down to this norm.
 
     Raises
     ------
@@ -162,14 +163,16 @@ class NoisySGD(Mechanism):
         return Release(name, theta, None, promise, within)
 
     def iterates(self, rows: FloatArray, sigma: float, rng: Rng) -> Iterator[FloatArray]:
-        """Yield theta after each step; only the last theta is released (tests with synthetic rows use every theta).
+        """Yield the coefficients theta after each of the `steps` noisy gradient steps.
+
+        Only the last theta is released; tests with synthetic rows use every theta.
 
         Parameters
         ----------
         rows : ndarray, shape (k, dim)
-            The rows that are present.
+            The rows of the data, without missing rows.
         sigma : float
-            Noise multiplier.
+            Noise multiplier: the noise's standard deviation, divided by the sensitivity 2 `clip` of the sum.
         rng : Rng
         """
         theta, places = np.zeros(self.gradient.size(rows.shape[1])), max(self.rows, len(rows))
@@ -192,9 +195,9 @@ class NoisySGD(Mechanism):
 
 
 def shortened_to(vectors: FloatArray, longest: float) -> FloatArray:
-    """Return the row vectors, each shortened to a norm of at most `longest`; NaN entries become zero.
+    """Return the rows of `vectors`, with rows longer than `longest` in the l2 norm scaled down to this length.
 
-    Infinite entries become a large number of the same sign first.
+    Before that, NaN entries become zero, and infinite entries become large finite numbers of the same sign.
 
     Examples
     --------

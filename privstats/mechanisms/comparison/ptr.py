@@ -1,4 +1,7 @@
-"""Propose-test-release: a quantile with noise in proportion to a declared bound, or NaN if a private test fails."""
+"""Propose-test-release: a quantile with noise, or NaN if a private test of the quantile's stability fails.
+
+The noise is proportional to a declared bound on the change of the quantile if one unit (row or person) changes.
+"""
 
 from __future__ import annotations
 

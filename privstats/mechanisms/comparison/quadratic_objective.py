@@ -35,12 +35,13 @@ class QuadraticPerturbation(Mechanism):
     score (the gradient of the loss) on the set |theta|_1 <= theta_bound. The b for which a given theta is the minimiser
     changes by at most D between neighbours, so the log density of b changes by at most q e.
 
-    *Ridge*: gamma = L / (exp((1 - q) e / k) - 1), where L is the largest curvature of a row and k the number of rows of
-    a privacy unit. The map from theta to b has the Jacobian determinant det(C + gamma I), with C the sum of the rows'
-    curvatures. The ratio of the determinants of two neighbours is bounded row by row: each of the k rows of a unit has
-    a curvature of rank one, and changes the determinant by a factor between 1 and 1 + L / gamma. The constraint is the
-    limit of smooth penalties (Kifer, Smith and Thakurta 2012, Theorem 1). Outside the set the loss may be continued
-    linearly without effect on the minimiser, so D is needed on the set only.
+    *Ridge*: gamma = L / (exp((1 - q) e / k) - 1), where L is the largest curvature of a row and k the number of rows
+    of a privacy unit; an exponent above `MOST_EXPONENT` is replaced by this number, which makes gamma larger. The map
+    from theta to b has the Jacobian determinant det(C + gamma I), with C the sum of the rows' curvatures. The ratio of
+    the determinants of two neighbours is bounded row by row: each of the k rows of a unit has a curvature of rank one,
+    and changes the determinant by a factor between 1 and 1 + L / gamma. The constraint is the limit of smooth
+    penalties (Kifer, Smith and Thakurta 2012, Theorem 1). Outside the set the loss may be continued linearly without
+    effect on the minimiser, so D is needed on the set only.
 
     The proof of these two parts follows Awan and Slavkovic (2021, Theorem 5.1) and Kifer et al. (2012). Awan and
     Slavkovic print exp(e (q - 1)) in place of exp((1 - q) e), and use rank one without saying so.

@@ -23,9 +23,10 @@ LEAST_DELTA = 1e-100  # a delta up to this is refused, because the noise scale (
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
-    """Return the quantile, and bounds on the change of the quantile if one unit (row or person) changes.
+    """Return the quantile at `level`, and bounds on the change of the quantile if one unit (row or person) changes.
 
-    Entry q = 0, 1, 2, ... of the array bounds this change at every data set that differs from the data in q units.
+    `exact` gives access to the values, and `within` has their public range and grid. Entry q = 0, 1, 2, ... of the
+    array bounds the change of the quantile at every data set that differs from the data in q units.
 
     Raises
     ------
@@ -92,7 +93,12 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return public arrays of alpha(beta) and beta, which `Smooth` defines; alpha(beta) may be 0."""
+        """Return two public arrays of equal length: shifts alpha(beta), and bounds beta on log ratios of scales.
+
+        The guarantee holds for two neighbours if the ratio of their noise scales is at most e^beta, and their
+        quantiles differ by at most alpha(beta) times the smaller scale. An entry alpha(beta) = 0 means that beta is
+        not usable.
+        """
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
@@ -108,7 +114,11 @@ class Smooth(Mechanism):
         return max(TINY, float(np.exp((smooth(moves, betas[usable]) - np.log(alphas[usable])).min())))
 
     def largest(self, promise: Promise, within: Any) -> float:
-        """Return a public upper bound of the scale N; no smooth sensitivity exceeds the width of the public range."""
+        """Return a public upper bound of the noise scale N: the width of the public range over the largest shift.
+
+        `within` has the public range. The shifts are the numbers alpha(beta) of `curve`. The bound holds because no
+        smooth sensitivity exceeds the width of the range.
+        """
         return float((within.high - within.low) / self.curve(promise)[0].max())
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:
@@ -121,10 +131,12 @@ class Smooth(Mechanism):
 class SmoothCauchy(Smooth):
     """Cauchy noise scaled to the smooth sensitivity of a quantile, for pure eps-DP.
 
-    Privacy: see `Smooth`, which defines alpha(beta) and beta. Here alpha(beta) follows from the largest log ratio of
-    two Cauchy densities (`admissible.cauchy`). Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and
-    Gillenwater and Munoz Medina (2020), Proposition 3, take eps / 6 both as alpha and as beta. The guarantee then
-    holds, too, but the noise is at least about six times as large as here at the same beta.
+    Privacy: see `Smooth`, which defines the bound beta on the log ratio of two neighbours' noise scales, and
+    alpha(beta), the difference of their quantiles up to which the guarantee holds, in units of the smaller scale. For
+    Cauchy noise, alpha(beta) follows from the largest log ratio of two Cauchy densities (`admissible.cauchy`). Nissim,
+    Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina (2020), Proposition 3, take
+    alpha = beta = eps / 6. This choice satisfies eps-DP, too, but its noise is at least about six times as large as
+    the noise of this class at the same beta.
     """
 
     label = "smooth cauchy"
@@ -162,9 +174,11 @@ class SmoothLaplace(Smooth):
 class SmoothLaplaceLN(Smooth):
     """Laplace noise times a log-normal number, scaled to the smooth sensitivity of a quantile at a fixed beta.
 
-    Privacy: see `Smooth`, which defines alpha(beta) and beta. Here both follow from Bun and Steinke (2019), Proposition
-    3 (`admissible.laplace_ln`). The log-normal number is e^(sigma Y), with Y normal of variance 1. Gillenwater and
-    Munoz Medina (2020) give Y the variance sigma^2, but then sigma counts twice.
+    Privacy: see `Smooth`, which defines the bound beta on the log ratio of two neighbours' noise scales, and alpha,
+    the difference of their quantiles up to which the guarantee holds, in units of the smaller scale.
+    `admissible.laplace_ln` computes alpha and beta by Proposition 3 of Bun and Steinke (2019). The log-normal number
+    is e^(sigma Y), with Y normal of variance 1. Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, so
+    that sigma Y has the variance sigma^4.
     """
 
     label, needs_delta = "smooth laplaceln", True

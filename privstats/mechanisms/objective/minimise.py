@@ -6,7 +6,8 @@ convex, so that ``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma`` for its mini
 is never assumed: the result of Newton's method in float64 is accepted only if a bound of the gradient, rounding
 included, proves that it lies within ``tolerance / gamma`` of theta*, for a given `tolerance`. Otherwise the gradient is
 computed in decimal arithmetic, with enough digits to make its rounding error far smaller than `tolerance`; the theorem
-below proves that the steps are finitely many. No data set causes an error, not even separated or constant responses.
+below proves that finitely many descent steps suffice. No data set causes an error, not even separated or constant
+responses.
 
 The bound on the rounding error grows with the number of rows. The curvature of f also grows, but gamma is fixed. So for
 many rows the proof uses the curvature of f near theta in place of gamma (`curved_enough`): let m be at most the
@@ -101,11 +102,12 @@ class Derivatives:
     errors: bool
 
     def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
-        """Return four sums over the rows of `part`, shape (n, d + 3), with columns w, x, y and o.
+        """Return four sums over the n rows of `part`, an array of shape (n, d + 3).
 
-        The sums are: the number n of rows; the terms a and b of the bound on a score's rounding error, in units of
-        2^-53 (see `Tilted.derivatives`), shape (2,); the scores, as whole multiples of the grid step `step`, shape
-        (d,); and the Hessians, as whole multiples of ``root^2``, with the grid step `root`, shape (d, d).
+        A row has the weight w, the d predictors x, the response y and the offset o. The sums are: the number n; the
+        terms a and b of the bound on a score's rounding error, in units of 2^-53 (see `Tilted.derivatives`), shape
+        (2,); the scores, as whole multiples of the grid step `step`, shape (d,); and the Hessians, as whole multiples
+        of ``root^2``, with the grid step `root`, shape (d, d).
         """
         loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
         errors, scores, hessian = np.zeros(2), 0, 0
@@ -205,10 +207,12 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
 
 
 def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
-    """Return the best point of Newton's method in float64, and whether it is proved to be near enough to the minimiser.
+    """Return a point found by Newton's method in float64, and whether it is proved to be close to the minimiser of f.
 
-    Near enough is a distance of ``tolerance / gamma``, with the ridge coefficient gamma. The proof uses the gradient of
-    the objective f at the point and, if it is too large, also the curvature near the point (module docstring).
+    The proof shows a distance of at most ``tolerance / gamma``, with gamma the coefficient of the ridge penalty in f.
+    It is complete at a point where the gradient's norm, rounding errors included, is at most `tolerance`. If no step
+    reaches such a point, the point with the smallest gradient is returned, and the proof also uses the curvature of f
+    near this point (see the module docstring).
     """
     theta = step = np.zeros(len(f.tilt))
     best, least, most, start, errors = theta, math.inf, math.inf, 0.0, None
@@ -232,16 +236,19 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
 
 
 def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
-    """Return whether the objective's curvature near theta proves that its minimiser lies within r of theta.
+    """Return whether the curvature of the objective f near theta proves that its minimiser lies within r of theta.
 
-    The rows are read once. The result is True if `bound`, an upper bound of the norm of the gradient of f at theta, is
-    at most ``(gamma + m) r``. Here gamma is the coefficient of the ridge in f, and m >= 0 a lower bound of the
-    eigenvalues of the losses' Hessian at all points within r of theta. At these points, a row's linear predictor eta is
-    less than a number `reach` away from the one computed at theta (Higham 2002, section 3.1). So the Hessian is at
-    least the sum of vv' over the rows, where v is a row's predictors times ``sqrt(w c)``, w its weight, and c a lower
-    bound of its loss's second derivative at such eta. Write v = z - e, with z on a grid of step `root` and |e_j| <=
-    root / 2. Then ``vv' >= zz' / (1 + a) - ee' / a`` with a = 1 / 16, and |e|^2 <= d root^2 / 4 for d predictors. So m
-    is the least eigenvalue of the sum of ``zz' / (1 + a)``, minus 4 times (for rounding) a bound of the sum of ee' / a.
+    The result is True if `bound`, an upper bound of the norm of the gradient of f at theta, is at most ``(gamma + m)
+    r``. Here gamma is the coefficient of the ridge penalty in f, and m >= 0 is a lower bound of the eigenvalues of the
+    Hessian of the sum of the rows' losses, at all points within r of theta. The rows are read once.
+
+    To compute m, let `reach` exceed the largest difference between a row's linear predictor at such a point and the
+    linear predictor computed at theta (Higham 2002, section 3.1). Let v be the row's predictors times ``sqrt(w c)``,
+    where w is its weight and c a lower bound of its loss's second derivative within `reach` of the computed linear
+    predictor. Then the Hessian is at least the sum of vv' over the rows. Let z be v rounded to a grid of step `root`,
+    and e = z - v. Then ``vv' >= zz' / (1 + a) - ee' / a`` for a = 1 / 16, and |e|^2 <= d root^2 / 4 for d predictors.
+    So m is the least eigenvalue of the sum of ``zz' / (1 + a)`` minus a bound of the sum of ``ee' / a``, or 0 if the
+    difference is negative. To cover rounding, the bound is multiplied by 4, and 1e-10 of the trace is subtracted.
     """
     d, within, loss = len(theta), f.within, f.within.loss
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
@@ -297,13 +304,14 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 
 
 def digits_for(within: BoundedLosses, tolerance: float) -> int:
-    """Return how many decimal digits make the rounding error of the objective's gradient far smaller than `tolerance`.
+    """Return the number of decimal digits at which the objective's gradient has an error far below `tolerance`.
 
-    A row's score has a norm of at most ``radius max_slope``, the product of the bounds on the norm of its weighted
-    predictors and on the slope of its loss. It is computed with a relative rounding error, and then rounded to a
-    multiple of ``10^-digits``. Over n rows with d coefficients, these errors add up to about ``n d 10^-digits max(1,
-    radius max_slope)``. Rounding errors of the linear predictor can make this n times as large, as the ridge, with
-    coefficient gamma, limits |theta| to ``n radius max_slope / gamma``. `SPARE_DIGITS` covers the factor ``n^2 d``.
+    A row's score (the gradient of its loss) has a norm of at most ``radius max_slope``, the product of the bounds on
+    the norm of its weighted predictors and on the slope of its loss. The score is computed with a relative rounding
+    error, and then rounded to a multiple of ``10^-digits``. Over n rows with d coefficients, the errors add up to
+    about ``n d 10^-digits max(1, radius max_slope)``. Rounding errors of the linear predictor can make the total n
+    times as large, because the ridge penalty, with coefficient gamma, limits |theta| only to ``n radius max_slope /
+    gamma``. `SPARE_DIGITS` covers the factor ``n^2 d``.
     """
     largest = max(1.0, within.radius * within.loss.max_slope)
     return max(DIGITS, SPARE_DIGITS + math.ceil(math.log10(largest) - math.log10(tolerance)))
@@ -311,38 +319,48 @@ def digits_for(within: BoundedLosses, tolerance: float) -> int:
 
 @dataclass(frozen=True)
 class Steepest:
-    """Stand-in for a loss, with which an upper bound of Hessians is computed; first derivatives are not needed."""
+    """Loss whose second derivative at a response y is the largest second derivative of the given `loss` at y.
+
+    `Derivatives` takes it in place of `loss`, to compute an upper bound, up to rounding, of the losses' Hessian at
+    every theta. First derivatives are not needed for this bound, and are set to zero.
+    """
 
     loss: RowLoss
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return zeros for first derivatives, and for each y the loss's largest second derivative over all eta."""
+        """Return zeros in place of first derivatives, and the loss's largest second derivative over all eta at each y.
+
+        `eta` has the linear predictors of n rows, and `y` their responses; both results have the shape (n,).
+        """
         return np.zeros_like(eta), self.loss.steepest(y)
 
 
 @dataclass(frozen=True)
 class Flattest:
-    """Stand-in for a loss, with which a lower bound of Hessians is computed; first derivatives are not needed.
+    """Loss whose second derivative at eta is a lower bound of the second derivatives of the given `loss` near eta.
 
-    At eta, its second derivative is a lower bound of the loss's second derivatives within the distance `reach` of eta.
+    The bound holds at all linear predictors within the distance `reach` of the linear predictor eta. `Derivatives`
+    takes this loss in place of `loss`, to compute a lower bound, up to rounding, of the losses' Hessian near theta.
+    First derivatives are not needed for this bound, and are set to zero.
     """
 
     loss: RowLoss
     reach: float
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return zeros for first derivatives, and lower bounds of the loss's second derivatives within `reach` of eta.
+        """Return zeros in place of first derivatives, and lower bounds of the loss's second derivatives near eta.
 
-        `eta` has the linear predictors of n rows, and `y` their responses; both results have the shape (n,).
+        `eta` has the linear predictors of n rows, and `y` their responses; both results have the shape (n,). Each
+        bound holds at all linear predictors within the distance `reach` of the row's eta.
         """
         return np.zeros_like(eta), self.loss.least_curvature(eta, y, self.reach)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DecimalScores:
-    """Function that sums the scores (gradients of the losses) of rows at theta, computed with `digits` decimal digits.
+    """Function that sums rows' scores (gradients of their losses) at the coefficients theta, in decimal arithmetic.
 
-    The sums are whole numbers, in units of 10^-digits.
+    Scores are computed with `digits` decimal digits. The sums are whole numbers, in units of 10^-digits.
     """
 
     loss: RowLoss

@@ -19,8 +19,8 @@ from privstats.privacy.release import Release
 
 GUARD = 0.01  # share of the budget for the guard, which is noise that covers the numerical error of the minimiser
 LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of the coefficients theta
-FARTHEST = 2.0**13  # largest norm of the coefficient vector; longer vectors are shortened to this norm
-# allowance for 16 rounding errors of numbers up to `FARTHEST`: in theta, in shortening it, and in adding the noise
+FARTHEST = 2.0**13  # largest norm of the coefficient vector; longer vectors are scaled down to this norm
+# allowance for 16 rounding errors of numbers up to `FARTHEST`: in theta, in scaling it down, and in adding the noise
 ROUNDING = 2.0**-49 * FARTHEST
 # largest exponent in the formula for the ridge coefficient; a smaller one gives a larger ridge, which is private, too
 MOST_EXPONENT = 6.0
@@ -53,7 +53,10 @@ class TiltLaw:
         return self.noise.variance()
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance matrix, shape (q, q), of ``onto @ b``; b is the linear term, `onto` a (q, m) matrix."""
+        """Return the covariance matrix, shape (q, q), of ``onto @ b``, with the random linear term's vector b.
+
+        `onto` has the shape (q, m), and b has m coordinates.
+        """
         return self.noise.covariance(onto)
 
 
@@ -95,13 +98,14 @@ class ObjectivePerturbation(Mechanism):
     of a logistic row are never largest at the same time.
 
     *Guard*: the computed minimiser, a function of exact sums, is certified to lie within r of the exact minimiser.
-    Spherical noise for the sensitivity 2 r, with the share `GUARD` of the budget, covers the difference between the two
-    minimisers, so that the guarantee does not depend on the numerical error. Both minimisers are shortened to a norm of
-    at most `FARTHEST`, 2^13, which does not increase their distance. So r includes the rounding errors of coefficients
-    of this norm, of the multiplication that shortens them, and of the sum of coefficients and noise. At small eps the
-    scale of the noise is increased to ``4 ROUNDING / (GUARD eps)``, to cover these rounding errors. The certificate
-    never fails (`minimise`). Neighbouring relation: the relation of the query. A guarantee in mu is satisfied through a
-    stricter guarantee in eps.
+    Spherical noise for the sensitivity 2 r, with the share `GUARD` of the budget, covers the difference between the
+    two minimisers, so that the guarantee does not depend on the numerical error. Both minimisers are scaled down to a
+    norm of at most `FARTHEST`, 2^13, which does not increase their distance. So r includes the rounding errors of
+    vectors of this norm, of the multiplication that scales them down, and of the sum of coefficients and noise. At
+    small eps the scale of the noise is increased to ``4 ROUNDING / (GUARD eps)``, to cover these rounding errors. The
+    certificate never fails (`minimise`). Neighbouring relation: the argument `relation` of `release`; neighbours may
+    differ in replaced, added, removed or missing rows. A guarantee in mu is satisfied through a stricter guarantee in
+    eps.
 
     Parameters
     ----------
@@ -135,11 +139,13 @@ class ObjectivePerturbation(Mechanism):
 
 
 def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, split: float) -> tuple[float, float]:
-    """Return the rate c in the density of the random linear term b, and the coefficient gamma of the ridge, rounded up.
+    """Return the rate c of the noise in the linear term, and the coefficient gamma of the ridge penalty, rounded up.
 
-    Neighbours differ in up to ``relation.rows`` rows, so the budget for one row is
-    ``promise.for_group(relation.rows)``. The share `GUARD` of it is for noise that covers the numerical error of the
-    minimiser. The rest sets c and gamma. The density is ``exp(-c |b|_K / R)`` up to a factor (`ObjectivePerturbation`).
+    The vector b in the linear term has a density proportional to ``exp(-c |b|_K / R)``, with a norm |.|_K and R =
+    ``within.radius``, the largest weighted norm of a row's predictors (see `ObjectivePerturbation`). Neighbours differ
+    in up to ``relation.rows`` rows, so the budget eps is divided by this number. The share `GUARD` of the budget is
+    for noise that covers the numerical error of the minimiser. Of the rest, the share `split` sets c. Then gamma
+    is the smallest coefficient in the privacy proof, or a limit set by `MOST_EXPONENT` if the limit is larger.
     """
     loss, others = within.loss, int(relation.exchange)
     e = (1 - GUARD) * promise.as_pure().for_group(relation.rows).eps
@@ -153,8 +159,9 @@ def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, spli
 def guard_of(eps: float) -> tuple[float, float]:
     """Return the scale of the guard's noise, and the largest numerical error of the minimiser that this noise covers.
 
-    The guard is noise that hides the numerical error of the minimiser, with the share `GUARD` of eps. Both numbers are
-    in units of the coefficients. The numerical error does not include the allowance `ROUNDING` for rounding.
+    The guard is noise with the share `GUARD` of eps, added to the computed minimiser so that the guarantee does not
+    depend on its numerical error. Both numbers are in units of the coefficients. The noise also covers rounding errors
+    up to `ROUNDING`, which are not included in the returned error.
     """
     scale = max(LEAST_GUARD, 4 * ROUNDING / (GUARD * eps))
     return scale, scale * GUARD * eps / 2 - ROUNDING

@@ -5,8 +5,8 @@ The released numbers ``x_1 <= ... <= x_J``, J = 2 or 3, are called boundaries. T
 ``exp(-rate d) = rate int_d^inf exp(-rate r) dr``, the law is a mixture: a radius r is drawn first, then a uniform
 point, with ascending coordinates, of a box. Side j of the box consists of the numbers whose ranks lie in ``[t_j - r,
 t_j + r]``. Given r, boundaries depend on each other only through their order, so that a boundary in a long gap between
-values does not make it more probable for others to lie there. In the module `joint`, by contrast, the density (with
-equal rates) does not change when the rank error of one boundary moves between the rank errors of its two neighbours.
+values does not make it more probable that another boundary lies in the same gap. The density in the module `joint`, by
+contrast, depends on the differences between the rank errors of successive boundaries.
 
 The values are points of a public grid. As in `joint`, the range of the grid is divided into cells around its points,
 and each cell into equal parts, which are numbered (`joint.Parts`). Each value is replaced by a random part of its cell.

@@ -69,17 +69,26 @@ class Parts:
 
     @cached_property
     def more(self) -> int:
-        """Additional width of each cell around zero or an end of the grid; the unit is the width of the other cells."""
+        """Width added to each cell around zero or an end of the grid, in units of the width of an ordinary cell.
+
+        These cells are widened because many values may equal zero or an end of the grid.
+        """
         return int(HEAPED * (self.grid.last - self.grid.first + 1)) // len(self.heaps)
 
     @cached_property
     def cells(self) -> int:
-        """Total width of the cells around all grid points; the unit is the width of a cell not widened for ties."""
+        """Total width of the cells around all grid points, in units of the width of an ordinary cell.
+
+        All cells are ordinary, except for the widened cells around zero and the ends of the grid.
+        """
         return int(self.grid.last - self.grid.first) + 1 + self.more * len(self.heaps)
 
     @property
     def bits(self) -> int:
-        """log2 of the number of parts of a cell not widened for ties; at least 10 for grids of up to 2^51 points."""
+        """Base-2 logarithm of the number of parts of an ordinary cell; at least 10 for grids of up to 2^51 points.
+
+        All cells are ordinary, except for the widened cells around zero and the ends of the grid.
+        """
         return PART_BITS - self.cells.bit_length()
 
     @property
@@ -142,7 +151,11 @@ class Targets:
         return spans
 
     def errors(self, ranks: FloatArray) -> FloatArray:
-        """Return errors (rank minus target) of J boundaries at K ranks, clamped to [-width, width], shape (J, K)."""
+        """Return the rank error (rank minus target rank) of each of J boundaries at each of K ranks, shape (J, K).
+
+        `ranks` has the shape (K,). The errors are clamped to [-width, width], where `width` is the half-width of the
+        windows of ranks around the target ranks.
+        """
         return np.clip(ranks - self.ranks[:, None], -self.width, self.width)
 
     def cost(self, errors: FloatArray) -> float:
@@ -155,7 +168,8 @@ class Targets:
     def excess(self, ranks: FloatArray) -> float:
         """Return log(envelope / density), for the joint density of J boundaries with the given ranks, shape (J,).
 
-        The envelope is an upper bound of the density: the density at rank errors that are clamped to [-width, width].
+        The envelope is an upper bound of the density: the density at rank errors that are clamped to [-width, width],
+        where `width` is the half-width of the windows of ranks around the target ranks.
         """
         errors = ranks - self.ranks
         return self.cost(errors) - self.cost(np.clip(errors, -self.width, self.width))
@@ -205,11 +219,12 @@ def draw_joint(
 def draw_between(
     values: IntArray, ranks: FloatArray, wanted: Targets, parts: Parts, rng: Rng
 ) -> tuple[IntArray, NDArray[np.intp]]:
-    """Return J boundaries (noisy quantiles) drawn from the envelope of their density, and the index of each one's gap.
+    """Return J boundaries (noisy quantiles) drawn from the envelope of their density, and the indices of their gaps.
 
-    The envelope is an upper bound of the density: its value after the boundaries' rank errors (rank minus target) are
-    clamped (`Targets.errors`). The boundaries and the sorted `values` are given as indices of parts of grid cells
-    (`Parts`). `ranks`, shape (len(values) + 1,), has the ranks of the gaps, those between values and beyond both ends.
+    The envelope is an upper bound of the density: the density at clamped rank errors (`Targets.errors`). The target
+    ranks and the parameters of the density are in `wanted`. The boundaries and the sorted `values` are indices of
+    parts of grid cells (`Parts`). `ranks`, shape (len(values) + 1,), has the rank of a boundary in each gap: the gap
+    below the smallest value, the gaps between two values, and the gap above the largest value.
     """
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
@@ -225,8 +240,9 @@ class Window:
 
     A value is stored as the index of a part of the grid cell around it (`Parts`); the part is drawn once, at random.
     A span (start, stop) has the ranks start + 1, ..., stop; `values` has the values with these ranks, for all spans.
-    `labels`, shape (len(values) + 1,), has for each gap between or beside them the number of values below it. In the
-    gaps marked by the mask `holes`, there are further values; such a label is the number below one end of the gap.
+    `labels`, shape (len(values) + 1,), has, for each gap below, between or above them, the number of all values below
+    the gap. The mask `holes` marks the gaps that contain values with ranks outside the spans. The label of such a gap
+    does not count these values, except that the label of the first gap counts all of them.
 
     A grid cell is read as a whole, even if only some of its values are in a span. `stretches` has, for each span, the
     smallest and the largest grid point of its values. `inside` has all values that are read at first: for each span,
@@ -314,14 +330,18 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
 def in_gaps(
     arrive: list[FloatArray], leave: list[FloatArray], errors: FloatArray, log_length: FloatArray, rates: FloatArray
 ) -> FloatArray:
-    """Return the log of the total weight of all placements of j boundaries with boundary j in gap i, shape (K,).
+    """Return, for each of K gaps, the log of the total weight of placements with boundary j in this gap, shape (K,).
 
-    A placement puts boundaries into gaps between values; `forward_pass` defines its weight, and calls the result
-    ``leave[j]``, with j = len(errors). The total weight is a sum of j terms: term m, for exactly m boundaries in gap i,
-    is computed from sums for fewer boundaries. If at least m are in gap i, of length L, they are the last m - 1 and s
-    >= 1 before these. As ``(s + m - 1)! >= s! m!``, the terms from m on add up to at most ``exp(leave[j - m + 1][i])
-    L^(m - 1) / m!``, times a factor for the m - 1 empty cells between the last m boundaries (`same_gap`). If this bound
-    is negligible in most gaps, further terms are computed only for the remaining gaps.
+    A placement puts boundaries 1, ..., j into gaps between values. `forward_pass` defines its weight, `rates`, and the
+    lists `arrive` and `leave`, here with entries for fewer than j boundaries; the result is ``leave[j]``. `errors`,
+    shape (j, K), has the rank errors of the boundaries in each gap, and `log_length` the logs of the gaps' lengths.
+
+    The total weight for gap i is the sum of terms m = 1, ..., j; term m is the total weight of the placements with
+    exactly m boundaries in gap i. A placement with at least m boundaries in gap i, of length L, has the last m - 1
+    boundaries and s >= 1 preceding boundaries there. As ``(s + m - 1)! >= s! m!``, the total weight of these
+    placements is at most ``exp(leave[j - m + 1][i]) L^(m - 1) / m!``, times a factor for the m - 1 empty cells between
+    the last m boundaries (`same_gap`). If this bound is negligible in most gaps, term m and further terms are computed
+    only for the remaining gaps.
     """
     j, total, cost = len(errors), log_length + arrive[-1], np.zeros(len(log_length))
     every: IntArray = np.arange(len(total))
@@ -344,7 +364,9 @@ def backward_pass(
 ) -> NDArray[np.intp]:
     """Return the index of a random gap between sorted values for each boundary (noisy quantile), shape (J,), ascending.
 
-    The gaps are drawn from the last boundary to the first, with the sums of `forward_pass`.
+    The gaps are drawn jointly, with a probability proportional to the integral of the boundaries' joint density over
+    all positions in these gaps. They are drawn from the last boundary to the first. `forward` is the result of
+    `forward_pass` for the same `errors`, `lengths` and `rates`.
     """
     arrive, leave = forward
     gaps, j = np.zeros(len(errors), dtype=np.intp), len(errors)
@@ -384,10 +406,11 @@ def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
 
 
 def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArray) -> FloatArray:
-    """Return the log weight of m boundaries in one gap between values, together with those in earlier gaps.
+    """Return the log weight of placing m boundaries in one gap, and all preceding boundaries in earlier gaps.
 
-    The weight is the volume ``length^m / m!`` of the m boundaries' positions in a gap of this length, times the factor
-    ``exp(-empty)`` for the m - 1 `empty_cells` between them, and ``exp(arrive)`` for earlier gaps (`forward_pass`).
+    The weight is a product of three factors: the volume ``length^m / m!`` of the m boundaries' positions in the gap;
+    ``exp(-empty)``, for the m - 1 cells without values between them (`empty_cells`); and ``exp(arrive)``, for the
+    preceding boundaries in earlier gaps (`forward_pass`). An array argument has one entry for each gap.
     """
     return m * log_length + (arrive - (math.lgamma(m + 1) + empty))
 

@@ -27,9 +27,10 @@ COUNTED_BITS = 50  # largest log2 of the ratio of the largest absolute value to 
 
 
 class Range(Protocol):
-    """Interface of a public range of the data's values: its bounds, its grid step, and how many values there are.
+    """Interface of a public range of values: its bounds `low` and `high`, its grid step, and the number of values.
 
-    If the step `grid` is 0, `grid_of` chooses it. `about` has the approximate number of values, or is empty if unknown.
+    If the grid step `grid` is 0, `grid_of` chooses a step. The first entry of `about` is the approximate number of
+    values; `about` is empty if this number is unknown.
     """
 
     @property
@@ -49,8 +50,9 @@ class Rank(Mechanism):
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The density is proportional to ``exp(-eps error / (2 S
     rows))``; the error, defined below, is a distance of ranks from target ranks. One changed row changes it by at most
     S, and neighbours differ in at most `rows` rows (triangle inequality). So the exponent changes by at most eps / 2,
-    and the log normaliser changes by at most eps / 2, too. Neighbouring relation: the relation of the query. The draw
-    is exact (`rank_sampler`, `joint`), on a public grid.
+    and the log normaliser changes by at most eps / 2, too. Neighbouring relation: the argument `relation` of
+    `release`, under which at most ``rows = relation.rows`` rows are replaced, or added or removed. The draw is exact
+    (`rank_sampler`, `joint`, `bracket`), on a public grid.
 
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho is the rank of a grid point x. Let R
     be the piecewise linear function through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high), with the sorted values
@@ -77,12 +79,13 @@ class Rank(Mechanism):
     (of the lower endpoint, the quantile and the upper endpoint). If a value is replaced, each rank changes by at most
     1, so S = 1. If a value is added, each rank changes by 0 or 1, and its target changes by tau, tau - h'(n) or tau +
     h'(n). So S = max(tau, 1 - tau) + sup h' if rows are added or removed. If rows are replaced and may be missing, S is
-    the larger of 1 and this number (`bracket`).
+    the larger of 1 and this number (`box_rate`).
 
     *Levels without intervals*: the endpoints are drawn only for levels whose intervals can have the stated confidence.
-    The choice of these levels depends on the query's approximate number of values, `about`, which is public or released
-    before, and not on the values (`Ends.hopeful`). The quantiles at all other levels are drawn separately, without
-    endpoints, with the share `PLAIN` of eps (all of eps if no endpoint is drawn). The shares of the draws add up to 1.
+    The choice of these levels does not depend on the values, but on their approximate number (`Range.about`), which is
+    public or released before (`Ends.hopeful`). If this number is unknown, the endpoints are drawn for all levels.
+    Unless `ends_only` is true, the quantiles at all other levels are drawn separately, without endpoints, with the
+    share `PLAIN` of eps (all of eps if no endpoint is drawn). The shares of the draws add up to 1.
 
     Differences from the papers: the rank of a single number is interpolated, so that for tau = 1/2 the target is the
     usual median, the mid-point of the two middle values if n is even. The interpolation does not increase the
@@ -117,7 +120,12 @@ class Rank(Mechanism):
             raise OptionError("the confidence of intervals must lie between 0 and 1, such as 0.95")
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> RankErrors | RankLaw:
-        """Return the approximate, public law of the rank errors (rank minus target rank) of the numbers to be drawn."""
+        """Return the approximate, public law of the rank errors (rank minus target rank) of the released numbers.
+
+        `promise` is the guarantee of the release, `within` the public range of the values, and `relation` the
+        neighbouring relation. If `confidence` is given, the law is computed for a joint draw of the endpoints at all
+        levels, even if the release omits some endpoints.
+        """
         eps, kind = promise.as_pure().eps, "replace" if relation.exchange else "add_remove"
         if self.confidence is not None:
             grid = grid_of(within)
@@ -136,10 +144,11 @@ class Rank(Mechanism):
         return Release(name, value, self.law(promise, within, relation), promise, within)
 
     def drawing(self, values: Ranked, promise: Promise, within: Any, relation: Relation) -> Callable[..., FloatArray]:
-        """Return a function that draws the quantiles and the endpoints of their confidence intervals.
+        """Return a function that draws the released numbers: quantiles of `values`, endpoints of intervals, or both.
 
         The argument of the function is a source of randomness. Its result is one array of numbers; an endpoint that is
-        not drawn is NaN. The draws of different calls are independent.
+        not drawn is NaN. The draws of different calls are independent, and each call satisfies the guarantee `promise`
+        under the neighbouring relation `relation`. `within` is the public range of the values.
         """
         law = self.law(promise, within, relation)
         if isinstance(law, Ends):
@@ -151,9 +160,11 @@ class Rank(Mechanism):
     def _draw_hopeful(
         self, law: Ends, values: Ranked, promise: Promise, within: Range, relation: Relation, rng: Rng
     ) -> FloatArray:
-        """Return random quantiles, with the endpoints of all confidence intervals that can have the stated confidence.
+        """Return the random lower endpoint, quantile and upper endpoint for each level, in one array.
 
-        All other endpoints are NaN. `law` describes a draw of all endpoints; its method `hopeful` removes some.
+        The endpoints are NaN for levels whose intervals cannot have the stated confidence; the quantiles at these
+        levels are drawn separately. `law` describes a joint draw for all levels, and its method `hopeful` omits these
+        levels. If ``law.alone`` is true, the array contains only endpoints.
         """
         draw = law.hopeful(within.about[0]) if within.about else law
         kept = np.isin(self.levels, () if draw is None else draw.levels)
@@ -181,7 +192,10 @@ def grid_of(within: Range) -> RankGrid:
 
 
 def moved_by_one(level: float, relation: Relation) -> float:
-    """Return the sensitivity S for a single quantile: the largest change of a rank error due to one changed row."""
+    """Return the sensitivity S for a single quantile: the largest change of a rank error due to one changed row.
+
+    The rank error is the distance of the rank of a grid point from the target rank of the quantile.
+    """
     return 1.0 if relation.exchange else max(level, 1 - level)
 
 

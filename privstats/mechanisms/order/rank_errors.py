@@ -21,6 +21,8 @@ from privstats.numerics.rank_law import Ends
 class RankErrors:
     """The joint law of the rank errors of J numbers that are drawn together.
 
+    The rank error of a drawn number is its rank among the values minus its target rank.
+
     Parameters
     ----------
     rate : float
@@ -29,8 +31,8 @@ class RankErrors:
     J : int
         Number of jointly drawn numbers.
     largest : bool
-        If True, the density of the errors e is proportional to ``exp(-rate max_j |e_j|)``. If False, it is the Laplace
-        bridge, proportional to ``exp(-rate sum_j |e_j - e_(j-1)|)`` with e_0 = e_(J+1) = 0.
+        If True, the density of the errors e is proportional to ``exp(-rate max_j |e_j|)``. If False, the law is the
+        Laplace bridge, with density proportional to ``exp(-rate sum_j |e_j - e_(j-1)|)``, where e_0 = e_(J+1) = 0.
     """
 
     rate: float
@@ -38,12 +40,14 @@ class RankErrors:
     largest: bool
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
-        """Return `size` independent draws of the J errors, shape (size, J).
+        """Return `size` independent draws of the vector of the J rank errors, shape (size, J).
 
-        Unless `largest`, the errors are a Laplace bridge with J + 1 increments: k positive ones with the sum s, and J +
-        1 - k negative ones with the sum -s. s has a gamma law with shape J and twice the bridge's `rate`; k has a
-        probability proportional to ``C(J + 1, k) / ((k - 1)! (J - k)!)``. Given k and s, the positive increments
-        divided by s, and the negative increments divided by -s, are uniform on their simplices.
+        If `largest` is True, the errors are uniform on [-r, r], given a gamma variable r with shape J + 1 and rate
+        parameter `rate`. If `largest` is False, the errors are partial sums of J + 1 increments (the Laplace bridge):
+        k positive increments with the sum s, and J + 1 - k negative increments with the sum -s. Here s has a gamma law
+        with shape J and rate parameter ``2 rate``, and k has a probability proportional to
+        ``C(J + 1, k) / ((k - 1)! (J - k)!)``. Given k and s, the positive increments divided by s, and the negative
+        increments divided by -s, are uniform on their simplices.
         """
         radius = np.asarray(rng.standard_gamma(float(self.J + self.largest), (size, 1))) / self.rate
         if self.largest:
@@ -94,7 +98,11 @@ class RankLaw(Ends):
         return RankErrors(self.rate, (2 if self.alone else 3) * len(self.levels), self.box)
 
     def sample(self, rng: Rng, size: int) -> FloatArray:
-        """Return `size` independent draws of the rank errors, shape (size, number of drawn numbers)."""
+        """Return `size` random vectors of rank errors, shape (size, J), where J numbers are drawn jointly.
+
+        The J numbers are the endpoints of the confidence intervals and, unless `alone` is true, the quantiles. The
+        rank error of a drawn number is its rank minus its target rank.
+        """
         return self.errors.sample(rng, size)
 
     def variance(self) -> FloatArray:

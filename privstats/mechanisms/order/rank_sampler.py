@@ -1,4 +1,4 @@
-"""The rank exponential mechanism on a public grid: an exact draw of a grid point, computed from counts of the values.
+"""The rank exponential mechanism on a public grid: an exact draw of a grid point whose rank is near a target rank.
 
 Values are rounded to the grid. The knots 0, ..., n + 1 are the first point of the grid, the n sorted values, and the
 last point of the grid. The rank rho of a grid point is interpolated linearly between the knots; at a point that several
@@ -6,11 +6,12 @@ knots share, rho is an interval. For the quantile of probability `level`, the ta
 point has a probability proportional to ``exp(-rate d)``, where d is the distance of T from rho, and `rate` is set by
 the budget. Positions are counted in grid steps, as floats that represent whole numbers up to 2^51 exactly.
 
-Privacy: between neighbours the probability of a point changes by at most the factor that the module `rank` states. The
-probabilities of points agree with this law up to factors of 1 + 1e-8. A run of neighbouring points is chosen with
-probability proportional to its mass (`choose`), and a point of the run is proposed as a uniform whole number and
-accepted with the exact probability (`passes`). No point is computed by scaling a uniform number to the width of a gap,
-because the last bits of such a point would depend on the two values at the ends of the gap.
+Privacy: with ``rate = eps / (2 S rows)``, the probability of a point changes by a factor of at most e^eps between
+neighbours. The class `rank.Rank` defines the sensitivity S and `rows`, and contains the proof. The probabilities of
+drawn points agree with the stated law up to factors of 1 + 1e-8. First, a run of neighbouring points is chosen with
+probability proportional to its mass (`choose`). Then a point of the run is computed from random whole numbers, and
+accepted or rejected (`Runs.draw`). No point is computed by scaling a uniform number to the width of a gap, because the
+last bits of such a point would depend on the two values at the ends of the gap.
 """
 
 from __future__ import annotations
@@ -60,12 +61,14 @@ class Runs:
     def draw(self, run: np.ndarray, rng: Rng) -> FloatArray:
         """Return one random grid point of each of the runs with the indices `run`.
 
-        The points of a run are numbered k = 0, 1, ..., and point k has a probability proportional to ``exp(-fall k)``.
-        The run is divided into blocks of equal length along which the density decreases by a factor of at most e; if
+        The points of a run are numbered k = 0, 1, ..., starting with the point of largest density. Point k has a
+        probability proportional to ``exp(-fall k)``, where `fall` is the decrease of the log density per point. The
+        run is divided into blocks of equal length along which the density decreases by a factor of at most e; if
         `fall` exceeds 1, a block is a single point. First, a block is drawn: a geometric number modulo the number of
-        blocks, which has the truncated geometric law, because the geometric law is memoryless. Second, a point is drawn
-        uniformly in the block. Third, the j-th point of the block, j = 0, 1, ..., is accepted with probability
-        ``exp(-fall j)``. A point outside the run is rejected, since the last block may extend beyond the run.
+        blocks, which has the truncated geometric law, because the geometric law is memoryless. Second, a point is
+        drawn uniformly in the block. Third, the j-th point of the block, j = 0, 1, ..., is accepted with probability
+        ``exp(-fall j)``. A point outside the run is rejected, since the last block may extend beyond the run. After a
+        rejection, a block and a point are drawn again.
         """
         count, fall = self.count[run].astype(np.int64), self.fall[run]
         with np.errstate(divide="ignore"):
@@ -165,11 +168,13 @@ def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
 
 
 def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> Runs:
-    """Return the runs of grid points (`Runs`) between the first and the last of the given knots (sorted values).
+    """Return the grid points from the first to the last given knot, divided into `Runs`.
 
-    `start` is the index of the first given knot among all knots 0, ..., n + 1; `target` is the target rank, between the
-    given knots. Further knots may lie at the same grid point as the first or the last given knot. They need not be
-    given: they extend the interval of ranks of this point only away from the target rank, so its distance is the same.
+    Knots 0, ..., n + 1 are the first grid point, the n sorted values and the last grid point. `knots` contains
+    consecutive knots, in grid steps, and `start` is the number of the first of them. The rank `target` lies between
+    the numbers of the first and the last given knot; `rate` is the decrease of the log density per rank. Knots that
+    are not given may be equal to the first or the last given knot. They have no effect: they extend the interval of
+    ranks of this grid point only on the side away from `target`, so its distance from `target` does not change.
     """
     point, index, ties = np.unique(knots, return_index=True, return_counts=True)
     lower = start + index.astype(float)

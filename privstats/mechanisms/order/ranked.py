@@ -84,20 +84,22 @@ class Ranked:
             self._counts = np.concatenate([self._counts[:k], counts, self._counts[k + 1 :]])
 
     def near(self, spans: Spans) -> tuple[FloatArray, list[int]]:
-        """Return all values with ranks in the given spans, and further values in the same cells (runs of grid points).
+        """Return the values in all cells (runs of grid points) that contain a value with a rank in the given spans.
 
         Parameters
         ----------
         spans : sequence of (start, stop)
-            A span has the ranks start + 1, ..., stop. Spans are not empty, ascend, and do not touch each other.
+            A span consists of the ranks start + 1, ..., stop. The spans are not empty, are in ascending order, and do
+            not touch each other.
 
         Returns
         -------
         values : ndarray
-            All values in the cells that contain these ranks, in grid steps and in the order of the rows.
+            All values with ranks in the spans, and all other values in the same cells, in grid steps and in the order
+            of the rows.
         less : list of int
-            For each span, the number of smaller values missing from `values`. So the value of rank k in the span has
-            rank k - less in `values`.
+            For each span, the number of smaller values that are missing from `values`. So a value of rank k in the
+            span has the rank ``k - less`` in `values`.
         """
         while True:
             below = np.append(0, np.cumsum(self._counts))
@@ -119,10 +121,11 @@ class Ranked:
 
 
 def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> FloatArray:
-    """Return the values of `part` that lie in at least one of the intervals, rounded to the grid, in grid steps.
+    """Return the values of a block of a column that lie in given intervals of the grid, rounded, in grid steps.
 
-    `part`, shape (m, 1), is a block of the column. The order of the values does not change. Values more than two steps
-    away from all intervals are left out before rounding, to save time.
+    The block is `part`, shape (m, 1). The intervals are `stretches`, pairs (first, last) of grid points in grid steps.
+    A value is returned if, after rounding to the grid, it lies in at least one interval. The order of the values does
+    not change. Values more than two steps away from all intervals are left out before rounding, to save time.
     """
     first, last, step = grid.first, grid.last, grid.step
     near = [
@@ -132,9 +135,10 @@ def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> Float
 
 
 def cell_counts(grid: RankGrid, parts: Sequence[tuple[float, float, int, int]], part: FloatArray) -> list[IntArray]:
-    """Return the number of values of a block (`part`) in each cell of some intervals: one array for each interval.
+    """Return, for each interval in `parts`, the number of values in each of its cells (runs of grid points).
 
-    An interval, an entry of `parts`, is (first point, last point, width of a cell, number of cells), in grid steps.
+    An interval of the grid is given as (first point, last point, width of a cell, number of cells), in grid steps.
+    Only the values in `part`, shape (m, 1), a block of a column, are counted.
     """
     units, counts = points_near(grid, [(low, last) for low, last, *_ in parts], part), []
     for low, last, width, many in parts:

@@ -39,10 +39,11 @@ class Cuts:
     losses: FloatArray
 
     def bounds(self, middles: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return a lower bound on the loss or on the score's norm in each of m boxes of phi (see `basis`), shape (m,).
+        """Return a lower bound on the score's norm, or on the loss, in each of m boxes of parameters, shape (m,).
 
-        The bound is on the loss if `target.norm` is "loss". Box i has the centre ``middles[i]``, and in each coordinate
-        all boxes have the same half-width, an entry of `halves`, shape (d,).
+        The bound is on the loss if `target.norm` is "loss". Boxes are in the linear coordinates phi of theta (see
+        `basis`). Box i has the centre ``middles[i]``, shape (d,). All boxes have the same half-widths: `halves`, one
+        for each of the d coordinates.
         """
         rise = middles @ self.pulls.T - (self.points * self.pulls).sum(axis=1) - np.abs(self.pulls) @ halves
         if self.target.norm == "loss":

@@ -83,26 +83,33 @@ class Outside:
         return -self.height + math.log(self.length) + float(np.log(_share(np.array(self.slope * self.length))))
 
     def place(self, rng: Rng) -> float:
-        """Return a random distance s beyond the end of the interval, with density proportional to ``exp(-slope s)``."""
+        """Return a random distance s beyond the end of the window.
+
+        s is at most `length`, and its density is proportional to ``exp(-slope s)``.
+        """
         return self.length * _fallen(float(rng.uniform(0.0, 1.0, None)), self.slope * self.length)
 
 
 @dataclass(frozen=True, eq=False)
 class LineWindow:
-    """An interval (window) of a line through the current state of the chain, divided into pieces with a known density.
+    """An interval (window) of a line through the current state of a Markov chain, cut where rows' residuals are zero.
+
+    The state is a vector theta of quantile regression coefficients. In each piece, the score (the derivative of the
+    sum of check losses with respect to theta) is constant.
 
     Parameters
     ----------
     edges : ndarray, shape (k + 1,)
-        Ends of the pieces, as distances along the line.
+        Ends of the k pieces: values of t for the points ``theta + t v`` of the line with the direction v.
     pulls : ndarray, shape (d, k)
-        The score (derivative of the loss with respect to theta) in each piece, where it is constant.
+        The score in each piece.
     slopes : ndarray, shape (k,)
-        Derivative, along the line, of the loss (sum of check losses) in each piece.
+        Derivative of the sum of check losses with respect to t in each piece.
     logs : ndarray, shape (k,)
-        Log mass of each piece.
+        Log of the integral of the target density over each piece, up to a constant that all pieces share.
     tails : tuple of two Outside
-        Upper bounds on the density before and after the window, up to the boundary of the set of possible theta.
+        Upper bounds, up to the same constant, on the density before and after the window, as far as the boundary of
+        the parameter set.
     """
 
     edges: FloatArray
@@ -194,8 +201,9 @@ class CheckLines:
     def potential(self, v: FloatArray, t: float, start: float) -> float:
         """Return minus the log target density, up to a constant, at the point ``theta + t v`` of a line.
 
-        theta is the current state, v the direction. The result is the rate in `Target` times the norm of the score
-        (derivative of the loss) or, if the density depends on the loss, times its increase from ``theta + start v``.
+        theta is the current state, v the direction. If the density depends on the score (derivative of the loss), the
+        result is the rate in `Target` times the norm of the score at this point. If the density depends on the loss,
+        the result is the rate times the increase of the loss from ``theta + start v`` to this point.
         """
         target, theta = self.target, self.frame.centre + self.frame.basis @ self.phi
         if target.norm == "loss":

@@ -1,4 +1,8 @@
-"""Two mechanisms that draw quantile regression coefficients, one by the norm of the score, the other by the loss."""
+"""Two mechanisms for quantile regression, which draw coefficients close to the minimiser of the sum of check losses.
+
+The density of the coefficients decreases with the norm of the score, the gradient of this sum (`KNGQuantile`), or with
+the sum itself (`ExponentialQuantile`).
+"""
 
 from __future__ import annotations
 
@@ -69,7 +73,12 @@ class KNGQuantile(Mechanism):
             raise OptionError("the noise that separates equal responses has no positive width")
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
-        """Return the law of the score G at the chosen theta, with the boundary of the parameter set neglected."""
+        """Return the approximate distribution of the score G at the drawn theta.
+
+        G is the derivative of the sum of check losses. The approximation takes G as linear in theta, and the set of
+        theta as unbounded. The scale depends on the guarantee `promise` and on the sensitivity of G for rows in the
+        set `within` (`CheckLosses`) under the neighbouring relation.
+        """
         sensitivity = within.sensitivity(f"score {self.norm}", relation)
         scale = 1 / (self._rate(promise, within, relation) * sensitivity.weights)
         if self.norm == "hull":
@@ -96,10 +105,13 @@ class ExponentialQuantile(Mechanism):
 
     theta lies in the set ``|theta|_1 <= theta_bound``, and D is the sensitivity of L.
 
-    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The sums L of two neighbours differ by at most D, up to an
-    additive constant, which cancels with the normaliser (`CheckLosses`). In Reimherr and Awan (2019) D is at least
-    twice as large as here. The mechanism is included for comparison; for any number of rows, its error is of the order
-    of the sampling error. theta is drawn as in `KNGQuantile`.
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The difference between the sums L of two neighbouring data
+    sets deviates from a constant by at most D at every theta (`CheckLosses`); the constant cancels with the
+    normaliser. The sensitivity in Reimherr and Awan (2019) is at least 2 D. If the rate ``eps / (2 D)`` exceeds
+    `STEEP_LOSS`, it is lowered to `STEEP_LOSS`. A lower rate is more private. theta is drawn and rounded as in
+    `KNGQuantile`.
+
+    The mechanism is included for comparison; for any number of rows, its error is of the order of the sampling error.
     """
 
     gathers = 100

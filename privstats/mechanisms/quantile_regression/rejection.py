@@ -44,10 +44,11 @@ def exact_for(dim: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ThetaBox:
-    """A box in the coordinates phi of the coefficients theta, with a lower bound on the potential in the box.
+    """A box of coordinates phi of the coefficients theta (`RowFrame`), with a lower bound on the potential in the box.
 
-    The density is ``exp(-rate potential)`` up to a factor; the potential is the norm of the score, or the loss. `rows`
-    computes both in the box; for the rows whose residuals keep their signs in the box, it may store only sums.
+    The density of theta is proportional to ``exp(-rate potential)``; the potential is the norm of the score, or the
+    loss. `rows` computes the score and the loss at any point of the box. It may store only sums over the regression's
+    rows whose residuals keep their signs in the box.
     """
 
     middle: FloatArray
@@ -77,7 +78,12 @@ def sample_boxes(rng: Rng, target: Target) -> FloatArray:
 
 
 class CheckBoxes:
-    """Rejection sampler with proposals from boxes that cover the parameter set; boxes of rejected points are split."""
+    """Sampler that draws quantile regression coefficients theta exactly from the density `target`, by rejection.
+
+    Boxes cover the parameter set, and the density has a constant upper bound in each box. Points are proposed with a
+    density proportional to these bounds. If a point is rejected, its box is split into smaller boxes, which have
+    tighter bounds.
+    """
 
     def __init__(self, target: Target) -> None:
         rows: Rows = Ties.of(target) or Pool.of(RowFrame.of(target, turned=True))
@@ -132,7 +138,10 @@ class CheckBoxes:
                 self.split(chosen)
 
     def potential(self, phi: FloatArray, rows: Rows) -> float:
-        """Return the potential (norm of the score, or loss) at phi, a point of a box with the given `rows`."""
+        """Return the potential at phi: the norm of the score or, if the target density depends on the loss, the loss.
+
+        `rows` computes the score and the loss in a box of coordinates that contains phi.
+        """
         pull, value = rows.at(phi)
         return value if self.target.norm == "loss" else float(size_of(self.target.norm, pull, self.target.tilt))
 
@@ -153,11 +162,13 @@ class CheckBoxes:
         self.put(middles, half, np.maximum(box.bound, bounds), rows)
 
     def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
-        """Return the contribution of each coordinate phi to the range of the log density of theta in a box, shape (d,).
+        """Return an estimate of each coordinate's contribution to the range of the log density in a box, shape (d,).
 
-        Up to a constant, the log density is minus the rate times the norm of the score or, if `target.norm` is "loss",
-        minus the rate times the loss. If points of the box may lie outside the parameter set, each contribution is
-        increased by the length of the box in this coordinate, relative to the radius of the set.
+        If the density of theta depends on the score, the contribution of a coordinate phi is the rate (`Target`) times
+        the coordinate's part of the number of rows whose residual changes sign in the box (`Rows.undecided`). If it
+        depends on the loss, the contribution is the rate times the change of the loss over half of the box's width in
+        this coordinate, with the loss taken as linear. If part of the box may lie outside the parameter set, a number
+        between 0 and 2 is added, proportional to the l1 norm of the change of theta over the box's width.
         """
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
@@ -169,7 +180,11 @@ class CheckBoxes:
         return np.asarray(strain + target.rate * rows.undecided(box.middle, box.halves))
 
     def put(self, middles: FloatArray, half: FloatArray, bounds: FloatArray, rows: Rows) -> None:
-        """Add boxes with the centres `middles` and the half-widths `half`, except boxes outside the parameter set."""
+        """Add boxes to the sampler, except boxes that certainly lie outside the parameter set.
+
+        Box i has the centre ``middles[i]``, the half-widths `half`, shape (d,), and the lower bound ``bounds[i]`` on
+        the potential (norm of the score, or loss). `rows` computes the score and the loss in all these boxes.
+        """
         theta = self.frame.centre + middles @ self.frame.basis.T
         reach = np.abs(theta).sum(axis=1) - np.abs(self.frame.basis).sum(axis=0) @ half
         inside = reach <= self.target.radius * (1 + 1e-9)
@@ -201,11 +216,11 @@ class CheckBoxes:
 
 
 def ways(target: Target) -> FloatArray:
-    """Return directions v for which ``v'score`` is bounded, shape (k, d): unit vectors, and their sums and differences.
+    """Return the directions v, shape (k, d), for which bounds on the inner product ``v'score`` in a box are computed.
 
-    Bounds on ``v'score`` give lower bounds on the norm of the score. A row whose residual changes sign in a box changes
-    several coordinates of the score. These changes may cancel in a sum or difference of coordinates, so that the bounds
-    are then tighter.
+    They are the unit vectors and, up to sign, all other vectors of zeros, ones and minus ones. Bounds on ``v'score``
+    give lower bounds on the norm of the score. A row whose residual changes sign in a box changes several coordinates
+    of the score. These changes may cancel in a sum or difference of coordinates, so that the bounds are then tighter.
     """
     d = target.x.shape[1]
     signs = np.array([s for s in product((0.0, 1.0, -1.0), repeat=d) if np.abs(s).sum() > 1 and s > (0.0,) * d])

@@ -56,13 +56,14 @@ class RowFrame:
 
     @property
     def longest(self) -> float:
-        """Largest change of a coefficient between centre and faces of the box `halves`, in radii of the parameter set.
+        """Largest change of a coefficient along an axis of the box `halves`, from its centre to a face, in radii.
 
-        The radius is the bound on |theta|_1. The change is at most 2 radii if the axes of the box (coordinates phi) are
-        principal axes of the loss's estimated Hessian (`of` with ``turned=True``). Proof: let s_j be the eigenvalue of
-        axis j or, if the density of theta (`Target`) depends on the loss, its square root. The entries of row j of
-        `inverse` are at most s_j, and the centre lies in the parameter set, so half-axis j is at most 2 s_j radii long.
-        The entries of column j of `basis` are at most 1 / s_j.
+        The radius is the bound on |theta|_1, and the box, of coordinates phi, contains the parameter set. The change
+        is at most 2 radii if the axes are principal axes of the loss's estimated Hessian (`of` with ``turned=True``).
+        Proof: let s_j be the eigenvalue of axis j or, if the density of theta (`Target`) depends on the loss, its
+        square root. Then ``phi_j = s_j e_j'(theta - centre)``, where e_j is the unit eigenvector of axis j. theta and
+        the centre lie in the parameter set, and no entry of e_j exceeds 1, so |phi_j| is at most 2 s_j radii. If phi_j
+        changes by one unit, theta changes by ``e_j / s_j``, and so each coefficient by at most 1 / s_j.
         """
         return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
 
@@ -91,14 +92,17 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates of theta, each proportional to the change of the fit x'theta at one of the vectors in `x`.
+        """Return coordinates of theta, proportional to changes of the fits x'theta at linearly independent vectors x.
 
-        `x` has the distinct predictor vectors of the rows, and `groups` the index of each row's vector. A coordinate is
-        the change of the fit from the minimiser of the loss (the centre) to theta, times the estimated curvature of the
-        loss with respect to this fit, so that the score changes at about the same rate along each axis. If the density
-        of theta (`Target`) depends on the loss, the factor is the square root of the curvature, so that the loss
-        changes at about the same rate. If the vectors in `x` are linearly independent, each coordinate changes only the
-        fit at one x. The score, as a function of this fit, is constant between the responses of the rows with this x.
+        `x` has the distinct predictor vectors of the rows, and `groups` the index of each row's vector. A largest set
+        of linearly independent vectors is chosen from `x`. For each, the coordinate is the change of the fit from the
+        minimiser of the loss (the centre) to theta, times the estimated curvature of the loss with respect to this
+        fit, so that the score changes at about the same rate along each axis. If the density of theta (`Target`)
+        depends on the loss, the factor is the square root of the curvature, so that the loss changes at about the same
+        rate. Any other coordinates belong to directions of theta in which no fit changes.
+
+        If all vectors in `x` are linearly independent, each coordinate changes the fit at one x at most, and the
+        score, as a function of this fit, is constant between the responses of the rows with this x.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
@@ -119,16 +123,20 @@ class RowFrame:
 
 
 def _flattest(target: Target) -> float:
-    """Return the lower limit of the loss's estimated curvatures, by which the coordinates of a `RowFrame` are scaled.
+    """Return the smallest curvature of the loss with which the coordinates of a `RowFrame` are scaled.
 
-    Smaller curvatures are replaced by this limit, at which a change of theta by the radius of the parameter set changes
-    the log density of theta (`Target`) by about 1: ``rate`` times the change of the score, or of the loss.
+    Smaller estimates of the curvature are raised to this limit. At this limit, a change of theta by the radius of the
+    parameter set changes the log density of theta (`Target`) by about 1.
     """
     return 1 / (target.rate * (target.radius if target.norm != "loss" else target.radius**2))
 
 
 class Rows(Protocol):
-    """Interface of containers of rows, which compute scores, losses and bounds on scores in a box of coordinates."""
+    """Interface of classes that store the rows of a quantile regression and compute its loss and score.
+
+    The loss is the sum of the check losses of all rows, and the score is its gradient with respect to the coefficients
+    theta. Points and boxes are in the linear coordinates phi of theta (`RowFrame`).
+    """
 
     @property
     def frame(self) -> RowFrame: ...
@@ -140,32 +148,40 @@ class Rows(Protocol):
         """
 
     def at(self, phi: FloatArray) -> tuple[FloatArray, float]:
-        """Return the score, shape (d,), and the loss, summed over all rows, at the point `phi` (see `RowFrame`)."""
+        """Return the score, shape (d,), and the loss at the coefficients with the coordinates `phi` (`RowFrame`).
+
+        The loss is the sum of the check losses of all rows, and the score is its gradient with respect to theta.
+        """
 
     def ranges(self, ways: FloatArray, middles: FloatArray, halves: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return bounds, in each box, on the inner product of the rows' total score with each direction in `ways`.
+        """Return lower and upper bounds on ``v'score`` for each box and direction v, shape (boxes, directions) each.
 
-        Box i of coordinates phi (`RowFrame`) has the centre ``middles[i]`` and the half-widths `halves`, shape (d,).
-        The lower bounds and the upper bounds have the shape (boxes, directions) each.
+        The score is the gradient of the sum of the check losses of all rows. The directions are the rows of the matrix
+        `ways`. Box i of coordinates phi (`RowFrame`) has the centre ``middles[i]`` and the half-widths `halves`, shape
+        (d,).
         """
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the rows' total scores, shape (k, d), and losses, shape (k,), at k points phi (see `RowFrame`)."""
+        """Return the score, shape (k, d), and the loss, shape (k,), at the k points phi in `middles` (`RowFrame`).
+
+        The loss is the sum of the check losses of all rows, and the score is its gradient with respect to theta.
+        """
 
     def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-        """Return a mask of the boxes of coordinates in which the score has only two values, and these two scores.
+        """Return a mask of the boxes in which the score is known to take at most two values, and these two values.
 
-        A row is undecided if its residual changes sign in the box. The mask, shape (boxes,), is true if the undecided
-        rows of a box have equal predictors and equal responses. The two scores, each of shape (boxes, d), are the score
-        if no undecided row has a response below its fit, and the score if every undecided row has a response below its
-        fit. Where the mask is false, the score can take further values.
+        Box i of coordinates phi (`RowFrame`) has the centre ``middles[i]`` and the half-widths `halves`, shape (d,). A
+        row is undecided if its residual changes sign in the box. The mask, shape (boxes,), is true only if all
+        undecided rows of the box have equal predictors and equal responses. The two scores, each of shape (boxes, d),
+        are the score if no undecided row has a response below its fit, and the score if every undecided row has a
+        response below its fit.
         """
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
-        """Return the number of rows whose residual changes sign in a box of coordinates, divided among the coordinates.
+        """Return the number of rows whose residual changes sign in a box, divided among the coordinates, shape (d,).
 
         These rows are called undecided. A coordinate's share of a row is proportional to the coordinate's contribution
-        to the range of the row's residual in the box. The result has the shape (d,).
+        to the range of the row's residual in the box. The result may be an estimate from some of the rows.
         """
 
 
@@ -192,10 +208,11 @@ class Ties:
 
     @classmethod
     def of(cls, target: Target) -> Ties | None:
-        """Return the rows of the regression, grouped by their vectors x of predictors; None if this is impossible.
+        """Return the rows of `target`, grouped by their vectors x of predictors, or None if they cannot be grouped.
 
-        Grouping is impossible if there are more than `DISTINCT` different x, or if they are so similar that, in the
-        coordinates `RowFrame.along`, a box around the parameter set exceeds the limit `LONGEST` of the public grid.
+        They cannot be grouped if there are no rows, if there are more than `DISTINCT` different x, or if the x are so
+        similar that, in the coordinates `RowFrame.along`, the box around the parameter set is too long for the
+        rounding of draws to a public grid (`RowFrame.longest` exceeds `LONGEST`).
         """
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
@@ -222,10 +239,10 @@ class Ties:
         return pull[0], float(value[0])
 
     def below(self, fits: FloatArray, side: Literal["left", "right"] = "right") -> NDArray[np.intp]:
-        """Return, for each of the k distinct x, the number of its rows with a residual below a limit, shape (boxes, k).
+        """Return the number of rows with each of the k distinct x whose response is below a fit, shape (boxes, k).
 
-        The residuals are those at the minimiser of the loss (the centre). The limits are in `fits`, shape (boxes, k):
-        changes of the fits x'theta from the centre. Residuals equal to a limit count if `side` is "right".
+        `fits` has one fit for each box and each x, shape (boxes, k), as the difference between x'theta at some theta
+        and at the minimiser of the loss (the centre). A response equal to its fit counts if `side` is "right".
         """
         return np.column_stack([np.searchsorted(v, fits[:, k], side) for k, v in enumerate(self.u)])
 
@@ -267,7 +284,9 @@ class Ties:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The undecided rows of a box of coefficients, whose residuals change sign in it, and sums over the other rows.
+    """Rows of a quantile regression whose residuals change sign in a box of theta, and sums over all other rows.
+
+    The rows whose residuals change sign are called undecided, the others decided.
 
     Parameters
     ----------
@@ -276,8 +295,8 @@ class Pool:
     rows : ndarray of int, shape (m,)
         Indices of the undecided rows.
     pull : ndarray, shape (d,)
-        Score (gradient of the check loss at level tau) of all other, decided rows, plus ``-tau x`` for each undecided
-        row. Adding x for each undecided row with a response below its fit gives the score of all rows.
+        Score (gradient of the sum of check losses at level tau) of the decided rows, plus ``-tau x`` for each
+        undecided row. Adding x for each undecided row with a response below its fit gives the score of all rows.
     level : float
         Value, at the centre of `frame`, of a linear function of theta with the gradient `pull`: the losses of the
         decided rows, which are linear in the box, plus tau times the residual of each undecided row. Adding the
