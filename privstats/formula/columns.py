@@ -271,22 +271,6 @@ class Columns:
         names = tuple(_name(label, str) for label in self.labels)
         return names if len(set(names)) == len(names) else tuple(_name(label, repr) for label in self.labels)
 
-    def spelled(self, values: FloatArray) -> Any:
-        """Return the estimates as shown to the user: for a column with levels, the levels themselves.
-
-        In `values`, the estimate of such a column is the level's position in the list of declared levels. The result
-        is an array of objects if a column has levels; otherwise it is `values`.
-        """
-        if not any(isinstance(part, LevelFactor) for part in self.targets):
-            return values
-        each = len(values) // len(self.targets)
-        spelled = values.astype(object)
-        for j, part in enumerate(self.targets):
-            if isinstance(part, LevelFactor):
-                mine = slice(j * each, (j + 1) * each)
-                spelled[mine] = [part.levels.values[int(k)] for k in values[mine]]
-        return spelled
-
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
         """Return indicators of the groups for n new rows, shape (n, groups); a column of ones if there are no groups.
 

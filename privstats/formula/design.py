@@ -499,24 +499,6 @@ class Design:
     def _hidden(self) -> FloatArray:
         return self._made.null_space(None, self.centers, self.halves, self.intercept)
 
-    @cached_property
-    def prior(self) -> tuple[FloatArray, FloatArray]:
-        """Assumed mean and standard deviation of each scaled column except the intercept, and of the scaled response.
-
-        They are the moments of the uniform distribution between the declared bounds or, if the user declared a centre
-        and a scale (`Scale`) in place of bounds, this centre and scale. Each of the two arrays has shape (columns
-        without intercept + 1,); the last entry belongs to the response.
-        """
-        domain = self.domain.typical
-        usual = _rebound(self.formula, domain, self.written, self.family, self.centred)
-        first = int(self.intercept)
-        intervals = [*usual._made.intervals[first:], usual._outcome_interval]
-        center = np.append(self.centers[first:], self.response_center)
-        half = np.append(self.halves[first:], self.response_half)
-        middle = np.array([interval.middle for interval in intervals])
-        width = np.array([interval.half for interval in intervals])
-        return (middle - center) / half, width / half / np.sqrt(3.0)
-
     @property
     def _outcome_interval(self) -> Interval:
         return self._outcome.within if isinstance(self._outcome, NumericFactor) else Interval(0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Sampling variances of scores (robust, homoskedastic or clustered) and of counts, and kernels for densities."""
+"""Sampling variances of scores and of counts, and kernels for densities."""
 
 from __future__ import annotations
 
@@ -39,35 +39,6 @@ class Meat:
         """Return the variance of ``L g``, where this object is the variance of the score g and L is a matrix."""
         noise = None if self.noise is None else self.noise.mapped(L.T)
         return Meat(L @ self.value @ L.T, self.freedom, noise)
-
-
-def heteroskedastic(released: NoisyMatrix, rows: float, coefficients: int) -> Meat:
-    """Return the HC1 score variance, the sum of ``u^2 x x'`` (residuals u, predictors x) times n / (n - p).
-
-    HC1 is the heteroskedasticity-robust estimate of White (1980) with a correction for the number of coefficients.
-
-    Parameters
-    ----------
-    released : NoisyMatrix
-        Released sum over rows of the outer products s s' of the rows' scores s, evaluated at the estimate.
-    rows : float
-        Number of rows n, public or released.
-    coefficients : int
-        Number of coefficients p.
-    """
-    freedom = max(1.0, rows - coefficients)
-    return _scaled(released, max(1.0, rows) / freedom, freedom)
-
-
-def clustered(released: NoisyMatrix, units: float, coefficients: int) -> Meat:
-    """Return the cluster-robust score variance of Liang and Zeger (1986), with its degrees of freedom.
-
-    The variance is G / (G - 1) times `released`, the released sum of s s' over the scores s of the G = `units`
-    clusters; negative eigenvalues are replaced by 0. The degrees of freedom are the smaller of G - 1 and G minus the
-    number of `coefficients`, but at least 1.
-    """
-    freedom = max(1.0, units - 1)
-    return _scaled(released, max(1.0, units) / freedom, max(1.0, min(freedom, units - coefficients)))
 
 
 def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coefficients: int) -> Meat:
@@ -204,8 +175,3 @@ def combined(*freedoms: float) -> float:
     5.0
     """
     return float(1 / sum(1 / freedom for freedom in freedoms)) if any(map(math.isfinite, freedoms)) else math.inf
-
-
-def _scaled(released: NoisyMatrix, factor: float, freedom: float) -> Meat:
-    noise = released.mapped(math.sqrt(factor) * np.eye(len(released.value)))
-    return Meat(noise.nearest_positive(), freedom, noise)

@@ -63,16 +63,6 @@ def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
     return np.where(eps < 0, reverse(np.minimum(eps, 0.0), delta), delta)
 
 
-def pure_profile(held: float, eps: ArrayLike) -> FloatArray:
-    """Privacy profile of (`held`, 0)-DP: the smallest delta for which this guarantee implies (`eps`, delta)-DP.
-
-    It is the delta of randomised response, the least private mechanism with this guarantee.
-    """
-    eps = np.asarray(eps, dtype=float)
-    inside = -np.expm1(np.minimum(eps - held, 0.0)) / (1 + math.exp(-held))
-    return np.where(eps <= -held, -np.expm1(np.minimum(eps, 0.0)), inside)
-
-
 def _checked(asks: str, *, eps: Any = 0.0, mu: Any = 0.0, delta: Any = 0.5) -> None:
     """Raise an error for an invalid eps, mu or delta; `asks` is the name of the calling function in the error."""
     for name, value in {"eps": eps, "mu": mu}.items():

@@ -13,7 +13,6 @@ from privstats.formula.declarations import Levels
 from privstats.formula.design import bind_regression
 from privstats.formula.domain import Domain
 from privstats.formula.functions import rowwise
-from privstats.formula.scale import Scale
 from privstats.mechanisms.random import public_stream
 from tests.formula.zoo import DOMAIN, EXACT, FORMULAS, INCOMPLETE, LEVELS, OURS, all_columns, frame, odd_frame
 
@@ -546,14 +545,6 @@ def test_an_offset_is_the_column_before_the_response_and_a_missing_one_drops_its
 def test_a_response_that_the_family_cannot_have_is_refused_by_its_declaration(formula, family, error, says):
     with pytest.raises(error, match=says):
         bind_regression(formula, LINKED, family=family)
-
-
-def test_a_scale_tells_what_is_usual_and_bounds_nothing():
-    design = bind_regression("y ~ x + z", {"y": Scale(10, 2), "x": Scale(170, 10), "z": (0, 4)})
-    middle, half = design.prior
-    rows = pd.DataFrame({"y": [10.0, 12.0], "x": [170.0, 190.0], "z": [2.0, 2 + 2 / np.sqrt(3)]})
-    Z = all_columns(design.block(rows))[:, 1:]
-    np.testing.assert_allclose((Z - middle) / half, [[0, 0, 0], [2, 1, 1]], atol=1e-2)
 
 
 def test_columns_that_are_products_of_other_columns_name_their_parents():
