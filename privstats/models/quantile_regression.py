@@ -93,7 +93,8 @@ class QuantileModel(Regression):
         refuse_scales(design)
         public = Carrying(promise, neighbors, len(design.names), rows, intervals)
         each = self._rows_of_each(promise, len(design.names), rows)
-        auto, because = self._auto(promise, noise, len(design.names), each, intervals)
+        minimises = intervals and noise is None and neighbors.unit is None
+        auto, because = self._auto(promise, noise, len(design.names), each, minimises)
         if auto == "newton" and not public.carries(QuantileSteps(noises_of(promise, None, "", ())[0], self.tau)):
             auto = "kng" if exact_for(len(design.names)) and noise in (None, *NORMS) else "objpert"
             because = "the other methods need more rows at this budget"
@@ -128,14 +129,16 @@ class QuantileModel(Regression):
         return beyond * rows * promise.as_pure().eps / coefficients
 
     def _auto(
-        self, promise: Promise, noise: str | None, coefficients: int, each: float, intervals: bool
+        self, promise: Promise, noise: str | None, coefficients: int, each: float, minimises: bool
     ) -> tuple[str, str]:
         """Return the method that mech="auto" stands for, and the reason for the choice.
 
         The choice depends on `each`, a public measure of the information per coefficient, which is
         ``2 min(tau, 1 - tau) n eps / d`` for n rows and d coefficients. Newton steps are usually chosen if `each` is
-        large. Otherwise the exact sampler is chosen for few coefficients, or objective perturbation if intervals are
-        requested and `noise` is not given. A sampler with a Markov chain is never chosen.
+        large. Otherwise the exact sampler is chosen for few coefficients, or objective perturbation if `minimises` is
+        true: intervals are requested, and `noise` and `unit` are not given. A sampler with a Markov chain is never
+        chosen. If the number of rows is private, medians are fitted by objective perturbation: with few rows it gives
+        intervals more often than Newton steps, and with many rows its intervals are about as short.
 
         Intervals of the exact sampler are about as short as intervals by Newton steps if the predictors' values cover
         the whole range between their bounds, but many times longer if the values cover only a fifth of this range.
@@ -143,13 +146,15 @@ class QuantileModel(Regression):
         """
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"
-        minimises, median = intervals and noise is None, set(self.tau) == {0.5}
+        median = set(self.tau) == {0.5}
         few = minimised = FEW_ROWS
         if minimises:
             few, minimised = SAMPLED_BELOW.get(coefficients, 0.0), MEDIAN_ROWS if median else FEW_ROWS
         samples = noise == "hull" or (each < few and (noise is None or noise in NORMS))
         if exact_for(coefficients) and samples:
             return "kng", "exact sampler, shortest expected intervals for so few coefficients and rows"
+        if minimises and median and each == np.inf:
+            return "objpert", "gives intervals of medians most often if the number of rows is private"
         if minimises and each < minimised:
             of = "a median" if median else "quantiles"
             return "objpert", f"shortest expected intervals of {of} with these rows and this budget"

@@ -62,3 +62,27 @@ def test_bounds_five_times_wider_do_not_make_intervals_twice_as_long():
     wide = ps.dp_rq("y ~ x", data, 1.0, domain=DOMAIN, rng=2).bse
     close = ps.dp_rq("y ~ x", data, 1.0, domain={"x": (-1, 1), "y": (-1, 1)}, rng=2).bse
     assert (np.asarray(wide) < 2 * np.asarray(close)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "mech"),
+    [
+        ({}, "objpert"),
+        ({"tau": 0.9}, "newton"),
+        ({"unit": "id", "rows_per_unit": 2}, "newton"),
+        ({"noise": "l2"}, "newton"),
+    ],
+)
+def test_where_the_number_of_rows_is_private_a_median_is_fitted_by_a_minimiser(options, mech):
+    call = {"eps": 1.0, "neighbors": "add_remove", "domain": DOMAIN, **options}
+    assert ps.dp_rq("y ~ x", rows(1_000).assign(id=range(1_000)), dry_run=True, **call).choice.mech == mech
+
+
+def test_of_few_rows_whose_number_is_private_most_medians_have_intervals():
+    """Of 40 fits by steps 21 have all intervals, by the minimiser 36."""
+    rng = np.random.default_rng(3)
+    data = pd.DataFrame(rng.uniform(-1, 1, (1_000, 2)), columns=["x", "u"])
+    data["y"] = np.clip(0.5 + data.x + rng.normal(size=1_000), -8, 8)
+    call = {"eps": 1.0, "neighbors": "add_remove", "domain": {"x": (-1, 1), "u": (-1, 1), "y": (-8, 8)}}
+    given = [ps.dp_rq("y ~ x + u", data, rng=seed, **call).bse.notna().all() for seed in range(10)]
+    assert sum(given) >= 7
