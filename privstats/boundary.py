@@ -24,7 +24,7 @@ R = TypeVar("R")
 def door(verb: Callable[P, R]) -> Callable[P, R]:
     """Wrap a public function so that its exceptions contain no stack frame and no text that might hold data.
 
-    As exceptions, only errors and warnings of this package, and interrupts of the process, leave the wrapped function.
+    The wrapped function raises only errors and warnings of this package, and interrupts of the process.
     """
 
     @functools.wraps(verb)

@@ -233,10 +233,10 @@ def in_shell(problem: str) -> str:
 
 
 def _for_call(problem: str, chosen: argparse.Namespace | None) -> str:
-    """Return the text of an error; if it proposes another kind of budget, it names the option to be replaced.
+    """Return the error text `problem`; if the text proposes another kind of budget, add the option to be replaced.
 
     For example, " in place of --eps" is appended to a text that ends in "; give --mu 1" if the command has the option
-    --eps. `chosen` has the parsed options of the command.
+    --eps. The argument `chosen` contains the parsed options of the command.
     """
     found = re.search(r"; give --(eps|mu|rho) \S+$", problem)
     given = [name for name in ("eps", "mu", "rho") if getattr(chosen, name) is not None]
@@ -485,7 +485,7 @@ def _print(text: str, out: Any) -> bool:
         out.write(text)
         out.flush()
     except OSError:
-        with suppress(OSError):  # a stream without a file
+        with suppress(OSError):  # if the stream has no file descriptor
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, out.fileno())  # so that Python's flush at exit does not fail, too
             os.close(nowhere)

@@ -85,7 +85,7 @@ def load_housing() -> Dataset:
 
 
 def load_cps() -> Dataset:
-    """Return records of 54,875 wage earners aged 25 to 64, Current Population Survey, March 2024.
+    """Return the records of 54,875 wage earners aged 25 to 64 from the Current Population Survey of March 2024.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def load_vertebral() -> Dataset:
 
 
 def load_randhie() -> Dataset:
-    """Return 20,190 records of the RAND health insurance experiment, included in statsmodels."""
+    """Return 20,190 records of the RAND health insurance experiment, from the data sets of statsmodels."""
     domain = {
         "mdvis": (0, 100),
         "lncoins": (0, 5),
@@ -162,7 +162,7 @@ def load_fair() -> Dataset:
 
 
 def load_engel() -> Dataset:
-    """Return income and food expenditure of 235 Belgian households, 1857, included in statsmodels."""
+    """Return the income and food expenditure of 235 Belgian households in 1857, from the data sets of statsmodels."""
     return Dataset(_statsmodels("engel"), Domain({"income": (0, 5000), "foodexp": (0, 2500)}, complete=True))
 
 

@@ -43,7 +43,7 @@ class SourceChangedError(Exception):
 
 
 class ChargedInterrupt(KeyboardInterrupt):
-    """Exception for Ctrl-C after the ledger was charged; users see an interrupt that reports the charge."""
+    """Interrupt (Ctrl-C) after the ledger was charged; users get a KeyboardInterrupt that reports the charge."""
 
 
 class PrivstatsWarning(UserWarning):
@@ -77,7 +77,7 @@ def warn(text: str) -> None:
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
-    """Return names as a list in prose; of more than `most` names, the first three and the number of the others.
+    """Return names as a list in prose; of more than `most` names, only three and the number of the others are listed.
 
     >>> listed(["a"]), listed(["a", "b"]), listed(list("abcdefg")), listed(list("abcd"), most=CHOICES)
     ('a', 'a and b', 'a, b, c and 4 more', 'a, b, c and d')

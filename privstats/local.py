@@ -147,14 +147,15 @@ def local_gradient_descent(
     -----
     Let the predictors x (with a constant 1 for the intercept) and the response y be centred at the middle of their
     bounds and divided by their scales. In a model without intercept, they are not centred, and the largest absolute
-    value replaces the half-range in a scale. The estimand theta solves ``E w psi_c(y - x'theta) x = 0``: E is the
-    expectation, psi_c is Huber's psi-function, which clips residuals at plus and minus c = 1.345, and ``w = min(1, 2 /
-    |x|^2)`` is a weight. If the errors are symmetric, theta is the coefficient vector of the conditional mean. Let n
-    be the number of persons, M the mean of the Hessians of their weighted Huber losses, Q the mean of the products u
-    u' of their scores u, ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` the sd of the noise in each score, and ``R = I - eta
-    M``. The covariance of the last iterate is ``M^-1 Q M^-1 / n + eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. M
-    and Q are also estimated from messages of the persons. A coefficient is NaN ("not given") if the noise in M is too
-    large, relative to M, to identify it.
+    value replaces the half-range in a scale. The estimated coefficients theta minimise the expectation of Huber's loss
+    of the residual ``y - x'theta``, with threshold c = 1.345, multiplied by the weight ``min(1, 2 / |x|^2)``. If the
+    errors are symmetric, theta is the coefficient vector of the conditional mean.
+
+    The covariance of the last iterate is ``M^-1 Q M^-1 / n + eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. Here n
+    is the number of persons, M the mean Hessian of their weighted losses, Q the mean of the products u u' of their
+    scores u, ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` the sd of the noise in each score, and R^2K the power 2 K of ``R = I
+    - eta M``. M and Q are estimated from the two matrices that each person sends. A coefficient is NaN ("not given")
+    if the noise in M is too large, relative to M, to identify it.
 
     If a trusted party may store the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
 
@@ -236,10 +237,10 @@ def _bound_design(formula: str, domain: Any, data: Any) -> Design:
 
 
 def _scales(design: Design) -> FloatArray:
-    """Return factors, shape (p + 1,), for the p columns of the design and the response, scaled to [-1, 1].
+    """Return factors that convert the p columns and the response from half-ranges to scales, shape (p + 1,).
 
-    The factor is sqrt(3) or, for a column declared by a `Scale`, the ratio of its half-range to the declared scale. It
-    is 1 for the intercept.
+    A factor is the half-range divided by the scale: sqrt(3), unless `Scale` declares another scale, and 1 for the
+    intercept.
     """
     declared = design.declared_scales
     scales = np.where(declared < 1, 1 / declared, math.sqrt(3.0))

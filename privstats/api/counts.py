@@ -112,7 +112,8 @@ def dp_mode(
     Returns
     -------
     Results
-        `params` has the mode, a level or a number, of each column, or of each column and group. A `Plan` if `dry_run`.
+        `params` contains the mode (a level or a number) of the column, or of the column in each group. If `dry_run` is
+        True, a `Plan` is returned instead.
 
     Raises
     ------
@@ -122,8 +123,8 @@ def dp_mode(
 
     Notes
     -----
-    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
-    budget; under "replace" each has half of the budget, because a replaced row may leave one group and enter another.
+    Groups are disjoint: under "add_remove" each group has the whole budget; under "replace" each has half of the
+    budget, because a replaced row may leave one group and enter another.
 
     References
     ----------
@@ -233,7 +234,7 @@ def dp_hist(
     Results
         `params` is indexed by column and bin, or by column, group and bin. Counts are noisy counts of the given rows
         and may be negative; their intervals include privacy noise only. Densities estimate the densities of the
-        population; their intervals also include sampling error. A `Plan` if `dry_run`.
+        population; their intervals also include sampling error. If `dry_run` is True, a `Plan` is returned instead.
 
     Raises
     ------
@@ -243,8 +244,9 @@ def dp_hist(
 
     Notes
     -----
-    The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
-    budget; under "replace" each has half of the budget, because a replaced row may leave one group and enter another.
+    Groups are disjoint: under "add_remove" each group has the whole budget; under "replace" each has half of the
+    budget, because a replaced row may leave one group and enter another. "knorm" in the norm "linf" or "l2"
+    does not divide the budget: the noise of all counts is drawn jointly.
 
     Examples
     --------

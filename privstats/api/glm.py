@@ -96,8 +96,8 @@ def dp_glm(
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"linf", "l1", "l2", "gaussian"}, optional
         Distribution of the noise, by default the distribution with the smallest error. "linf", "l1" and "l2" have a
-        density that decreases exponentially in this norm; for "objpert" with ``inference="none"``, they name the norm
-        in which the sensitivity is measured. "gaussian" needs `mu`, `rho` or `delta`.
+        density that decreases exponentially in the norm of this name; for "objpert" with ``inference="none"``, they
+        name the norm in which the sensitivity is measured. "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         Which pairs of data sets the guarantee makes hard to distinguish: pairs in which one row is replaced by another,
         or pairs in which one row is added or removed. Under "add_remove" the number of rows is private.

@@ -107,7 +107,7 @@ def dp_median(
         One minus the confidence level of the released intervals; intervals with another confidence level are computed
         by scaling the released intervals.
     eta : float, optional
-        For "ptr": an estimate is given only if one row changes the quantile by at most `eta`, even after changes of a
+        For "ptr": an estimate is given only if one row changes the median by at most `eta`, even after changes of a
         few other rows. The default is 1/64 of the range.
     geometric : bool
         Whether to release the geometric median of several columns, the point with the least sum of distances from the
@@ -127,7 +127,7 @@ def dp_median(
     Returns
     -------
     Results
-        `params` is indexed by column, or by column and group. A `Plan` if `dry_run`.
+        `params` is indexed by column, or by column and group. If `dry_run` is True, a `Plan` is returned instead.
 
     Raises
     ------
@@ -142,8 +142,8 @@ def dp_median(
 
     The limits of an interval are order statistics, drawn together with the median under "rank" [1]_ and in a second
     query under the other mechanisms. The ranks of these order statistics allow for sampling error and noise. The
-    interval is valid for any continuous distribution; it is wide if few values lie near the median. For the median of
-    log wages, take the logarithm of the median of wages.
+    interval is valid for any continuous distribution; it is wide if few values lie near the median. The logarithm
+    of the median of wages is also the median of log wages.
 
     References
     ----------
@@ -273,7 +273,8 @@ def dp_quantile(
     Returns
     -------
     Results
-        `params` is indexed by column, by column and q, or by column, group and q. A `Plan` if `dry_run`.
+        `params` is indexed by column, by group (if any) and by q (if there are several). If `dry_run` is True, a
+        `Plan` is returned instead.
 
     Raises
     ------
@@ -397,7 +398,7 @@ def dp_mean(
     Returns
     -------
     Results
-        `params` is indexed by column, or by column and group. A `Plan` if `dry_run`.
+        `params` is indexed by column, or by column and group. If `dry_run` is True, a `Plan` is returned instead.
 
     Raises
     ------
@@ -409,6 +410,7 @@ def dp_mean(
     -----
     The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
     budget; under "replace" each has half of the budget, because a replaced row may leave one group and enter another.
+    "knorm" in the norm "linf" or "l2" does not divide the budget: the noise of all sums is drawn jointly.
 
     Examples
     --------

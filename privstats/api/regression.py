@@ -91,9 +91,9 @@ def dp_lm(
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"matrixt", "hull", "linf", "l1", "l2", "gaussian"}, optional
         Distribution of the noise, by default the distribution with the smallest error. "linf", "l1" and "l2" have a
-        density that decreases exponentially in this norm. For "suffstats" only, "hull" has a density that decreases
-        exponentially in the norm whose unit ball is a convex body that contains all changes of the moments due to one
-        row, and "matrixt" is a matrix-t distribution. "gaussian" needs `mu`, `rho` or `delta`.
+        density that decreases exponentially in the norm of this name. For "suffstats" only, "hull" has a density that
+        decreases exponentially in the norm whose unit ball is a convex body that contains all changes of the moments
+        due to one row, and "matrixt" is a matrix-t distribution. "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.
@@ -161,8 +161,8 @@ def dp_lm(
     Returns
     -------
     Results
-        Estimates, standard errors, intervals and tests, under the attribute names of statsmodels. A `Plan` if
-        `dry_run`.
+        Estimates, standard errors, intervals and tests, under the attribute names of statsmodels. If
+        `dry_run` is True, a `Plan` is returned instead.
 
     Raises
     ------
@@ -173,9 +173,9 @@ def dp_lm(
     Notes
     -----
     A coefficient is NaN ("not given") if the noise exceeds the information about it. Intervals allow for the bias due
-    to clipping, under the assumption that large scores become rare as fast as a finite variance requires. The intervals
-    are the bias-aware intervals of [3]_, estimate +- c s. Here s is the standard error, a is a bound on the bias, and c
-    is the quantile of the absolute value of a normal variable with mean a / s and variance 1. Noisy moments and
+    to clipping, under the assumption that the tails of the scores have a finite variance. The intervals are the
+    bias-aware intervals of [3]_, estimate +- c s. Here s is the standard error, a is a bound on the bias, and c is the
+    quantile of the absolute value of a normal variable with mean a / s and variance 1. Noisy moments and
     objective perturbation follow [1]_ (section 4), and Newton steps follow [2]_. METHODS.md describes the clipping of
     rows, the estimator, the assumptions and the constants.
 
@@ -246,8 +246,8 @@ def dp_rq(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     tau : float or list of float
-        Level of the quantile, between 0 and 1. With several levels, each level has an equal part of the budget, after
-        the queries that all levels have in common.
+        Probability of the quantile, between 0 and 1. If there are several, some queries serve all of them, and the
+        rest of the budget is divided equally between them.
     mech : {"auto", "newton", "objpert", "kng", "expmech"}
         Algorithm. "newton" takes Newton steps with clipped, noisy scores (loss gradients); "objpert" minimises a
         smoothed loss plus a random linear term; "kng" (K-norm gradient) draws coefficients from a density that
@@ -318,7 +318,8 @@ def dp_rq(
     -------
     Results
         Estimates, standard errors, intervals and tests. With several tau, `params` is sorted by term, then tau, and
-        `predict` returns a column for each tau; predicted quantiles never cross. A `Plan` if `dry_run`.
+        `predict` returns a column for each tau; predicted quantiles never cross. If `dry_run` is True, a
+        `Plan` is returned instead.
 
     Raises
     ------

@@ -129,7 +129,7 @@ class Adaptive:
             return SHARES[self.noises.shares]
         shares = SHARES["perturbed"]
         coarse = self.coarse or shares["coarse matrix"]
-        if self.loss.needs_scale:  # the Hessian and the coarse matrix get equal budget shares
+        if self.loss.needs_scale:  # the Hessian has the same share as the coarse matrix, so this share is limited
             coarse = min(coarse, COARSE_BESIDE)
         rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget share left for the main method
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
@@ -265,7 +265,7 @@ class Adaptive:
             Whether the information in the counts of factor levels is worth the budget share of these counts.
         """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
-        if self.loss.needs_scale:  # at worst, rows at rare levels are as long as the Hessian's clipping allows
+        if self.loss.needs_scale:  # rows at rare levels may be as long as the clipping for second moments allows
             levels = replace(levels, row_limit=held_at(coarse_entry_sd(ask, by, box.c), box.c, sizes.rows))
         scales = levels.of_kept(scales)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)

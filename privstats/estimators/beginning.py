@@ -62,9 +62,9 @@ def begun(
 ) -> Problem:
     """Release level counts, new scales and second moments, and return the estimation problem (`Problem`) of a fit.
 
-    Level counts and new scales are released only if they are needed: new scales for products of columns, and for
-    columns whose released variance (in `scales`) is smaller than its noise sd. The second moments are those of the
-    standardised predictors and response; the starting coefficients of the fit are computed from them.
+    Level counts are released only if `scales` does not already show that each level has enough rows. New scales are
+    released only for products of columns and for columns whose released variance is smaller than its noise sd. The
+    starting coefficients are computed from the second moments of the standardised predictors and response.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def begun(
         Labels of the main queries. The optional queries (counts, new scales) use parts of the main queries' shares of
         the budget.
     worth : bool
-        Whether the answers to the optional queries are worth their parts of the budget; otherwise they are not sent.
+        Whether the optional queries are worth their parts of the budget; if not, these queries are not sent.
     """
     levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
     scales = levels.of_kept(scales)

@@ -1,9 +1,10 @@
 """Quantile regression whose coefficients are drawn by the K-norm gradient mechanism or the exponential mechanism.
 
-For predictors x, a response y and a probability tau, K-norm gradient draws coefficients theta whose score ``sum (1{y <=
-x'theta} - tau) x`` equals noise V of known distribution. The error of theta is about ``H^-1 (S + V)``, where S is the
-sampling error of the score. The Hessian H, density-weighted second moments of x, is released as a kernel estimate; the
-score variance, ``tau (1 - tau) sum x x'``, needs no kernel (Koenker 2005, sections 3.2 and 3.4; Powell 1991).
+For predictors x, a response y and a probability tau, the K-norm gradient mechanism draws coefficients theta with a
+score ``sum (1{y <= x'theta} - tau) x`` equal to noise V of known distribution. The error of theta is about
+``H^-1 (S + V)``, where S is the sampling error of the score. The Hessian H, the matrix of density-weighted
+second moments of x, is released as a kernel estimate; the score variance, ``tau (1 - tau) sum x x'``, needs no kernel
+(Koenker 2005, sections 3.2 and 3.4; Powell 1991).
 """
 
 from __future__ import annotations

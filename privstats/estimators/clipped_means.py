@@ -23,8 +23,9 @@ from privstats.losses.rows import WeightedLinear
 from privstats.sets.cells import Shells
 
 SPREAD = 0.05  # budget share of the histogram of distances, which is released if the variance is below 3 noise sds
-# power of the expected length of steps that must be below the expected length of sums: least value without groups, and
-# value with groups
+# Newton steps replace "sums" only if (expected length of steps) ** power < (expected length of "sums"), because steps
+# need an assumption on the number of large values. The power is BY_GROUP with groups. Without groups, it is POWER or,
+# if larger, the expected length of steps, because the assumption matters more if noise is larger.
 POWER, BY_GROUP = 1.5, 1.15
 LEVERAGES = 0.03  # budget share of the histogram of leverages; small, since rows of dummies have no extreme leverages
 
@@ -80,7 +81,7 @@ class ClippedMeans:
             variance = self._variance(ask, public, box, scales)
             sums = self._length_of_sums(ask, public, scales, variance)
             steps = self._length_of_steps(ask, of_dummies, box, scales, variance)
-            # the variance includes differences between groups, which favour sums already
+            # with groups, `variance` includes the differences between group means, which already lowers `sums`
             power = BY_GROUP if design.factors else max(steps, POWER)
             shorter = power * np.log(steps) < np.log(sums)
             lengths = {"sums": sums, "steps": steps if shorter else np.inf}
@@ -100,9 +101,8 @@ class ClippedMeans:
 
         If the variance computed from the released sums (`scales`) is at least 3 noise sds (`HIDDEN`), it is reduced by
         one noise sd and returned. Otherwise a histogram of the distances from the released mean is released, since the
-        noise of a count, unlike the noise of a sum of squares, does not grow with the bounds. The result is then the
-        mean squared distance, with extrapolated counts where counts are below noise, less twice the noise variance of
-        the released mean.
+        noise of a count, unlike the noise of a sum of squares, does not grow with the bounds. Counts below their noise
+        are extrapolated. The result is the mean squared distance, less twice the noise variance of the released mean.
         """
         mean, noise, variance = _moments(scales)
         least = max(variance - noise, FLOOR * noise)
@@ -130,10 +130,8 @@ class ClippedMeans:
     def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales, variance: float) -> float:
         """Return the expected interval length of Newton steps, divided by the interval length without privacy.
 
-        The result is inf if the response seems to have only two values. The method "sums" needs no assumption on the
-        number of large values, unlike Newton steps. Newton steps are therefore chosen only if ``r ** p`` is below the
-        ratio for "sums" (`_length_of_sums`), where r is the result. Without groups, p is the larger of r and `POWER`,
-        because the assumption matters more if noise is larger; with groups, p is `BY_GROUP`.
+        The argument `variance` is the variance of the response, from `_variance`. The result is inf if the response
+        seems to have only two values.
         """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / variance**0.5

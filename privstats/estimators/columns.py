@@ -98,8 +98,8 @@ class ColumnFacts:
         shares : ndarray, shape (cells, probabilities, 2)
             Relative rank of each endpoint: its target rank, divided by the number of values.
         rows : float
-            Number of values, or public number of rows (a few values may be missing). If 0, because zeros were not
-            counted, every endpoint is moved.
+            Number of values, or public number of rows (a few values may be missing). With groups, zeros are not
+            counted; `rows` is then 0, and every endpoint is moved.
         """
         half = self.step / 2 * self.between
         moved = np.clip(ends + np.array([-half, half]), self.low, self.high)

@@ -16,8 +16,8 @@ READABLE = {"normal": 19.0, "pure": 28.0}  # factor levels with fewer rows than 
 READ_IF_HELD = 8.0  # like READABLE (smallest number of rows of a kept factor level), for likelihood models
 READ_WHITENED = 2.0  # like READABLE, for perturbed losses, in sqrt(columns + 1) noise sds of a coarse matrix entry
 MOST_LEFT_OUT = 0.25  # rare factor levels are left out only if all of them together have at most this share of the rows
-RARE_NUMBER = 0.3  # a rare value of a 0-1 column is left out below this multiple of the rows that a level needs
-TWO_ENDED = 0.6  # a variable is taken as two-valued if its variance exceeds this share of the most that its mean allows
+RARE_NUMBER = 0.3  # a value of a 0-1 column is left out if it has fewer rows than this x (rows needed per level)
+TWO_ENDED = 0.6  # a variable is taken as two-valued if its variance exceeds this share of the maximum for its mean
 RARE_YES = 0.1  # a value of a two-valued response is called rare if less than this share of the rows has the value
 
 # --- releases before a perturbed loss is minimised: scales and second moments (frame, preconditioner, adaptive)
@@ -29,7 +29,7 @@ COARSE_WITHIN = (0.06, 0.25)  # limits of the budget share of the rough second m
 COARSE_BESIDE = 0.19  # largest budget share of the rough second moments in fits whose Hessian gets the same share
 AGAIN = 0.7  # budget of the second moments of whitened rows, divided by the budget of the rough second moments
 HELD_NOISE = 0.1  # rows are clipped to the norm at which the noise of second moments is this share of the moments
-SECOND_HELD = 0.4  # whitened rows are clipped to a norm at which noise is this share of the moments' least eigenvalue
+SECOND_HELD = 0.4  # like HELD_NOISE, for whitened rows; share of the smallest eigenvalue of the coarse matrix
 HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits of (norm to which rows are clipped)^2 / (number of columns)
 
 # --- least-squares and Huber fits that minimise a perturbed loss (module perturbed_least_squares)
@@ -40,7 +40,7 @@ SUM_SEEN = 0.3  # a sum of squared scores below this share of its expectation is
 SQUARES_NOISE = 0.5  # largest noise of the released squares of scores, as a share of the expected score variance
 
 # --- rough second moments (coarse matrix) and starting coefficients (module preconditioner)
-MOST_FIRST_NOISE = 0.375  # largest sqrt(columns) x (noise sd of a rough second moment) at which Newton steps converge
+MOST_FIRST_NOISE = 0.375  # Newton steps converge up to this sqrt(columns) x (noise sd of a coarse matrix entry) / rows
 FLOOR = 0.01  # lower limit of eigenvalues and residual variances, relative to the variances of columns and response
 
 # --- histograms of score norms, and counts that noise hides (module histogram)
@@ -66,7 +66,7 @@ FIRST_LEAST, FIRST_MOST = 3.0, 6.0  # limits of the first step's clipping radius
 MEAT_LEAST = 4.0  # lower limit of (clipping radius)^2 / (number of coordinates) in the release of the score variance
 MATRIX_NOISE = 0.2  # acceptable relative noise of a released quantity; determines queries, budgets and clipping radii
 LITTLE_SEEN = 0.15  # squared residuals are released if their sum in the histogram is below this share of an upper bound
-MOST_RATIO = 1.5  # upper limit of (final score variance) / (first score variance); a larger final radius raises it
+MOST_RATIO = 1.5  # limit of (final score variance) / (first score variance), which differ in the clipping radius
 MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # clipping bias bound = MOVE x (last step - MOVE_SDS x noise sd)
 LEFT_OUT = {"residuals": 0.3, "eta": 1.0}  # assumed difference of slopes at left-out and kept levels, per predictor sd
 UNEXPLAINED = 1.5  # largest sd, in residual scales, of the part of a response that unidentified directions may explain
@@ -86,15 +86,15 @@ CURVATURES = (1.0, 4.0)  # limits of (curvature measured along a step) / (expect
 FAR_PSI = 60.0  # limit of the first clipping radius, and of row norms in the Hessian, in sqrt(number of coordinates)
 EVERY_SYNTHETIC = 4  # sums over all possible responses are computed with every fourth synthetic row
 UNUSUAL = 8.0  # a coefficient is not reported if its last step is more than this many times the expected step
-FEW_OUTCOMES = 8.0  # a coefficient is reported only if at least this effective number of rows determines it
-ETA_SIGNAL = 2.0  # assumed largest root mean square change of the linear predictor due to unidentified directions
+FEW_OUTCOMES = 8.0  # a coefficient needs at least this effective number of rows (`effective_share`) to be reported
+ETA_SIGNAL = 2.0  # limit of the linear predictor's change (root mean square) by a step or in unidentified directions
 
 # --- minimisers of perturbed losses (modules perturbed_likelihood, objective_perturbation, quantile_regression)
-LONG_ROW = 0.99  # rows in the Hessian are clipped at most at this quantile of the norms of synthetic rows
-CUT_WEIGHT = 1.5  # weight of the expected clipped part, relative to noise, in the choice of a clipping radius
+LONG_ROW = 0.99  # largest clipping radius of rows in the Hessian: this quantile of the norms of synthetic rows
+CUT_WEIGHT = 1.5  # weight of removed information relative to noise in the choice of the Hessian's clipping radius
 HESSIAN_NOISE = 0.07  # Hessian's budget share = (relative noise of a Hessian with the whole budget) / HESSIAN_NOISE
 HESSIAN_WITHIN = (0.12, 0.3)  # limits of the Hessian's budget share
-PILOT_RIDGE = 0.3  # ridge, or smallest Hessian eigenvalue, of the first quantile fit, divided by (rows x density)
+PILOT_RIDGE = 0.3  # ridge, or lower limit of Hessian eigenvalues, of the first quantile fit / (rows x density)
 
 # --- steps of a quantile regression (module quantile_regression)
 CLIPPED_AT = 10.0  # the standardised response is clipped to this absolute value in the starting least-squares fit
@@ -111,6 +111,6 @@ KERNEL_BEND = 0.25  # assumed relative error of a predicted change of the score,
 KERNEL_SHAPE = 5.0  # KERNEL_BEND is multiplied by KERNEL_SHAPE x h^4 for wide kernels of half-width h residual scales
 EQUAL_BINS = 0.5  # bin width of the histogram used to detect equal responses, in half-widths of the density's kernel
 FEW_VALUES = 0.6  # a response has few values if sum of squared count differences > FEW_VALUES x sum of squared counts
-KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # factor of READABLE in quantile fits, because kernels use only some rows
+KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # multiplies READABLE in quantile fits, as kernels use only some rows
 FARTHEST_STEP = 1.5  # a quantile fit is not reported if its last step is longer than this many kernel half-widths
-FARTHEST_PILOT = 3.0  # a quantile fit is not reported if it is more than this many response sds from a constant fit
+FARTHEST_PILOT = 3.0  # no fit is reported if its linear predictor is more than this many response sds from a constant

@@ -75,17 +75,16 @@ class Entries:
 
     @property
     def predictors(self) -> int:
-        """Largest number of nonzero entries of a vector (1, predictors), with factors coded as in released moments."""
+        """Largest number of nonzero predictors in a row, plus 1 if the predictors' sums are released separately."""
         constant = not self.coded and self.box.intercept is not None
         return len(self.coded) + len(self.others) - 1 + constant
 
     def lighter(self, most: float) -> float:
-        """Return a factor, at most 1, by which the noise limit of an alternative to noisy moments is multiplied.
+        """Return a factor, at most 1, that lowers the noise limit above which noisy moments replace another method.
 
-        The alternative is Newton steps or objective perturbation. If its noise exceeds its limit, coefficients are
-        computed from noisy second moments instead. The noise of second moments increases with the number of nonzero
-        entries of a row; the noise of the alternatives, which whiten the columns, with the number of columns.
-        The factor is therefore below 1 if rows have far fewer nonzero entries than columns.
+        The other method is Newton steps or objective perturbation. It whitens the columns, so its noise increases with
+        the number of columns, whereas the noise of second moments increases with the number of nonzero entries of a
+        row. The factor is therefore below 1 if rows have far fewer nonzero entries than columns.
 
         Parameters
         ----------
@@ -176,14 +175,14 @@ class Entries:
 def response_scale(others: float) -> float:
     """Return the scale of the response that minimises the noise of coefficients computed from noisy second moments.
 
-    A larger scale increases the noise of all moments, because this noise increases with the largest squared norm of the
-    rows (predictors, scaled response). But the noise of the moments of predictors and scaled response is divided by the
-    scale when these moments are converted to the unscaled response. The best scale depends on the coefficient vector,
-    whose squared norm is assumed to be `SIGNAL`.
+    With the scale B, the noise sd of every moment is taken to be proportional to ``others + B^2``, an upper bound on
+    the squared norm of a row (1, predictors, B * response). For the moments of predictors and response, the noise is
+    then divided by B. The noise variance of a coefficient is proportional to ``(others + B^2)^2 (1 / B^2 + S)``, where
+    S is the squared norm of the coefficient vector, assumed to be `SIGNAL`. The returned B minimises this variance.
 
     Parameters
     ----------
     others : float
-        Largest squared norm of a row's predictors.
+        Upper bound on the squared norm of a row's vector (1, predictors).
     """
     return float(np.sqrt((-1 + np.sqrt(1 + 8 * SIGNAL * others)) / (4 * SIGNAL)))

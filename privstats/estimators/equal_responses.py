@@ -1,10 +1,9 @@
 """Test whether the response has few distinct values near a fitted quantile, with a released histogram of responses.
 
-The sum of the scores of the check loss, as a function of the coefficients, jumps where fitted quantiles pass values
-that many responses share, and is constant elsewhere. If there are few such values in the range of the linear predictor
-(years of schooling, heaped ages, numbers of visits), the sum is far from linear in the coefficients. Neither a kernel
-estimate of the density nor the released scores reveal this. Fitted quantiles then tend to equal one of these values,
-and their errors are not normal.
+If responses have few distinct values (years of schooling, heaped ages, numbers of visits), the sum of the scores of
+the check loss is far from linear in the coefficients: it jumps where a fitted quantile passes one of these values, and
+is constant otherwise. Neither a kernel estimate of the density nor the released scores reveal this. Fitted quantiles
+then tend to equal one of the values, and their errors are not normal.
 """
 
 from __future__ import annotations

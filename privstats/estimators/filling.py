@@ -20,10 +20,10 @@ LIKELY = f"{FILLED} and the residual std dev is a twentieth of the response's ra
 
 
 def filling_rows(box: PublicBox) -> FloatArray:
-    """Return synthetic rows of a design with c columns, shape (rows, c), for a Hessian computed without data.
+    """Return synthetic rows, shape (FILLING, c), of a design with c columns.
 
-    Numeric columns, products included, are independent and uniform between the bounds -1 and 1, to which `box` scales
-    them. The levels of a factor are equally likely.
+    Numeric columns, products included, are independent and uniform on [-1, 1], the range of scaled columns. The levels
+    of a factor are equally likely.
     """
     rng, rows = public_stream(8), np.zeros((FILLING, box.c))
     coded = {j for factor in box.design.factors for j in factor.columns}

@@ -30,7 +30,7 @@ class BySteps(Protocol):
 
 
 def first_noise(estimator: BySteps, promise: Promise, neighbors: Neighbors, columns: int, rows: int) -> float:
-    """Return the relative noise of the coarse matrix, divided by the largest one at which Newton steps converge.
+    """Return the relative noise of the coarse matrix, divided by its limit for convergent Newton steps.
 
     The coarse matrix is the first release of second moments. The relative noise is ``sqrt(c) s / n`` for n rows x of c
     columns with variance 1, where s is the noise sd of an off-diagonal entry of the sum of x x'. If the returned ratio

@@ -224,7 +224,7 @@ class PublicBox:
         The set of all vectors M phi, called the public range of theta, bounds coefficients that the noise leaves
         unidentified. Predictors and response are scaled to [-1, 1]. The vector phi has three kinds of entries:
 
-        - the mean responses at the levels of the factor with most levels, averaged over the levels of other factors;
+        - the mean responses at the levels of the factor with the most levels, averaged over the other factors' levels;
         - for every other factor, half the differences between the mean response at a level and the average over the
           factor's levels;
         - the coefficients of the columns that belong to no factor.
@@ -442,11 +442,11 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
     """Return `scales` with a new scale of the response, from a release of its squared deviations from its centre.
 
     The centre is the released mean of the response, or 0 in a model without intercept. A row with response y (less the
-    offset) contributes ``((y - centre) / largest)^2``, clamped to [0, 1] (`Fractions`), times its weight, so replacing
-    a row changes the sum by at most 1. The number ``largest`` is |centre| plus the limit of |y| (`PublicBox.usual`).
-    It is public, and a contribution is clamped only if |y| exceeds its limit. The mean squared deviation exceeds the
-    variance by the squared error of the centre. The expected value of this squared error, the noise variance of the
-    centre, is public and is subtracted.
+    offset) contributes ``((y - centre) / L)^2``, clamped to [0, 1] (`Fractions`), times its weight, so replacing a row
+    changes the sum by at most 1. The public number L is |centre| plus the limit of |y| (`PublicBox.usual`); only rows
+    with |y| above its limit are clamped. The mean squared deviation exceeds the variance by the squared error of the
+    centre. The expectation of this squared error is the noise variance of the centre, which is public, and is
+    subtracted.
     """
     unit, one, rows = 1.0 + box.offset_reach, box.intercept, scales.rows
     about = -box.response
@@ -469,9 +469,9 @@ def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -
 def read_scales(release: Release, within: Squares, box: PublicBox, used: int | None, asked: NDArray[np.intp]) -> Scales:
     """Return centres and scales of columns, computed from released sums and sums of squares.
 
-    The release contains the number of rows (unless `used`, the public number, is given), the sums of all columns, and
-    the sums of squares of the first columns; `within` has the number of sums of each kind. Entry k of `asked` is the
-    position, in the list (predictors, response), of the column to which sum k belongs.
+    The release contains the number of rows (unless `used`, the public number of rows, is given), then the sums of the
+    columns `asked`, and then the sums of squares of the first ``within.squares`` of these columns. The columns are
+    numbered in the order (predictors, response).
     """
     where, k = [*box.slopes, box.c], within.k
     values, sd = release.value, np.sqrt(release.law.variance())
@@ -501,15 +501,11 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
 def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float, variance_sd: float) -> float:
     """Return the share of rows with the rarer value of a response that may have only two values; otherwise inf.
 
-    One standard deviation of the share's noise is added to the share.
-
-    The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``; it equals this maximum if
-    all values are at the bounds. The ratio of the variance to this maximum is compared with the constant `TWO_ENDED`. A
-    response with the bounds (0, 1) is assumed to have only two values unless the ratio is below the constant by more
-    than noise explains. A response with other bounds, such as a skewed amount, is assumed to have only two values only
-    if the ratio is above the constant by more than noise explains. The result is also inf if the rarer value is not
-    rare, that is, if its share of the rows is at least the constant `RARE_YES`, and for a response with an offset or a
-    declared scale.
+    The share is increased by its noise sd. The variance of a response with mean a on [low, high] is at most
+    ``(high - a)(a - low)``, and equals this maximum if all values are at the bounds. The response is taken as
+    two-valued if its variance exceeds `TWO_ENDED` times the maximum. For this comparison, a margin for noise is added
+    to the variance if the bounds are (0, 1), and subtracted otherwise, as the response may be a skewed amount. The
+    result is also inf if the share is not below `RARE_YES`, or if the response has an offset or a declared scale.
 
     Parameters
     ----------
@@ -533,25 +529,25 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
 def ranked_scales(
     ask: Ask, box: PublicBox, scales: Scales, offered: int | None, share_of: tuple[str, ...], worth: bool = True
 ) -> Scales:
-    """Return `scales` with new centres and scales of columns whose released variance is below `HIDDEN` noise sds.
+    """Release new centres and scales, as order statistics, of columns with noisy variances; return the new `scales`.
 
-    Dummies, products of columns and a response with a rare value keep their scales. The new centre and scale are noisy
-    order statistics, whose noise does not depend on the column's bounds. The centre is the median. The scale is the
-    p-quantile of the distances from this median (drawn on a log axis), divided by the p-quantile of |Z| for a standard
-    normal Z. The scale is at least the noise sd of the column's mean, divided by `LEAST_SPREAD`, because the quantile
-    is too small if many values of the column are equal. New values that do not reduce the scale are not used.
+    A variance is noisy if it is below `HIDDEN` noise sds. Dummies, products of columns and a response with a rare
+    value keep their scales. The new centre is a noisy median. The new scale is a noisy p-quantile of the distances
+    from this median, divided by the p-quantile of |Z| for a standard normal Z. It is at least the noise sd of the
+    column's mean, divided by `LEAST_SPREAD`, because the quantile is too small if many values are equal. The new
+    values are used only if they reduce the scale.
 
     Parameters
     ----------
     offered : int or None
-        Number of rows in the data; None if private. The probability p depends on this number.
+        Number of rows in the data, which determines the probability p; None if private.
     share_of : tuple of str
-        Labels of the main queries. These optional releases use parts of the main queries' shares of the budget.
+        Labels of later queries, from whose budget shares the shares of these releases are taken.
     worth : bool
-        Whether to release new centres and scales at all.
+        Whether to release new centres and scales; if False, `scales` keeps its values.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
-    coded |= {*box.by_level}  # leave out products with a dummy: mostly 0, so the quantile of distances may be near 0
+    coded |= {*box.by_level}  # products with a dummy are mostly 0, so the quantile of distances may be near 0
     center, scale, below_noise, wrong = (
         part.copy() for part in (scales.center, scales.scale, scales.below_noise, scales.wrong)
     )
@@ -600,15 +596,15 @@ def ranked_scales(
 
 @dataclass(frozen=True, eq=False)
 class KnownMoments:
-    """Second moments (mean products) of standardised columns and response, known from released sums and squares.
+    """Second moments (mean products) of standardised columns and response that follow from the released scales.
 
     Parameters
     ----------
     value : ndarray, shape (c + 1, c + 1)
-        Mean product of each pair of columns; unknown entries are zero. Three kinds of entries can be known. The
-        diagonal contains mean squares. The entries of the intercept are the means of centred columns, which are zero.
-        The mean product of two dummies z_i and z_j of one factor follows from ``z_i z_j = -1 - z_i - z_j``, because
-        dummies have the values -1 and 1, and the two dummies are not both 1.
+        Mean product of each pair of columns; unknown entries are zero. Three kinds of entries can be known: the mean
+        squares on the diagonal; the mean products with the intercept, which are zero because columns are centred; and
+        the mean product of two dummies z_i and z_j of one factor. This product follows from ``z_i z_j = -1 - z_i -
+        z_j``, because dummies have the values -1 and 1, and at most one of the two is 1.
     variance : ndarray, shape (c + 1, c + 1)
         Variances of the errors of `value`; infinite for unknown entries.
     """
@@ -762,12 +758,12 @@ def reread_scales(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> StandardFrame:
-    """Return the standardised columns after a second release of scales, for products and for columns below noise.
+    """Release scales again for products and for columns with noisy variances; return the newly standardised columns.
 
-    A product column is first replaced by the product of its two standardised columns. A column is below noise if its
-    first released variance is smaller than the sd of its own noise. If `worth` is False, or if there are no such
-    columns, nothing is released and the columns are returned unchanged. `share_of` has the labels of the main queries;
-    the release uses parts of their shares of the budget.
+    A variance is noisy if it is smaller than the sd of its noise. Each product column is first replaced by the product
+    of the two standardised columns. If there are no columns of these two kinds, or if `worth` is False, nothing is
+    released and `frame` is returned. `share_of` contains the labels of later queries, from whose budget shares the
+    share of this release is taken.
     """
     made = [j for j, *_ in box.products]
     wanted = scales.below_noise.copy()

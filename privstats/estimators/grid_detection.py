@@ -23,7 +23,7 @@ from privstats.sets.vectors import Fractions
 CANDIDATES = 3  # number of grid steps tested: the largest powers of ten within the range
 OFF = 0.03  # a grid is accepted if at most this share of the values lies off the grid
 DOUBT = 1.3  # the released count of values off the grid may exceed the limit `OFF` by this many standard errors
-CLEAR = 0.1  # values count as rounded, not exact, if `DOUBT` std errors of a count exceed this share of their number
+CLEAR = 0.1  # values count as rounded to the grid if `DOUBT` std errors of a count exceed this x (number of values)
 LARGEST_ERROR = 0.28  # no grid is accepted if the std error of a count exceeds this share of the number of values
 
 

@@ -200,14 +200,13 @@ class Lengths:
         radii : ndarray, shape (k,) or (5 * bins, k)
             Clipping radii: k radii for all norms, or k radii for each of the norms in `lengths` (five for each bin).
         m : float
-            Number of coordinates of a score, if the sum of squares over scores is the same for all coordinates. For a
-            coordinate whose sum of squares is the share s of the sum of squared norms, use 1 / s.
+            Number of coordinates of a score, if all coordinates have the same sum of squares over the scores. For a
+            coordinate with the share s of the sum of squared norms, the bound is computed with m = 1 / s.
         tail : Tail
             Assumption on the tail of the distribution of norms.
         hidden : float, optional
-            Constant h for scores in bins below the noise level, by default `ALONG_HIDDEN`. Clipping is assumed to
-            affect one coordinate by at most the share ``sqrt(h / m)`` of the total norm that it removes from these
-            scores (`part_along`).
+            Argument `part` of `part_along` for scores in bins below the noise level, by default `ALONG_HIDDEN`. For
+            other scores it is `ALONG_SEEN`.
         size : float
             Mean ratio of a score's norm to the norm in the histogram, if the histogram contains norms of rows.
         """
@@ -276,10 +275,10 @@ def with_tail(
     further away. If ``tail.slow`` is true, sums over more bins can also make bins visible (`seen_in_sums`), because
     noise may hide a slowly decreasing tail in single bins.
 
-    Bins beyond the last visible bin are hidden. Their counts are replaced by a geometric sequence, whose first term is
-    the smaller of two values. The first value is extrapolated from the last visible bins (`continued_from`). The second
-    value is b + r s, where b is the first term of the geometric sequence that fits the released counts of the hidden
-    bins, s is the noise sd of b, and r is ``RESIDUE * tail.residue``.
+    Bins beyond the last visible bin are hidden. Their counts are replaced by a geometric sequence. Its ratio and first
+    term are extrapolated from the last visible bins (`continued_from`). The first term is limited to b + r s, where b
+    is its least-squares estimate from the released hidden counts (at least 0), s is the noise sd of this estimate, and
+    r is ``RESIDUE * tail.residue``.
 
     Parameters
     ----------
@@ -323,11 +322,10 @@ def continued_from(counts: FloatArray, last: int, sd: float, tail: Tail) -> tupl
 
     Bin `last` is the last visible bin. The visible bins are grouped into pairs, from the end. Let f be the sum of the
     counts in the last pair, divided by the sum in the pair before it, and g the same ratio one pair earlier; both are
-    at most 1. A pair has two bins, so a count is about sqrt(f) times the previous count. The first hidden count is
-    extrapolated with this ratio. The ratio of later counts is sqrt(f), too, unless f < g. In that case the tail is
-    lighter than a power law, because the ratio of pairs decreases. The next ratio of pairs is assumed to be smaller
-    again by the factor f / g, so the ratio of later counts is ``sqrt(f f / g)``. Both ratios are multiplied by the
-    constant `FALLING` > 1, so that counts decrease more slowly, and are then clipped to the range that `tail` allows.
+    at most 1. The first hidden count is extrapolated with the ratio ``FALLING * sqrt(f)`` of successive counts. Later
+    counts have the ratio ``FALLING * sqrt(f * min(f / g, 1))``, which is smaller if the ratio of pairs decreases, as
+    in a tail lighter than a power law. The constant `FALLING` > 1 makes counts decrease more slowly. Both ratios
+    are clipped to the range that `tail` allows.
     """
     window = max(counts[max(last - 1, 0)] + counts[last], sd)
     before = max(counts[last - 3] + counts[last - 2], window) if last >= 3 else window
@@ -414,10 +412,7 @@ class Clip:
     curvature: float = np.inf
 
     def times(self, unit: float) -> Clip:
-        """Return the `Clip` for scores multiplied by `unit`, except that `radius` stays in the previous unit.
-
-        The biases, variances, noise and length are converted. The limit `curvature` stays the same.
-        """
+        """Return the `Clip` for scores multiplied by `unit`; `radius` and `curvature` are not converted."""
         linear = {name: unit * getattr(self, name) for name in ("excess", "noise", "length", "aligned")}
         squared = {name: unit**2 * getattr(self, name) for name in ("variance", "unseen", "least")}
         return replace(self, **linear, **squared)
@@ -449,7 +444,7 @@ def best_clip(
     unseen : float
         Sum of squared norms of rare scores, which the histogram misses.
     always : float
-        Bound on a bias from another source than clipping, which is added to the bound on the clipping bias.
+        Bound on bias that is not due to clipping; it is added to the bound on the clipping bias.
     unseen_along : float, optional
         Bound on the effect of clipping the rare scores on one coordinate, as a share of the total norm that clipping
         removes from these scores. The default is the share for scores in bins below the noise level (`part_along`).
@@ -462,11 +457,11 @@ def best_clip(
 
 
 def part_along(part: float, m: float, tail: Tail) -> float:
-    """Return the assumed bound on clipping's effect on one of m coefficients, as a share of the total norm removed.
+    """Return the largest share of the norm removed by clipping that is assumed to affect one of m coefficients.
 
-    The share is ``sqrt(part / m)``, at most 1. Usually, `part` is the constant `ALONG_SEEN` for scores in histogram
-    bins above the noise level, and `ALONG_HIDDEN` for scores in other bins. If all scores beyond the clipping
-    threshold may affect the same coefficient (``tail.aligned``), the share is 1.
+    The share is ``sqrt(part / m)``, at most 1. The constant `part` is `ALONG_SEEN` for scores in histogram bins above
+    the noise level, and usually `ALONG_HIDDEN` for other scores. The share is 1 if all clipped scores may affect the
+    same coefficient (``tail.aligned``).
     """
     return 1.0 if tail.aligned else min(1.0, (part / m) ** 0.5)
 
@@ -571,11 +566,9 @@ def reference_sizes(m: int, rare: float = np.inf) -> FloatArray:
 def reference_rows(m: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return norms |w| of assumed rows w, probabilities v and absolute errors |t|, each of shape (SYNTHETIC_ROWS,).
 
-    They are used to forecast score norms (`reference_sizes`). The first of the m entries of w is 1. Each other entry is
-    a normal variable times a lognormal(.1) variable; the sum of the squares of these entries is approximated by a gamma
-    variable with the same mean and variance. The norms are quantiles at quasi-random probabilities, so no random
-    numbers are drawn. The probabilities v are quasi-random, too: t is the quantile of the t distribution (10 df) at v,
-    and rows with a small v have the rarer value of a two-valued response.
+    The first of the m entries of w is 1. Each other entry is a normal variable times a lognormal(.1) variable; the sum
+    of their squares is approximated by a gamma variable with the same mean and variance. The norms |w| and the errors
+    t (t distribution, 10 df) are quantiles at quasi-random probabilities, which for the errors are v.
     """
     k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0

@@ -53,7 +53,7 @@ AT_BOUND = 0.98  # a note warns of the bound's effect if the l1 norm of the esti
 
 @dataclass(frozen=True)
 class ChosenLeastSquares(ABC):
-    """Least squares with a mechanism that draws the coefficients, and others that release matrices for intervals.
+    """Least squares whose coefficients are drawn by one mechanism (`by`); other releases give the intervals.
 
     Parameters
     ----------
@@ -113,7 +113,10 @@ class ChosenLeastSquares(ABC):
     def _with_intervals(
         self, ask: Ask, public: PublicFacts, box: PublicBox, theta: FloatArray, chosen: Release
     ) -> NormalEstimate:
-        """Release the Hessian and the score variance; return the estimate, without the bias due to a ridge penalty."""
+        """Return the estimate with intervals, and without the bias due to a ridge penalty.
+
+        The Hessian, the residual scale and, with ``cov_type="HC"``, the score variance are released.
+        """
         identity = box.identity()
         start = Start(identity, np.eye(box.c), theta, USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach)
         levels = replace(KeptLevels.none(box.c), hidden=np.asarray(public.design.null_space(), dtype=float))
@@ -241,7 +244,7 @@ def released_moments(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox, 
 
 
 def of_columns(box: PublicBox) -> FloatArray:
-    """Return the matrix that maps a row (1, predictors) to the c columns of the design, shape (slopes + 1, c)."""
+    """Return the matrix that maps a row (1, q predictors) to the c columns of the design, shape (q + 1, c)."""
     q = len(box.slopes)
     onto = np.zeros((q + 1, box.c))
     if box.intercept is not None:

@@ -113,14 +113,14 @@ class Lengthened:
         """Return the expected length of intervals from Newton steps, divided by their length without privacy.
 
         The distribution of score norms is assumed to have slightly heavy tails. The ratio includes three effects of
-        noise: the noise of the score, the Hessian's noise times the error of the first step, and the information that
-        seems to be lost when the Hessian's noise reduces an eigenvalue of the Hessian.
+        noise: the noise of the score, the Hessian's noise times the error of the first step, and the longer intervals
+        that result if the Hessian's noise reduces an eigenvalue of the Hessian.
 
         Parameters
         ----------
         asked : tuple of Sum
-            Three queries, whose noise distributions are used: the sums of scores in the last and in the first step, for
-            clipping to norm 1 (the noise is proportional to this norm), and the histogram of score norms.
+            The queries for the sum of scores in the last step, for the sum of scores in the first step (both with
+            scores clipped to norm 1), and for the histogram of score norms. Their noise distributions are used.
         longest : float
             Upper bound on the norm of a row of whitened predictors.
         psi : float
@@ -213,7 +213,8 @@ class FirstStep(Pilot):
     score : LastRelease
         The score of the first step.
     plain : Metric
-        Square root, with its inverse, of a row's assumed score variance, with which the first score is standardised.
+        Symmetric square root of a score's assumed variance matrix (up to a constant), and the inverse root, which
+        standardises the first score.
     variance : ScoreVariance
         Variance of a row's score after the step.
     """
@@ -291,7 +292,10 @@ class Steps(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Assumed upper limit of the linear predictor's sd along unidentified directions: the released response sd."""
+        """Released sd of the response.
+
+        It is the assumed upper limit of the linear predictor's sd along unidentified directions.
+        """
         return self.start.frame.scale
 
     def notes(self) -> tuple[Note, ...]:
@@ -343,15 +347,13 @@ class Steps(OneStep):
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
         """Release the sum of clipped scores at `x`, and take the first Newton step (stage 3b of the fit).
 
-        The result has three parts: the released score, the coefficients after the step, and the matrix that
-        standardised the score (`Metric`). The predictors of `x` are scaled so that the released Hessian is the
-        identity matrix times the number of rows. The variance of a score is assumed to be proportional to the identity
-        plus `ridge`, which is for rare factor levels and rare values.
+        Return the released score, the coefficients after the step, and the matrix that standardised the score
+        (`Metric`). The predictors of `x` are scaled so that the released Hessian is the identity matrix times the
+        number of rows. The variance of a score is assumed to be proportional to the identity plus `ridge`, a matrix
+        that raises the variance along rare factor levels and rare values.
 
-        Scores are clipped at a radius that is computed from public values and earlier releases, such as the residual
-        scale. The final step (stage 6) starts from the coefficients after the first step, and is therefore short. The
-        error of a step due to the Hessian's noise is proportional to the step's length, so it is small for the final
-        step.
+        After the first step, the final step (stage 6) is short. Its error due to the Hessian's noise is therefore
+        small, because this error is proportional to the step's length.
         """
         m = x.m
         plain = Metric.of(np.eye(m) + ridge)
@@ -368,9 +370,9 @@ class Steps(OneStep):
         """Return the variance matrix of a score, and the matrix that standardises the final score (stage 4).
 
         The variance is computed from second moments of clipped scores, released with the first score (`first`) or by a
-        separate query. If neither is released, equal error variances are assumed, and the variance is ``x.sigma**2``,
-        the squared residual scale, times the identity matrix. `x` has the coefficients after the first step; `plain`
-        is the matrix that standardised the first score, and `ridge` is added for rare levels and values.
+        separate query. Without such a release, it is the identity matrix times ``x.sigma**2``, the squared residual
+        scale. The standardising matrix allows for rare levels and values: it is computed after ``x.sigma**2 * ridge``
+        is added to the variance. `x` has the coefficients after the first step, whose score `plain` standardised.
         """
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
@@ -395,7 +397,7 @@ class Steps(OneStep):
         wanted = self.robust and MEAT_LEAST * m * many * unit < MATRIX_NOISE * self.scores
         if not self.ask.decide("meat", bool(wanted)):
             return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
-        # squared norm of a sum of k scores: up to k^2 times that of one score, about k times if they are independent
+        # k scores: the squared norm of their sum is up to k^2 times one squared norm, about k times if independent
         radius = x.sigma * np.sqrt(many * max(MEAT_LEAST * m * many, MATRIX_NOISE * self.scores / unit))
         released = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products)).value
         value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
@@ -414,17 +416,16 @@ class Steps(OneStep):
         return replace(clip, least=squares / self.rows)
 
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
-        """Return a lower bound on the sum of squared residuals, and the part of it that the score histogram misses.
+        """Return a lower bound on the sum of squared residuals, and the part of it that the histogram does not show.
 
-        Both results are divided by `variance`. The released histogram of score norms may miss rare outcomes with large
-        scores, because noise hides small counts. It is assumed to miss a large part of the sum if the sum according to
-        the histogram is much smaller than a known upper bound, or if the response seems to have only two values, one of
-        them rare. Then the sum of squared residuals of all rows is released in a separate query.
+        Both results are divided by `variance`. In the released histogram of score norms, noise may exceed small counts
+        of large scores. Therefore the sum of squared residuals of all rows is released in a separate query if the sum
+        in the histogram is much smaller than a known upper bound, or if the response seems to have only two values,
+        one of them rare.
 
-        The sum is not released if its noise would be too large, in fits without intervals, for losses other than
-        squared loss, and if rows belong to privacy units. Without this release both results are 0, with one exception:
-        if the response seems to have a rare value but the noise would be too large, the missed part is assumed to be as
-        large as the upper bound allows.
+        The release requires squared loss, a fit with intervals, no privacy units, and a noise that is not too large.
+        Without the release both results are 0, with one exception: if only the noise is too large and the response
+        seems to have a rare value, the second result is the upper bound minus the sum in the histogram.
 
         Parameters
         ----------
@@ -459,9 +460,10 @@ class Steps(OneStep):
     def mean_square(self, x: Start, products: FloatArray) -> float:
         """Return the mean square of psi, the derivative of a row's loss with respect to the linear predictor.
 
-        It is computed from `products`, the sum of s s' over scores s in the coordinates of `x`. With an intercept,
-        whose vector of coordinates is t, it is ``t' products t`` per score; otherwise it is the mean diagonal entry
-        per score.
+        `products` is the sum of s s' over clipped scores s, each the product of psi (up to sign) and the whitened
+        predictors w of `x`. With an intercept, there is a vector t with ``t'w = 1`` for every row, and the result is
+        ``t' products t`` divided by the number of scores. Otherwise it is the mean diagonal entry of `products`,
+        divided by this number.
         """
         if self.box.intercept is None:
             return float(np.trace(products)) / x.m / self.scores
@@ -472,10 +474,11 @@ class Steps(OneStep):
     def sampling(self, M: ScoreVariance, clip: Clip, final: LastRelease) -> FloatArray:
         """Return the sampling variance of a standardised score in the final Newton step, shape (m, m).
 
-        The variance `M` from before the step is multiplied by a factor, because the final scores are clipped at
-        another threshold. The factor is computed from second moments of the final scores if `final` includes them,
-        otherwise from the histogram of score norms (`clip`). If error variances may differ between rows, the
-        excess of the second moments over this variance is added in directions in which it is larger than the noise.
+        `M` is the variance of a score before the step. It is multiplied by a factor, because the final scores are
+        clipped at another threshold. The factor is computed from second moments of the final scores if `final`
+        includes them, otherwise from the histogram of score norms (`clip`). If error variances may differ between
+        rows, and the second moments exceed the product by more than noise in some directions, the difference is added
+        there.
         """
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
@@ -494,10 +497,10 @@ class Steps(OneStep):
         return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
 
     def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Return the Hessian that was released before the first step, and a matrix for the final score (`back`).
+        """Return the Hessian that was released before the first step, with the matrix `back` for the final score.
 
-        The matrix maps the final score to the coordinates of the Hessian. Nothing is released here, and only `pilot`,
-        the result of the first step, is used.
+        `back` converts the final score to the whitened predictors with which the Hessian was computed. Nothing is
+        released here, and only `pilot`, the result of the first step, is used.
         """
         back = pilot.T_inverse @ pilot.variance.metric.root
         return Hessian(pilot.hessian.matrix, pilot.began.to_theta, back, self.rows)
@@ -510,16 +513,16 @@ class Steps(OneStep):
         """Return bounds on the errors of the estimate due to the Hessian's noise, to clipping, and to Huber's loss.
 
         The errors due to the Hessian's noise, and to clipping in the Hessian, are proportional to the norm that the
-        final Newton step would have without noise. Two bounds on the bias of the score are computed, of which the
-        larger is used:
+        final Newton step would have without noise. The larger of two bounds on the bias of the score is used:
 
         - Clipping: the scores of the first and the final step have different clipping thresholds, so clipping may
           cause a part of the final step. The bound is proportional to the part of the step that exceeds noise.
         - Huber's loss: its Hessian depends on the coefficients, because only rows with residuals below the threshold
-          of the loss contribute. The bound is the final score times min(1, s^2 / sigma^2), where s^2 is the mean
-          squared change of the linear predictor in the final step, without noise, and sigma is the residual scale.
+          of the loss contribute. The bias is assumed to be at most the share min(1, s^2 / sigma^2) of the final score,
+          where s^2 is the mean squared change of the linear predictor in the final step, without noise, and sigma is
+          the residual scale.
 
-        Columns with wide declared bounds have further bounds (`far_rows`).
+        For columns with wide declared bounds, the bounds of `far_rows` are added.
         """
         pilot, clip, last, n, m = step.pilot, step.clip, step.last, self.rows, self.m
         first, T, plain, start, read = pilot.score, pilot.T, pilot.plain, pilot.began, pilot.hessian
@@ -534,7 +537,7 @@ class Steps(OneStep):
             + read.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
             + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
         )
-        # change of each coefficient from the first to the final clipping threshold, less a multiple of its noise sd
+        # change of each coefficient in the final step, less a multiple of its noise sd
         to_theta = start.to_theta
         noise = last.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
         noise = noise + read.sd**2 * began * (1 + 1 / m) * T @ T
@@ -572,13 +575,15 @@ class Steps(OneStep):
     ) -> tuple[Allowance, ...]:
         """Return further bounds on clipping biases, for columns with bounds far beyond their released std dev.
 
-        The usual bias bounds assume that clipped rows affect different coefficients. Here all rows whose scores or
-        Hessian contributions were clipped are assumed to affect the coefficient of one such column. The results are in
-        coordinates of the Hessian; the matrix `L` maps the final score to them. The bias due to the clipped Hessian
-        (`read`) is proportional to the final Newton step, `last_step`, whose norm without noise is about `remaining`.
+        The usual bias bounds assume that clipped rows affect different coefficients. Here all clipped rows are assumed
+        to affect the coefficient of one such column. For each column there are two bounds on the bias of the score.
+        The first is for the clipping of scores, the second for the clipping of rows in the Hessian (`read`). The
+        second bias is proportional to the final Newton step `last_step`, whose norm without noise is about
+        `remaining`. The matrix `L` converts the final score to the whitened predictors of the Hessian, to which all
+        bounds refer.
 
-        For a loss with a bounded derivative, a row's residual has a limited effect. No bounds are then returned,
-        unless the user chose the assumption "cautious" about large scores.
+        For a loss with a bounded derivative, the effect of a row's residual is limited, and no bounds are returned
+        unless ``tail="cautious"``.
         """
         if self.loss.bounded and not self.tail.aligned:
             return ()

@@ -85,8 +85,8 @@ class KeptLevels:
     hidden : ndarray, shape (c, l)
         Directions of theta that the rows at kept levels do not identify: the null space of these rows' model matrix.
     ridge : ndarray, shape (c, c)
-        Matrix added to the second moments that whiten the standardised predictors, so that whitened rows with rare
-        levels or values have no large norm. Entries of factors are 0 until `preconditioner.white_levels` sets them.
+        Matrix added to the second moments of the standardised predictors before whitening, so that whitened rows with
+        rare levels or values have no large norm. Entries of factors are 0 until `white_levels` sets them.
     needed : float
         The coefficient of a two-valued numeric column needs at least this many rows with the column's rarer value.
     needed_levels : tuple of float
@@ -105,8 +105,8 @@ class KeptLevels:
     clamped : tuple of Note
         Notes on a response whose values seem to lie at its bounds.
     unread : ndarray, shape (c, l)
-        Directions of theta that the rows at levels with enough rows, according to `sums`, do not identify. Only used
-        in fits without intervals, because these fits keep all levels.
+        Directions of theta that are not identified by the rows at levels which have enough rows according to `sums`.
+        Only used in fits without intervals, because these fits keep all levels.
     sums : tuple of (int, ndarray, ndarray)
         For each factor whose level counts follow from released sums of its columns: its position, these counts, and
         their noise sds. Only used in fits without intervals.
@@ -143,9 +143,8 @@ class KeptLevels:
     def most_length(self) -> float:
         """Upper limit of the squared norm of whitened rows at rare factor levels.
 
-        The limit is `row_limit` or, if larger, `HELD_LEAST` times one plus the number of identified directions of the
-        coefficients. It holds because `preconditioner.white_levels` adds a ridge matrix to the second moments that
-        whiten the rows.
+        The limit is the field `row_limit` or, if larger, `HELD_LEAST` times one plus the number of identified
+        directions of the coefficients. The ridge computed by `preconditioner.white_levels` ensures this limit.
         """
         return max(self.row_limit, HELD_LEAST * (len(self.ridge) - self.hidden.shape[1] + 1))
 
@@ -214,29 +213,29 @@ def readable_levels(
 ) -> KeptLevels:
     """Release the number of rows at each factor level, and return the levels and rows that are kept in the fit.
 
-    Levels with too few rows, and rows with a rare value of a numeric column, are left out as long as this concerns at
-    most the share `MOST_LEFT_OUT` of all rows (`with_most_rows`). The counts of a factor are not released if released
-    sums of the factor's columns already show that each level has enough rows.
+    Levels with too few rows, and rows with a rare value of a numeric column, are left out, but at most the share
+    `MOST_LEFT_OUT` of all rows (`with_most_rows`). The counts of a factor are not released if released sums of the
+    factor's columns already show that each level has enough rows.
 
     Parameters
     ----------
     scales : Scales
         Released scales and sums of the columns.
     needed : float
-        Number of rows from which the constant of a level can be estimated. A level has enough rows if its released
-        count exceeds this number by `VISIBLE` noise sds of the count. The number is tripled for a factor that
+        Number of rows needed to estimate the constant of a level (`LevelConstant`). A level has enough rows if its
+        released count exceeds this number by `VISIBLE` noise sds of the count. The number is tripled for a factor that
         interacts with a numeric column, because the slope at a level requires more rows than the constant.
     share_of : tuple of str
         Labels of the main queries (such as "score"), one for each method that the fit may use. The queries for counts
         take a part of the main query's budget share.
     worth : bool
-        Whether the information in the counts is worth the counts' budget share; otherwise no counts are released.
+        Whether the counts are worth their budget share; if not, they are not released.
     intervals : bool
         Whether intervals are requested; otherwise all levels are kept and no counts are released.
     """
     factors = box.design.factors
-    # The information about a level's slope is a third of that about the level's constant, because the mean square of a
-    # uniform column on [-1, 1] is 1/3.
+    # The information about a level's slope is a third of the information about the level's constant, because the mean
+    # square of a uniform column on [-1, 1] is 1/3.
     least = tuple(3 * needed if box.has_slopes(factor) else needed for factor in factors)
     known = [counts_from_sums(box, factor, scales) for factor in factors]
     clear = [bool((count > one + HIDDEN * sd).all()) for (count, sd), one in zip(known, least, strict=True)]
@@ -305,7 +304,7 @@ def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstan
                 continue
             # indices of the levels of all factors, for one row at this level
             row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]
-            change = 0.0 if box.intercept is None else float(null[box.intercept, 0])  # change of the linear predictor
+            change = 0.0 if box.intercept is None else float(null[box.intercept, 0])  # change of this row's eta
             for one, at in zip(box.design.factors, row, strict=True):
                 change += float(np.asarray(one.contrasts, dtype=float)[at] @ null[list(one.columns), 0])
             if abs(change) > UNSEEN:
@@ -382,7 +381,10 @@ def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
 
 
 def end_question(box: PublicBox, columns: Sequence[int], share_of: tuple[str, ...]) -> Sum:
-    """Return the optional query for two counts per column: rows above the lower, and rows below the upper bound."""
+    """Return the optional query that counts, for each column, the rows above its lower and below its upper bound.
+
+    The counts of rows above the lower bound come first, for all columns.
+    """
     of, within = OffEnds(np.eye(box.width)[:, list(columns)]), Fractions(2 * max(len(columns), 1))
     return Sum("rare values", of, within, within_share_of=share_of)
 
@@ -546,16 +548,16 @@ def of_written_level(box: PublicBox, factor: Any, level: int) -> list[int]:
 
 
 def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: float) -> Note:
-    """Return the note that a level's coefficients are not given, as noise exceeds the information about its constant.
+    """Return the note that a level's coefficients are not given, because the level's constant is not identified.
 
-    The constant of a factor level (`one`) is a number that is added to the linear predictor of all rows at the level.
-    The rows at the level stay in the fit.
+    The constant (`one`) is a number that is added to the linear predictor of all rows at the level. The rows at the
+    level stay in the fit.
 
     Parameters
     ----------
     least : float
-        Largest ratio of the Hessian's noise to its information among unidentified directions. Multiplied by the count
-        of the level, it gives the number of rows that the note calls necessary.
+        Ratio of noise to information in the unidentified direction of the Hessian with the largest ratio. The number
+        of rows needed, according to the note, is the count of the level times this ratio.
     """
     factor, count = box.design.factors[one.factor], levels.counts[one.factor]
     needed = float(count[one.level]) * least

@@ -60,7 +60,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 
-OF_BINARY = 0.05  # budget share of the histogram of leverages for a binary response, whose missed scores it bounds
+OF_BINARY = 0.05  # budget share of the histogram of leverages in binary models, where `NewtonSteps.unseen` uses it
 ROUNDS, CONVERGED = 20, 1e-3  # largest number of iterations of `ridge_step`, and relative change that ends them
 
 SHARES: Mapping[str, dict[str, float]] = {
@@ -190,15 +190,14 @@ class Stride:
     Parameters
     ----------
     metric : ndarray, shape (m, m)
-        Matrix by which the predictors, whitened at the starting point of the fit, were multiplied before the score was
-        computed, in order to whiten them at the coefficients before this step.
+        Matrix that maps predictors whitened at the start of the fit to predictors whitened at the coefficients before
+        this step.
     score : ndarray, shape (m,)
-        The released score for predictors multiplied by `metric`, plus the parts expected to be removed by clipping.
+        Released score for the predictors whitened by `metric`, plus the expected sum of the parts removed by clipping.
     noise : float
         Standard deviation of a coordinate of `score`.
     step : ndarray, shape (m,)
-        The change of the coefficients of the predictors that are whitened at the starting point and not multiplied by
-        `metric`.
+        Change of the coefficients of the predictors whitened at the start of the fit.
     """
 
     metric: FloatArray
@@ -279,11 +278,11 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Constant by which the estimating equation limits the coefficients along unidentified directions.
+        """Constant from which the estimating equation bounds the coefficients along unidentified directions.
 
-        Unidentified directions are changes of the coefficients about which the released Hessian has no information.
-        The constant is `ETA_SIGNAL`, the assumed largest root mean square change of the linear predictor along these
-        directions, times the larger of 1 and the square root of the mean Fisher information of a row.
+        Along these directions, the released Hessian has less information than noise, and the linear predictor is
+        assumed to change by at most `ETA_SIGNAL` in root mean square. The constant is `ETA_SIGNAL` times the larger of
+        1 and the square root of the mean Fisher information of a row.
         """
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
@@ -312,8 +311,8 @@ class LikelihoodStep(OneStep):
     def spread(self, at: Start) -> float:
         """Return the square root of the mean Fisher information of the synthetic rows, at the coefficients `at`.
 
-        If the model is correct with dispersion 1, this root is the standard deviation of psi, minus the derivative of
-        a row's loss with respect to the linear predictor.
+        If the model is correct with dispersion 1, this root is the standard deviation of the derivative of a row's
+        loss with respect to the linear predictor.
         """
         return float(self.information(at).mean()) ** 0.5
 
@@ -390,7 +389,7 @@ class LikelihoodStep(OneStep):
     def score_sizes(self, w: Start, name: str, item: str = "") -> Lengths:
         """Release the denoised histogram of score norms, for the predictors and coefficients of `w`.
 
-        The query is called `name`; `item` distinguishes queries with the same name, such as those of successive steps.
+        The query is called `name`; `item` distinguishes queries with the same name, for example in successive steps.
         """
         m = w.m
         longest = self.loss.largest(0.0) * w.longest * self.most_rows
@@ -424,11 +423,10 @@ class LikelihoodStep(OneStep):
     def largest_change(self, equation: EstimatingEquation, one: LevelConstant) -> float:
         """Return a heuristic upper bound on the error of the constant of a factor level (`LevelConstant`).
 
-        The constant is added to the linear predictor of all rows at the level. Its score is the component of the score
-        of `equation` in the direction of the constant. The bound is the absolute value of this component, plus
-        `VISIBLE` times its standard deviation, divided by the information about the constant: the number of rows at
-        the level times the mean Fisher information of a row. The bound is at most `signal_of_row`, and equal to it if
-        the model has no intercept.
+        Let s be the component of the equation's score in the direction of the constant, and i the information about
+        the constant: the number of rows at the level times the mean Fisher information of a row. The bound is
+        ``(|s| + VISIBLE sd(s)) / i``, but at most `signal_of_row`, the limit assumed for unidentified directions.
+        Without an intercept, it is equal to `signal_of_row`.
         """
         most, c = equation.signal / equation.usual**0.5, self.box.intercept
         if c is None:
@@ -469,7 +467,7 @@ class NewtonSteps(LikelihoodStep):
         return Lengths.released(self.ask, self.by, question, self.total(self.rows), TAILS["weighted rows"])
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the matrix that whitens predictors of rows weighted by information, at the coefficients of `pilot`."""
+        """Return the matrix that whitens predictors at the coefficients of `pilot` (`whitened_at`)."""
         return self.whitened_at(pilot.start)
 
     def informed(self, at: Start, metric: FloatArray) -> FloatArray:
@@ -535,14 +533,15 @@ class NewtonSteps(LikelihoodStep):
         return start.moved(step), Stride(metric, score, noise * B, step)
 
     def secant_corrected(self, last: Stride, metric: FloatArray, score: FloatArray, noise: float) -> FloatArray:
-        """Return the score with its component along the previous step divided by a ratio of curvatures.
+        """Return the score, corrected for an unexpected curvature of the loss along the previous step `last`.
 
-        The ratio is the curvature of the loss along the previous step, measured by the change of the score, divided by
-        the curvature expected with synthetic rows; it is clipped to the interval `CURVATURES`. With nearly collinear
-        predictors the measured curvature may be twice the expected curvature, and without the division the steps would
-        oscillate. If the measurement is too noisy, the score is returned unchanged. `last` is the record of the
-        previous step, and `noise` the noise sd of a coordinate of the score, which is computed for predictors whitened
-        by `metric`.
+        The curvature is measured by the change of the score during that step, and its expected value is computed from
+        synthetic rows. The score's component along the step is divided by the ratio of the measured to the expected
+        curvature, clipped to the interval `CURVATURES`. With nearly collinear predictors the ratio may be about 2, and
+        uncorrected steps would oscillate. If the measurement is too noisy, the score is returned unchanged.
+
+        `noise` is the noise sd of a coordinate of the score; `metric` whitens the predictors with which the score is
+        computed.
         """
         along = np.linalg.solve(metric, last.step)
         length = float(np.linalg.norm(along))
@@ -580,13 +579,14 @@ class NewtonSteps(LikelihoodStep):
         return shortest_clip(tried, (lengths.squares(tried) + unseen) / m, excess, self.score_sd(w))
 
     def unseen(self, leverages: Lengths, lengths: Lengths) -> float:
-        """Return the sum of squared score norms that the histogram `lengths` misses; 0 if noise can explain it.
+        """Return the part of the sum of squared score norms that the histogram `lengths` does not show.
 
-        Under the model, the expected squared norm of the score of a two-valued response equals the squared leverage:
-        the squared norm of the row's whitened predictors, times the row's information. The missing sum is therefore
-        the sum of squares in the histogram `leverages`, minus the sum in `lengths`. Rows with outlying predictors all
-        have large leverages, but only some of them have large scores, which may be too few to exceed the noise of
-        `lengths`. The result is 0 for other responses, for weighted rows and for privacy units.
+        Under the model, the expected squared score norm of a two-valued response is the row's squared leverage. The
+        result is therefore the sum of squared leverages in the histogram `leverages`, minus the sum of squared score
+        norms in `lengths`, or 0 if noise can explain this difference. Of the rows with outlying predictors, which have
+        large leverages, too few may have large scores to exceed the noise of `lengths`.
+
+        The result is 0 for other responses, for weighted rows and for privacy units.
         """
         if not self.two_valued or self.box.design.weighted or self.folded:
             return 0.0
@@ -644,10 +644,10 @@ class NewtonSteps(LikelihoodStep):
         return Meat(value, self.freedom, noise)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return bounds on the bias due to nonlinear scores along the last step, and the coefficients not to report.
+        """Return bounds on the coefficients' biases due to the last Newton step, and the coefficients not to report.
 
-        A coefficient is not reported if the last step is so long that an interval might not cover the coefficient, or
-        if too few rows determine the coefficient.
+        The biases arise because scores are not linear along the step. A coefficient is not reported if the step is so
+        long that an interval might not cover the coefficient, or if too few rows determine the coefficient.
         """
         names, m = self.box.design.names, self.m
         noise = float(np.trace(step.last.noise.covariance())) / m
@@ -667,7 +667,7 @@ class NewtonSteps(LikelihoodStep):
         )
 
     def last_step(self, step: Step, spread: FloatArray) -> LastStep:
-        """Return the last step's length relative to the limit for reporting each coefficient, and error bounds.
+        """Return the size of the last Newton step for each coefficient, and bounds on the errors that the step causes.
 
         Parameters
         ----------
@@ -741,9 +741,11 @@ def effective_share(
 
 
 def few_outcomes(names: Any, effective: FloatArray, levels: KeptLevels) -> tuple[NDArray[np.bool_], tuple[Note, ...]]:
-    """Return a mask of coefficients with too few effective rows for a normal approximation, and notes on them.
+    """Return a mask of coefficients determined by too few rows for a normal approximation, and notes on them.
 
-    The mask also contains the coefficients of two-valued columns whose rarer value occurs in too few rows.
+    The mask contains the coefficients for which `effective`, the effective number of rows that determine the
+    coefficient (`effective_share`), is below `FEW_OUTCOMES`, and the coefficients of two-valued columns whose rarer
+    value occurs in too few rows.
     """
     few, notes = effective < FEW_OUTCOMES, []
     if few.any():

@@ -43,10 +43,10 @@ class Means:
     shares: Mapping[str, float] = field(default_factory=lambda: {"sums": 1.0})
 
     def _question(self, public: PublicFacts) -> tuple[Sum, Squares]:
-        """Return the query for counts, sums and sums of squares by group, and the set of a row's contributions.
+        """Return the query for counts, sums and sums of squares by group, and the set of vectors that a row may add.
 
-        The set is for one group. A contribution has no count if the number of rows used is public and there are no
-        groups, and no squares if there are no intervals.
+        The set is for one group. Counts are omitted if the number of rows used is public and there are no groups, and
+        squares are omitted if there are no intervals.
         """
         columns, grouping = column_facts(public.design), Grouping.of(public.design)
         counted = public.used is None or grouping.groups > 0
@@ -93,9 +93,9 @@ class Means:
 
 @dataclass(frozen=True)
 class ChosenMeans:
-    """Estimator of means of columns by group, with the mechanism `DuffMean`, without intervals; for comparison only.
+    """Estimator of means of columns by group with the mechanism `DuffMean`, for comparison only; without intervals.
 
-    A mean is drawn from a grid; a grid point is less probable the more values must change until it is the mean.
+    Each mean is drawn from a grid. A grid point is less probable if more values must change to make it the mean.
 
     Parameters
     ----------

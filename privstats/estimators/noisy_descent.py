@@ -51,7 +51,7 @@ OUT_OF_SIGHT = 10.0  # assumed error of coefficients that are not reported, in u
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # default step size of Newton steps; longest Newton step, in residual scales
 WORTH_SAYING = 1.05  # a note names the method with shorter intervals if the ratio of interval lengths exceeds this
 AMPLE = 0.1  # mech="newton" has shorter intervals if noise_to_signal is at most this (`benchmarks.noisy_optimisation`)
-SCORE_SHARE = 0.5  # share of the budget mu^2 of Gaussian differential privacy that mech="newton" gives its final score
+SCORE_SHARE = 0.5  # share of the budget mu^2 of mu-GDP that mech="newton" spends on its final score
 
 
 @dataclass(frozen=True)
@@ -64,22 +64,23 @@ class NoisyGradientDescent:
     of scores changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in
     total. The budget mu^2 is divided into K + 2 equal parts: one part for each of the K steps and, for the intervals,
     one for the Hessian and one for the score variance. If the number of rows used is private and the residual scale is
-    fitted, this number is released first, with about 2% of the budget. The paper that the module's docstring names
-    spends mu on the steps, mu on the Hessian and mu on the score variance, sqrt(3) mu in total. If vectors v, one for
-    each row, have norm at most r, replacing a row changes the sum of the products v v' by at most r^2 (`Products`).
-    The noise of such a sum, released with mu, therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu``
-    off the diagonal. (The paper uses 2 r^2 for all entries.)
+    fitted, this number is released first, with about 2% of the budget. (Avella-Medina, Bradshaw and Loh spend mu on
+    the steps, mu on the Hessian and mu on the score variance, sqrt(3) mu in total.) If vectors v, one for each row,
+    have norm at most r, replacing a row changes the sum of the products v v' by at most r^2, in the weighted norm of
+    `Products`. The noise of such a sum, released with mu, therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and
+    ``r^2 / mu`` off the diagonal. (The paper uses 2 r^2 for all entries.)
 
-    Intervals: with M the Hessian per row, s the sd of N, and ``R = I - eta M``, the noise of the last iterate has the
-    covariance ``eta^2 s^2 sum_j R^2j = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``. The sandwich variance is added to
-    this covariance. The part of the starting value's error that remains after K steps, ``R^K (I - R^K)^-1 theta_K``, is
-    a bias bound. A coefficient is not reported if more than the share `MOST_LEFT` of its starting error may remain.
+    Intervals: let M be the Hessian per row, s the sd of N, and ``R = I - eta M``. The noise of the last iterate
+    theta_K has the covariance ``eta^2 s^2 (I + R^2 + ... + R^(2K-2)) = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``.
+    The sandwich variance is added to this covariance. The bias bound is the part of the starting value's error that
+    remains after K steps, estimated by ``R^K (I - R^K)^-1 theta_K`` for the starting value 0. A coefficient is not
+    reported if it depends on a direction along which at least the share `MOST_LEFT` of this error may remain.
 
-    Eigenvalues of M are raised to at least half the largest eigenvalue of the noise of M. This is justified if the
-    scales of all predictors are declared in the domain (`Scale`) and the predictors are not collinear, because the true
-    eigenvalues are then larger. A note states that the intervals depend on the declared scales if, for some linear
+    Eigenvalues of M are raised to at least half the largest eigenvalue of the noise of M. The true eigenvalues are
+    assumed to be larger, which holds if the scales of all predictors are declared in the domain (`Scale`) and the
+    predictors are not collinear. A note states that the intervals depend on the declared scales if, for some linear
     combination of predictors, the noise exceeds the information. If a predictor has no declared scale, the remaining
-    starting error is computed from a lower bound on M.
+    error is computed from a lower bound on M.
 
     Parameters
     ----------
@@ -245,7 +246,7 @@ class NoisyGradientDescent:
             Estimate of the fit.
         one : ndarray, shape (c,)
             Approximate std errors of the method ``mech="newton"``: the std errors of one Newton step whose score has
-            the budget share that ``mech="newton"`` gives to its final score.
+            the budget share that ``mech="newton"`` spends on its final score.
         """
         other, (value, _, low, high) = instead(self.loss), estimate.coefficients()
         times = float(np.median((high - low) / (2 * ndtri(0.975) * one)))
@@ -303,10 +304,10 @@ class NoisyNewton(NoisyGradientDescent):
     is about ``sqrt(2 p)`` times the sd of a diagonal entry of W, for p coefficients. The norm of a step (for scaled
     predictors) is limited to three residual scales. Both operations are post-processing.
 
-    Intervals: let M be the Hessian at the last iterate, H_k the raised matrix H + W of step k, and s the sd of N. With
-    ``S_k = eta H_k^-1`` and ``R_k = I - S_k M`` the noise of the last iterate has the covariance
-    ``s^2 sum_k (prod_{i > k} R_i) S_k S_k' (prod_{i > k} R_i)'``. The paper that the module's docstring names includes
-    the noise of the last step only.
+    Intervals: the noise of the last iterate has the covariance ``s^2 sum_k Q_k S_k S_k' Q_k'``, a sum over all steps.
+    Here s is the sd of N, and S_k is the matrix by which step k multiplies the score: eta times the inverse of H + W
+    (with raised eigenvalues), scaled down if the step is too long. ``Q_k = R_K ... R_(k+1)`` is the effect of later
+    steps on the noise of step k, with ``R_i = I - S_i M`` and M the Hessian per row at the last iterate.
     """
 
     a_log_n: ClassVar[float] = 2.3

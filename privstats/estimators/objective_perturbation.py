@@ -1,8 +1,8 @@
 """Logistic regression by objective perturbation on whitened rows; one Newton step removes the bias of the ridge.
 
 Rows are whitened with earlier releases and weighted, so that a row's score has a bounded norm. The release of the
-minimiser of the perturbed loss therefore satisfies eps-differential privacy. The ridge penalty of the perturbed loss is
-centred at an earlier estimate. The bias that this penalty causes is removed with a released Hessian.
+minimiser of the perturbed loss therefore satisfies eps-differential privacy. The ridge penalty of this loss is centred
+at an earlier estimate. The bias that the penalty causes is removed with a released Hessian.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class WeightedHessian(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLikelihood(LikelihoodStep):
-    """Fit of a logistic regression by the minimiser of a perturbed loss, in stages numbered by comments in the code.
+    """One-step fit of a logistic regression, which starts from the released minimiser of a perturbed loss.
 
     Parameters
     ----------
@@ -220,9 +220,9 @@ class TiltedLikelihood(LikelihoodStep):
         return Values("coefficients", rows, within=within, keep=self.keep)
 
     def ridge_free(self, last: LastRelease) -> Start:
-        """Return the coefficients after one Newton step that approximately removes the ridge's bias from the minimiser.
+        """Return the minimiser of the perturbed loss, approximately corrected for the bias due to the ridge penalty.
 
-        The step is computed with the Fisher information of synthetic rows, which are simulated from released moments.
+        The correction is one Newton step, computed with the Fisher information of synthetic rows.
         """
         step = self.ridge_step(last, self.synthetic.rows, last.ridge)
         return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
@@ -236,11 +236,11 @@ class TiltedLikelihood(LikelihoodStep):
         drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, self.start)
 
-    # stage 4: Hessian and score variance, of rows whitened with the information of synthetic rows at `ridge_free`
+    # stage 4: the Hessian and the score variance, at the coefficients `ridge_free`
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian of the rows' weighted losses, at the minimiser corrected for the bias of the ridge.
+        """Release the Hessian of the rows' weighted losses at the coefficients that `ridge_free` returns.
 
-        Its predictors are whitened by the Fisher information of synthetic rows at these coefficients.
+        The predictors are whitened by the Fisher information of synthetic rows at the same coefficients.
         """
         within, at = self.within(clip.radius), self.ridge_free(last)
         metric = self.whitened_at(at)
@@ -259,13 +259,12 @@ class TiltedLikelihood(LikelihoodStep):
         return Meat(meat.shrunk(expected), self.freedom)
 
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
-        """Release the sum of s s' over weighted scores s, corrected for clipping: the meat of the sandwich covariance.
+        """Release the sum of s s' over weighted scores s: the meat of the sandwich covariance, corrected for clipping.
 
-        The scores are computed at the coefficients `at` for predictors whitened by `metric`; `within` limits the
-        weights of rows. The clipping radius balances noise against the expected part of the sum that clipping removes.
-        This part is computed under the model with synthetic rows, and is added to the released sum. The radius differs
-        from the Hessian's, because scores of rare outcomes have large norms: the Hessian is a sum of v v', and for a
-        row of weight 1 the ratio of |s| to |v| is the square root of the odds against the row's outcome.
+        The scores are computed at the coefficients `at`, for predictors whitened by `metric`; the limits in `within`
+        determine the weights of rows. The clipping radius balances noise against the expected part of the sum that
+        clipping removes. This part is computed under the model, from synthetic rows, and is added to the released sum.
+        The Hessian has a different radius, because scores of rare outcomes have large norms.
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)
@@ -292,20 +291,20 @@ class TiltedLikelihood(LikelihoodStep):
         return np.asarray(self.synthetic.rows @ metric * weight[:, None] ** power, dtype=float)
 
     def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> Sum:
-        """Return the query for the Hessian (`squared` True) or for the sum of s s' over the scores s of rows.
+        """Return the query for the Hessian or, if `squared` is False, for the sum of s s' over the scores s of rows.
 
-        Both are for weighted losses at the coefficients `at`, and for predictors whitened by `metric`; `within` limits
-        the weights of rows. The query's budget share has the name `name`.
+        Hessian and scores are computed from weighted losses at the coefficients `at`, for predictors whitened by
+        `metric`. The limits in `within` determine the weights of rows. `name` is the name of the budget share.
         """
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
         return Sum(name, rows, within=Products(self.m), keep=self.keep, folded=not squared)
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the score's variance, increased for the noise of the Hessian, and the coefficients not to report.
+        """Return the score's variance, enlarged by the noise of the Hessian, and the coefficients not to report.
 
-        The increase is the expected covariance of N e, where N is the noise of the Hessian and e the estimation error
-        of the coefficients. Coefficients that too few rows determine are not reported.
+        The added term is the expected covariance of N e, where N is the noise of the Hessian and e the estimation
+        error of the coefficients. A coefficient is not reported if too few rows determine it.
         """
         hessian, names = step.hessian.matrix, self.box.design.names
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / self.m

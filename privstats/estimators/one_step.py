@@ -46,7 +46,7 @@ from privstats.sets.vectors import Ball, Products, SquaredEntries, SumAndProduct
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """An estimation problem: the public information and first releases from which the fit of a loss starts.
+    """An estimation problem: the public information, assumptions and first releases that all later stages use.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Problem:
 
     @classmethod
     def of(cls, problem: Problem, **own: Any) -> Self:
-        """Return an instance of this class, with the fields of `problem` and, from `own`, the fields that it adds."""
+        """Return an instance of this class with the fields of `problem`; `own` has the values of additional fields."""
         return cls(**{one.name: getattr(problem, one.name) for one in fields(Problem)}, **own)
 
     @property
@@ -132,8 +132,8 @@ class Problem:
     def whitened_again(self, share_of: tuple[str, ...]) -> Self:
         """Return the problem, with predictors whitened again if noise exceeds an eigenvalue of their second moments.
 
-        The second whitening needs a release. `share_of` contains the label of the query whose budget it shares; there
-        may be several labels, one for each alternative method.
+        The second whitening needs a release, which spends part of the budget of a later query. `share_of` contains the
+        label of this query, or several labels, one for each alternative method.
         """
         start = whitened_again(self.ask, self.by, self.box, self.start, self.levels, self.rows, share_of)
         return replace(self, start=start)
@@ -145,16 +145,15 @@ class Problem:
         ----------
         tail : {"usual", "cautious"}
             Option set by the user. "cautious" selects the assumption ``TAILS["cautious"]``, and "usual" selects
-            ``TAILS[scores]``, with two changes if `scores` is "usual". If a predictor has a bound more than
-            `FAR_BOUNDS` standard deviations from its mean, large scores are possible, and ``TAILS["far"]`` is used.
-            Otherwise the field `residue`, which raises the extrapolated counts of large scores, is multiplied by
-            ``min(1, sqrt(ALONG_HIDDEN / m))``, because at most this share of the norm that clipping removes from these
-            scores is assumed to affect any one of the m coefficients.
+            ``TAILS[scores]``. There are two exceptions if both `tail` and `scores` are "usual". If there are
+            `far_columns`, whose bounds permit large scores, ``TAILS["far"]`` is selected. Otherwise the safety margin
+            `residue` is multiplied by ``min(1, sqrt(ALONG_HIDDEN / m))``: any one of the m coefficients is assumed to
+            be affected by at most this share of the norm that clipping removes from large scores.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
-            Kind of score: "bounded" for losses with a bounded derivative, "counted" for count and gamma models, "rows"
-            if row norms replace score norms, otherwise "usual".
+            Kind of score: "bounded" for losses with a bounded derivative, "counted" for perturbed losses of count and
+            gamma models, "rows" if row norms replace score norms, otherwise "usual".
         """
         if tail == "usual":
             tail = "far" if scores == "usual" and self.far_columns else scores
@@ -183,12 +182,12 @@ class Problem:
         assert self.scales is not None
         return SyntheticRows(self.box, self.scales, self.levels, self.start, self.constant, self.offset)
 
-    # degrees of freedom of the sampling variance of scores
+    # degrees of freedom of the estimated variance of scores
     @property
     def counted(self) -> float:
-        """Number of scores from which degrees of freedom are computed.
+        """Number n of scores in the degrees of freedom n - m.
 
-        For weighted rows without privacy units, this is the number of rows in the data, if this number is public.
+        For weighted rows without privacy units, n is the number of rows in the data, if this number is public.
         """
         if self.box.design.weighted and self.public.offered is not None and not self.folded:
             return float(self.public.offered)
@@ -318,8 +317,8 @@ class Pilot:
     Parameters
     ----------
     start : Start
-        Whitened predictors, with the coefficients. The last release is either the score at these coefficients, or the
-        minimiser of a perturbed loss, which replaces them.
+        Whitened predictors, with the coefficients. The last release is either the score at these coefficients or new
+        coefficients, the minimiser of a perturbed loss.
     """
 
     start: Start
@@ -400,14 +399,14 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Doubts:
-    """Errors of the estimating equation, other than sampling error, noise and clipping bias of the last released score.
+    """Errors of the estimating equation, in addition to sampling error, noise and clipping bias of its score.
 
     Parameters
     ----------
     remaining : float
         Norm of the last Newton step; in least squares, an estimate of the norm that the step would have without
-        noise. The product of the Hessian's noise and a vector of this norm is an error of the equation. If `noises`
-        includes this error, `remaining` is 0.
+        noise. The Hessian's noise times a vector of this norm is an error of the equation; if `noises` includes this
+        error, `remaining` is 0.
     known : ndarray, shape (m,), optional
         Approximate difference between theta and the coefficients before the last step, in coordinates of the Hessian;
         by default 0. It is used along unidentified directions, in which the Hessian has less information than noise.
@@ -464,21 +463,22 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class OneStep(Problem, ABC):
-    """One-step estimation, from an estimation problem to an estimating equation; each subclass implements one method.
+    """One-step estimation, which solves a noisy estimating equation; each subclass implements one method.
 
     Attributes
     ----------
     unit_of_slopes : str
-        Unit of `LEFT_OUT`, the assumed difference between the slopes at factor levels that are left out of the fit and
-        at levels that are kept: "residuals" (residual scales) or "eta" (the linear predictor).
+        Unit in which slopes are compared: "residuals" (residual scales) or "eta" (the linear predictor), per standard
+        deviation of the predictor. It selects an entry of `LEFT_OUT`, the assumed difference of slopes between factor
+        levels that are left out and levels that are kept.
     """
 
     unit_of_slopes: ClassVar[str] = "residuals"
 
     def equation(self, more: bool = False) -> Fitted:
-        """Return the estimating equation, computed from the answers to all queries of the method.
+        """Send the queries of all stages, and return the estimating equation that is computed from the releases.
 
-        If `more` is True, the caller may send further queries afterwards, such as those for marginal effects.
+        Afterwards no further query may be sent, unless `more` is True (as for average marginal effects).
         """
         pilot = self.pilot()
         w = pilot.start.remapped(self.metric(pilot))
@@ -527,7 +527,7 @@ class OneStep(Problem, ABC):
         if self.levels.keep is None:
             return Allowance(hessian.back, 0.0)
         moved = hessian.to_theta[self.levels.moved_by_left_out(self.box)]
-        along, _ = np.linalg.qr(np.linalg.pinv(hessian.back) @ moved.T)  # an orthonormal basis
+        along, _ = np.linalg.qr(np.linalg.pinv(hessian.back) @ moved.T)  # orthonormal basis of the bias directions
         return Allowance(hessian.back @ along, LEFT_OUT[self.unit_of_slopes] * self.spread(at) * self.levels.left_out)
 
     def estimate(self) -> Estimate:
@@ -575,7 +575,7 @@ class OneStep(Problem, ABC):
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:
-        """Return errors of the equation other than sampling error, noise and clipping bias of the last released score.
+        """Return the errors of the estimating equation beyond sampling error, noise and clipping bias of its score.
 
         By default there is one such error, the product of the Hessian's noise and the last Newton step.
         """
@@ -592,10 +592,11 @@ class OneStep(Problem, ABC):
     @property
     @abstractmethod
     def signal_of_row(self) -> float:
-        """Assumed upper limit of the sd of the part of the linear predictor that unidentified directions explain.
+        """Assumed largest std dev, over rows, of the linear predictor's component along unidentified directions.
 
         Unidentified directions are changes of the coefficients about which the released Hessian has less information
-        than noise. In likelihood models, the limit is for a row's score in place of the linear predictor.
+        than noise. In likelihood models the std dev is multiplied by the larger of 1 and the square root of the mean
+        Fisher information of a row.
         """
 
     @property
@@ -613,15 +614,14 @@ class OneStep(Problem, ABC):
     def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
         """Return a diagonal variance matrix of the score (a sum over rows), computed from released sums of squares.
 
-        For each coordinate of the score, the sum over rows of its squares is released. These sums are moved toward
-        their mean, which reduces noise, and then multiplied by a constant, so that their mean is `level`. The variance
-        of a coordinate is the result or, if larger, the released sum, times the degrees-of-freedom factor
-        `small_sample`.
+        For each coordinate, the sum of squared scores is released. These sums are moved toward their mean, which
+        reduces noise, and multiplied by a constant, so that their mean is `level`. The larger of this adjusted sum and
+        the released sum, times the degrees-of-freedom factor `small_sample`, is the variance of the coordinate.
 
         Parameters
         ----------
         of : callable
-            Function that maps rows to scores. The scores are clipped as in the loss whose minimiser was released.
+            Function that maps rows to scores, clipped in the same way as the scores of the perturbed loss.
         clip : Clip
             Clipping threshold of the last released score. The squares use this threshold or a lower one, so that the
             noise sd of their sum is at most `SQUARES_NOISE` times (`level` plus the noise variance of the score).

@@ -140,10 +140,10 @@ class PerturbedSquares(OneStep):
     def equation(self, more: bool = False) -> Fitted:
         """Return the estimating equation of the least-squares fit, computed from the answers to all its queries.
 
-        The predictors are first whitened by their released second moments A. Then the noise of the perturbed loss's
-        minimiser has a covariance proportional to that of its sampling error, and the ridge penalty shrinks all
-        directions equally. Whether a direction is identified is decided in the coordinates in which A was released. If
-        `more` is True, the caller may send further queries afterwards.
+        The predictors are first whitened by their released second moments. If errors have equal variances, the noise
+        covariance of the minimiser is then proportional to its sampling covariance; and the ridge penalty shrinks all
+        directions equally. Unidentified directions are found in the coordinates in which the second moments were
+        released. If `more` is True, the caller may send further queries afterwards.
         """
         A, start, n = self.both_matrices(), self.start, self.rows
         values, V = np.linalg.eigh(A.value / n)
@@ -157,11 +157,10 @@ class PerturbedSquares(OneStep):
     def with_squares(self, A: NoisyMatrix) -> PerturbedSquares:
         """Release sums of squares of whitened predictors, if noise allows; return the fit with corrected moments A.
 
-        A is the released matrix of second moments of rows clipped to a norm. Clipping makes A too small and all
-        intervals too long. A release of only the sums of squares of the m predictors needs less noise than A, which has
-        m (m + 1) / 2 different entries; rows can therefore be clipped at a larger norm. Clipping can only reduce a sum
-        of squares. If a released sum of squares is larger than the diagonal entry of A, it therefore replaces this
-        entry, and the products in the same row and column of A are scaled accordingly.
+        The clipping of row norms makes A, the released matrix of second moments, too small and all intervals too long.
+        The m sums of squares have less noise than the m (m + 1) / 2 different entries of A, so their rows are clipped
+        at a larger norm. Each sum of squares that exceeds the diagonal entry of A replaces this entry; the other
+        entries in the same row and column are scaled by the square root of the ratio.
 
         Parameters
         ----------
@@ -292,7 +291,7 @@ class PerturbedSquares(OneStep):
         return 2 * self.start.largest_residual / self.start.sigma
 
     def within(self, radius: float, curvature: float) -> WeightedLosses:
-        """Return the set into which each row, with its loss, is projected before the perturbed loss is minimised.
+        """Return the set of possible losses of a row after its score norm and its curvature are limited.
 
         Parameters
         ----------
@@ -308,7 +307,7 @@ class PerturbedSquares(OneStep):
         return WeightedLosses(start.m, ClippedSquares(self.limit), radius / self.limit, curvature, longest, (-far, far))
 
     def coefficients(self, within: WeightedLosses) -> Values:
-        """Return the query for the minimiser of the perturbed loss, for rows projected into the set `within`.
+        """Return the query for the minimiser of the perturbed loss, with each row's loss in the set `within`.
 
         The answer is the step from the starting coefficients to the minimiser, in units of the residual scale.
         """
@@ -386,7 +385,7 @@ class PerturbedSquares(OneStep):
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
-        curvature = self.curvature if far else np.inf  # if not `far`, rows exceed the limit only by rounding
+        curvature = self.curvature if far else np.inf  # if not `far`, only rounding errors exceed the limit
         of = ProductSizes(start.P, start.residual / start.sigma, curvature, ends[-1])
         bins = (*ends, *(ends[-1] + end for end in ends)) if far else ends
         counts = self.ask(Sum("score sizes", of, Shells(1, bins), self.levels.keep), by=self.by.counts)
@@ -395,9 +394,9 @@ class PerturbedSquares(OneStep):
     def clip(self, pilot: Pilot, w: Start, lengths: TwoStrips) -> Clip:
         """Return the clipping threshold of scores that gives the shortest confidence interval.
 
-        `lengths` is the released histogram of score norms. If its sum of squared norms is much smaller than expected
-        for residuals of variance 1, it is assumed to miss the scores of rows with a rare value of the response. Such
-        rows have residuals of the same sign, so all their scores are assumed to affect the same coefficient.
+        If the sum of squared norms in the released histogram `lengths` is far below its expected value (for residuals
+        of variance 1), scores of rows with a rare value of the response are assumed to be missing from it. Such rows
+        have residuals of the same sign, so the clipped parts of their scores are assumed to add up in one coefficient.
         """
         m, n = self.m, self.rows
         seen = lengths.total_square[0]
@@ -407,10 +406,9 @@ class PerturbedSquares(OneStep):
 
     # stage 3: the minimiser of the perturbed loss
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser of the perturbed loss, and return it with the noisy sum of clipped scores at it.
+        """Release the minimiser of the perturbed loss; return the minimiser and the noisy sum of clipped scores there.
 
-        The sum of clipped scores plus noise of a known law is the gradient of the ridge penalty at the minimiser. This
-        gradient is therefore the noisy sum, which needs no release of its own.
+        The noisy sum needs no release of its own: it equals the gradient of the ridge penalty at the minimiser.
         """
         question = self.coefficients(self.within(clip.radius, clip.curvature))
         return LastRelease.of_minimiser(
@@ -438,10 +436,10 @@ class PerturbedSquares(OneStep):
     def excess(self, lengths: Lengths, clip: Clip, meat: Meat, hessian: Hessian) -> FloatArray:
         """Return a bound on the clipping bias of each coordinate of the score, shape (m,).
 
-        `lengths` is the released histogram of score norms. Clipping reduces the sum of these norms by some amount. A
-        coordinate with the share s of the sum of squared scores is assumed to be biased by at most a part of this
-        amount that is proportional to sqrt(s). Two further terms are equal for all coordinates: one for scores that
-        the histogram misses, and one for rows with lowered weights (`TwoStrips`).
+        The bound has three terms. The first is the total score norm that clipping removes, computed from the released
+        histogram `lengths`, times a factor: for a coordinate with the share s of the sum of squared scores, the factor
+        is proportional to sqrt(s), and at most 1. The other terms are equal for all coordinates, and account for rare
+        scores missing from the histogram, and for rows with lowered weights (`TwoStrips`).
         """
         squares = np.diag(meat.mapped(np.asarray(np.linalg.inv(hessian.back), dtype=float)).value)
         parts = squares / squares.sum()
@@ -455,10 +453,10 @@ class PerturbedSquares(OneStep):
     # stage 5: the estimating equation
     @property
     def signal_of_row(self) -> float:
-        """Assumed upper limit of the std dev of the part of the linear predictor that unidentified directions explain.
+        """Assumed upper limit of the sd, in residual scales, of the linear predictor's unidentified part.
 
-        Unidentified directions are changes of the coefficients about which the released Hessian has no information.
-        The limit is in units of the residual scale.
+        This part is due to unidentified directions of the coefficients, about which the released Hessian has less
+        information than noise.
         """
         return UNEXPLAINED
 
@@ -466,9 +464,8 @@ class PerturbedSquares(OneStep):
         """Return errors of the estimating equation beyond those of the last released score.
 
         The equation is A t = (sum of clipped scores), with the released Hessian A and the step t from the minimiser to
-        the estimate. The first error is the product of A's noise and t. The second is an additional clipping bias in
-        the coefficient of each column that has a declared bound more than `FAR_BOUNDS` released standard deviations
-        from its mean.
+        the estimate. The first error is the product of A's noise and t. The second is the additional clipping bias due
+        to columns with wide bounds (`far_rows`).
         """
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
         # W: whitening matrix in coordinates of the Hessian A; V: basis in which A's entries have uncorrelated noise
@@ -507,11 +504,11 @@ class PerturbedSquares(OneStep):
         return (*super().notes(), *self.levels.clamped, *self.far_bounds(response=True))
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
-        """Return, for the coefficient of each column with wide bounds, an amount to add to its clipping bias bound.
+        """Return an additional bound on the clipping bias of the score for each column with wide bounds.
 
         Bounds are wide if one is more than `FAR_BOUNDS` released standard deviations from the mean of the column. The
-        amount is `all_along`: the bias bound for the case that all clipped scores affect this one coefficient, minus
-        the usual bound on the clipping bias.
+        bias has the direction in which a row's score changes with the column's value. Its bound is `all_along`: the
+        bias if all clipped scores have this direction, minus the usual bound on the clipping bias.
         """
         rows = [at.W[j] / max(float(np.linalg.norm(at.W[j])), 1e-300) for j in self.far_columns]
         return tuple(Allowance(along[:, None], all_along) for along in rows)
@@ -524,7 +521,7 @@ class CutHessian(Hessian):
     Parameters
     ----------
     cut : float
-        Assumed upper bound on the information about one coefficient that clipping of rows removed.
+        Assumed upper bound on the reduction of the Hessian by clipping, in every direction.
     """
 
     cut: float
@@ -536,9 +533,8 @@ class PerturbedHuber(PerturbedSquares):
 
     Residuals are in units of a released scale. Huber's scores are not linear in theta, so the Hessian is released at
     the minimiser. It is the sum of w w' over the rows w of m whitened predictors whose absolute residuals are below
-    the threshold of Huber's loss; each w is clipped to a norm. Without clipping, and over all n rows, its trace is
-    about n m. The difference between n m and the trace of the released Hessian is therefore an upper bound on the
-    trace that clipping of rows removes.
+    the threshold of Huber's loss; each w is clipped to a norm. Over all n rows and without clipping, its trace is
+    about n m. The reduction of the trace by clipping is therefore at most n m minus the released trace, up to noise.
     """
 
     @property
@@ -584,11 +580,10 @@ class PerturbedHuber(PerturbedSquares):
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
-        """Return upper limits of score norms, for each norm in the histogram and each of k radii, shape (norms, k).
+        """Return the limit of the norm of each score in the histogram, for each of k radii, shape (norms, k).
 
-        Each limit is the clipping radius or, if smaller, the norm to which the limit `curvature` on the curvature of a
-        row's loss reduces the score. For the latter, the row's residual is assumed to be at the threshold of Huber's
-        loss.
+        For a score of norm l and a clipping radius B, the limit is ``min(B, curvature * k^2 / l)``, with the threshold
+        k of Huber's loss. The second term is the effect of the limit `curvature` on a row's curvature (see `clip`).
         """
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
@@ -613,12 +608,12 @@ class PerturbedHuber(PerturbedSquares):
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the errors given by `PerturbedSquares.doubts`, and an error due to the clipping of long rows.
+        """Return the errors given by `PerturbedSquares.doubts`, and an error due to the clipping of row norms.
 
-        Rows with a large norm are clipped, so their Hessian is too small. The estimating equation contains the Hessian
-        times the step t from the minimiser to the estimate. Its error is the missing part of the Hessian times t. This
-        part is assumed to be at most `step.hessian.cut` in every direction. The error is treated as noise with equal
-        variances in all coordinates, and with a root mean squared norm of `cut` times the norm of t.
+        Clipping reduces the released Hessian, by at most `step.hessian.cut` in every direction (an assumption). The
+        resulting error of the estimating equation is the missing part of the Hessian times the step t from the
+        minimiser to the estimate. It is treated as noise with equal variances in all coordinates and a root mean
+        squared norm of `cut` times the norm of t.
         """
         doubts = super().doubts(step)
         sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5

@@ -1,14 +1,14 @@
 """Regression of counts and gamma responses by the minimiser of a perturbed loss with clipped scores.
 
 The perturbed loss has three summands: the rows' losses, changed so that their scores are clipped; a ridge penalty; and
-a random linear term. It is minimised with its exact Hessian, whereas the noise of a released Hessian gives Newton steps
-an error proportional to their length. Here a released Hessian is needed only for inference and to remove the bias due
-to the ridge. The starting coefficients (`rough_fit`) are the same as for Newton steps. Stage 1 is a first step from
-them, stage 2 releases a histogram of score norms, stage 3 the minimiser, and stage 4 the Hessian and squared scores.
+a random linear term. Unlike Newton steps with a released Hessian, its minimiser has no error due to the noise of a
+Hessian. A Hessian is released only for inference and to remove the bias due to the ridge. The starting coefficients
+(`rough_fit`) are the same as for Newton steps. Stage 1 is a first step from them, stage 2 releases a histogram of
+score norms, stage 3 the minimiser, and stage 4 the Hessian and squared scores.
 
-Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of a row's score minus its score in the
-perturbed loss, which is clipped and weighted. To first order, the sum of the unclipped scores is zero at ``theta + A^-1
-(E + G + b)``, with the gradient G of the ridge penalty at theta and the coefficient vector b of the linear term.
+Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of (score minus clipped and weighted score)
+at theta. To first order, the sum of the unclipped scores is zero at ``theta + A^-1 (E + G + b)``, with the gradient G
+of the ridge penalty at theta and the coefficient vector b of the linear term.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ SHARES = {
     "coarse matrix": 0.09, "second matrix": 0.07, "first step": 0.05, "score sizes": 0.12,
     "coefficients": 0.60, "hessian": 0.20, "squares of scores": 0.04, QUESTION: SHARE,
 }  # fmt: skip
-# psi is minus the derivative of a row's loss with respect to the linear predictor eta
+# psi is minus the derivative of the loss of a response y with respect to the linear predictor eta; psi is clipped at c
 FARTHEST_PSI = 2.0**10  # largest threshold at which psi is clipped for gamma responses
-FARTHEST_ETA = 300.0  # limit of |eta - log c| for the threshold c of psi; for gamma responses, of |log y - eta - log c|
+FARTHEST_ETA = 300.0  # limit of |eta - log c|; for gamma responses, limit of |log y - eta - log c|
 DISPERSIONS = 1e-6, 100.0  # limits of the dispersion from which the clipping of a gamma model's Hessian is predicted
 STRATA = 8  # number of quantiles that represent the distribution of a gamma response
-LARGEST_RESPONSE = 2.0**40  # upper limit of (response) / (clipping threshold of psi)
+LARGEST_RESPONSE = 2.0**40  # upper limit of y / c
 
 
 @dataclass(frozen=True)
@@ -157,14 +157,15 @@ class TiltedLogLink(LikelihoodStep):
     def pilot(self) -> Pilot:
         """Return the starting coefficients, corrected by a Newton step computed from a released sum of clipped scores.
 
-        If responses do not follow the family, the starting coefficients, from least squares on a transformed response,
-        are biased, the intercept most of all. Without this step the perturbed loss's ridge penalty, which is zero at
-        the returned coefficients, would preserve a part of the bias. A large bias enlarges the norms of most scores.
-        Scores are therefore clipped at the largest threshold, within limits, at which the noise of their mean is at
-        most `MATRIX_NOISE`. The step is multiplied by the share of the sum's squared norm that is not due to noise. A
-        step that changes the linear predictor by more than 1 is reduced, because the link function is the logarithm:
-        if the fitted means are too small by a factor 1 + c, the computed step changes the linear predictor by c, but
-        the correct change is log(1 + c).
+        The starting coefficients, from least squares on a transformed response, are biased if responses do not follow
+        the family. The ridge penalty of the perturbed loss, which is zero at the returned coefficients, would preserve
+        a part of this bias.
+
+        A large bias enlarges most scores. They are therefore clipped at the largest threshold, within limits, at which
+        the noise of their mean is at most `MATRIX_NOISE`. The step is multiplied by the share of the sum's squared
+        norm that is not due to noise. A step that then changes the linear predictor by c > 1 (root mean square) is
+        reduced to a change of max(1, log(1 + c)), because with a log link the Newton step is c if the fitted means are
+        too small by a factor 1 + c.
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)
@@ -281,9 +282,9 @@ class TiltedLogLink(LikelihoodStep):
         off = [float(np.linalg.norm((whole - part) @ rows)) / len(rows) for part in kept]
         return self.sizes.scores * np.interp(radii, tried, off)
 
-    # stage 3: the minimiser; there the sum of clipped scores is the gradient of the ridge plus the random linear term
+    # stage 3: the minimiser of the perturbed loss
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser of the perturbed loss, and return it with the noisy sum of clipped scores at it.
+        """Release the minimiser of the perturbed loss; return the minimiser and the noisy sum of clipped scores there.
 
         The noisy sum needs no release of its own: it equals the gradient of the ridge penalty at the minimiser.
         """
@@ -329,10 +330,11 @@ class TiltedLogLink(LikelihoodStep):
         return HessianAt(matrix, last.at.to_theta, np.eye(self.m), self.rows, at)
 
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: HessianAt) -> Meat:
-        """Return the score's variance, computed from released squares of the entries of whitened scores.
+        """Return the score's variance matrix, computed from released sums of squares of whitened score coordinates.
 
-        If the model is correct, the variance is proportional to the Hessian. So whitening uses the released Hessian
-        (with eigenvalues of at least the size of its noise), and the variance of whitened scores is taken as diagonal.
+        Scores are whitened by the released Hessian (with small eigenvalues raised), to which their variance is
+        proportional if the model is correct; whitened coordinates are assumed to be uncorrelated. For counts with
+        ``cov_type="nonrobust"``, no squares are released, and the result is proportional to the Hessian.
         """
         at, level = hessian.at, max(clip.variance, SQUARES_NOISE * self.rows)
         values, V, least = hessian.matrix.eigen
@@ -346,9 +348,9 @@ class TiltedLogLink(LikelihoodStep):
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
         """Return the estimating equation unchanged, with an empty tuple of notes.
 
-        Newton fits remove the constant of a factor level, which is added to the linear predictor of the level's rows,
-        if the Hessian has less information about it than noise. Here such constants stay in the equation: without
-        them, the coverage of intervals was too low with a few hundred rows.
+        Newton fits remove a factor level's constant, a term of the linear predictor, from the equation if the Hessian
+        has less information about the constant than noise. Here such constants are not removed, because removal made
+        the coverage of intervals too low with a few hundred rows.
         """
         return equation, ()
 

@@ -42,14 +42,16 @@ SPLIT = 0.93
 class PlainPerturbedLikelihood:
     """Logistic regression by minimising a perturbed negative log-likelihood (Awan and Slavkovic 2021, Algorithm 2).
 
-    The mechanism `ObjectivePerturbation` contains the proof of privacy. Columns are scaled to [-1, 1]. The norm of a
-    row x of m columns is therefore at most 1 in the norm linf, sqrt(m) in the norm l2 and m in the norm l1. Smaller
-    bounds hold if dummies exclude one another. Projection onto the set `WeightedLosses` enforces the bounds. Let p be
-    the fitted probability of the response y = 1. A row's score (y - p) x is no longer than x, and the curvature p (1 -
-    p) x x' of a row's loss has rank one. With `theta_bound` B, the loss has a constant slope if the linear predictor
-    exceeds B (plus the largest offset) in absolute value. Then |p - y| is at most expit(B) = 1 / (1 + exp(-B)), so that
-    noise and penalty are smaller. The released minimiser is projected on the l1 ball of radius B, which is
-    post-processing. The projection leaves a minimiser inside the ball unchanged.
+    The mechanism `ObjectivePerturbation` contains the proof of privacy. Columns are scaled to [-1, 1], so a row x of m
+    columns has a linf norm of at most 1, an l2 norm of at most sqrt(m), and an l1 norm of at most m. Smaller bounds
+    hold if dummies exclude one another. Rows are projected onto a set that enforces the bounds (`WeightedLosses`). Let
+    p be the fitted probability of the response y = 1. The norm of a row's score (y - p) x is at most the norm of x,
+    and the Hessian p (1 - p) x x' of a row's loss has rank one.
+
+    With `theta_bound`, let B be `theta_bound` plus the largest absolute offset. If the absolute linear predictor
+    exceeds B, the loss is continued linearly. The absolute slope |p - y| is therefore at most ``expit(B) = 1 / (1 +
+    exp(-B))``, which reduces noise and penalty. The estimate is projected on the l1 ball of radius `theta_bound`,
+    which is post-processing.
 
     Parameters
     ----------
@@ -112,13 +114,13 @@ class PlainPerturbedLikelihood:
     def unpenalised(self, ridge: float, hessian: FloatArray) -> FloatArray:
         """Return a matrix S such that ``theta + S theta`` approximately undoes the penalty that privacy requires.
 
-        Here theta is the minimiser of the perturbed loss. The penalty that the user requested, with a coefficient u, is
-        not removed. Let gamma, the parameter `ridge` minus u, be the coefficient of the penalty to remove. A step
-        ``G^-1 gamma theta`` with the Hessian G of the data would remove this penalty, but G is not released. It is
-        replaced by the Hessian H of synthetic rows, which are uniform between their bounds. H is larger than the
-        Hessian of most data, so that a part of the penalty remains. For each eigenvalue h of H let ``x = gamma / (h +
-        u)``. The corresponding eigenvalue of S is ``x (1 - x)`` instead of x, or 0 if x exceeds 1, because theta is
-        then mostly noise, which the penalty limits.
+        Here theta is the minimiser of the perturbed loss. Let u be the requested coefficient of the penalty, and gamma
+        the excess of `ridge` over u. A Newton step ``(G + u I)^-1 gamma theta``, with the Hessian G of the data, would
+        undo the excess. G is not released, and is replaced by the Hessian H of synthetic rows, uniform between their
+        bounds. H is larger than G for most data, so a part of the excess remains.
+
+        S has the eigenvectors of H. For an eigenvalue h of H, let ``x = gamma / (h + u)``. The eigenvalue of S is ``x
+        (1 - x)`` instead of x, and 0 if x exceeds 1, because theta is then mostly noise, which the penalty limits.
 
         Parameters
         ----------
@@ -214,10 +216,7 @@ def within_box(box: PublicBox, loss: RowLoss, norm: str, response: tuple[float, 
 
 
 def offset_alone(box: PublicBox) -> FloatArray:
-    """Return weights by which the entries of a row are multiplied so that their sum is the offset of the model.
-
-    The entries of the row are the design columns, the offset (if the model has one) and the response.
-    """
+    """Return the vector whose inner product with a row (columns, [offset], response) is the row's offset."""
     return np.r_[np.zeros(box.c), box.offset, 0.0]
 
 

@@ -32,7 +32,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Cells
 from privstats.sets.vectors import Fractions, Products
 
-NULL = 1e-8  # coordinates t below this multiple of the largest |theta_j| are rounding errors, and are set to 0
+NULL = 1e-8  # whitened coefficients smaller than this x (largest coefficient) are rounding errors, set to 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class Start:
     center : float
         Released mean of the difference (response - offset).
     near_singular : bool
-        True only if the smallest eigenvalue of the second moments is below the noise: they may be nearly singular.
+        Whether second moments should be released again, because their smallest eigenvalue is below the noise.
     most_sigma : float
         Upper limit of the residual standard deviation, used where `sigma`, computed with noise, may be too small.
     moments : NoisyMatrix, optional
@@ -215,15 +215,14 @@ def with_squares_of_products(
 ) -> KnownMoments:
     """Release the mean squares of standardised products of columns; return `known` with these mean squares inserted.
 
-    The mean squares of products cannot be computed from the sums of columns and of squares that were released before.
-    The second moments that are released later (the coarse matrix) are too small for products, because rows with large
-    products have the largest norms and are clipped. A squared column, for example, would have about half its true
-    variance.
+    These mean squares do not follow from the sums of columns and of squares that were released before. Those in the
+    coarse matrix, released later, are too small, because rows with large products have the largest norms and are
+    clipped.
 
     A row contributes ``(z / WIDE)^2`` for each standardised product z. Contributions are clamped to [0, 1]
-    (`Fractions`), so |z| counts up to `WIDE`, and replacing a row changes each sum by at most 1. The query is
-    optional, and spends a part of the budget of the queries with the labels `share_of`. It is not sent, and `known` is
-    returned unchanged, if its noise would be too large or if `levels` has unidentified directions.
+    (`Fractions`), so |z| counts up to `WIDE`, and replacing a row changes each sum by at most 1. The query uses a part
+    of the budget of the queries with the labels `share_of`. If its noise would be too large, or if `levels` has
+    unidentified directions, it is not sent, and `known` is returned unchanged.
     """
     made = [j for j, *_ in box.products]
     of = SquaredColumns(frame.K[:, made] / WIDE)
@@ -370,10 +369,10 @@ class Coarse:
     ) -> Coarse:
         """Release second moments, and average each entry with its value in `known`, weighted by precision.
 
-        The result has coefficients (`slopes`) of a regression of the response on the predictors, computed from the
-        averages. They are shrunk by one minus the share of noise in the variance that the predictors explain. If a
-        response has rare large values, its variance over clipped rows is too small. Therefore the variance from which
-        the residual scale is computed is at least its value in `known`.
+        The attribute `slopes` contains coefficients of a regression of the response on the predictors, computed from
+        the averages and multiplied by the share of the explained variance that is not due to noise. Clipping makes the
+        variance of a response with rare large values too small. To compute the residual scale, this variance is
+        therefore raised to its value in `known`, if that is larger.
 
         Parameters
         ----------
@@ -430,7 +429,7 @@ class Coarse:
         residual = np.r_[b, -1.0]
         noise = float(np.sqrt(read.variance_along(residual[:, None])[0])) / rows
         square = float(residual @ G @ residual)
-        most = 1 - (float(G[m, m]) - square) + noise  # residual variance: that of the response is 1; plus noise
+        most = 1 - (float(G[m, m]) - square) + noise  # response variance (1) - explained variance + noise
         sigma, most = np.sqrt(np.clip([max(square, MATRIX_NOISE * noise), most], FLOOR, 1.0))
         near_singular = bool(values[0] < least < MATRIX_NOISE)
         return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), near_singular, read)
@@ -474,8 +473,11 @@ def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
 
 
 def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
-    """Return a basis, shape (c, m), of the identified directions of the coefficients of standardised predictors."""
-    if not 0 < hidden.shape[1] < frame.c:  # all directions are kept if none, or if every one, is hidden
+    """Return a basis, shape (c, m), of the identified directions of the coefficients of standardised predictors.
+
+    The columns of `hidden` are the unidentified directions of the coefficients of the design's columns.
+    """
+    if not 0 < hidden.shape[1] < frame.c:  # all directions are kept if none, or if every one, is unidentified
         return np.eye(frame.c)
     null = np.linalg.solve(frame.columns, hidden)
     basis: FloatArray = np.linalg.svd(null, full_matrices=True)[0][:, null.shape[1] :]
@@ -483,10 +485,10 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
 
 
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
-    """Return an approximation to a noisy symmetric matrix, whose eigenvalues have less noise.
+    """Reduce the noise in the eigenvalues of a noisy symmetric matrix; return the resulting positive definite matrix.
 
-    An eigenvalue is kept if its distance from the mean of the eigenvalues that are not kept exceeds the size of the
-    noise. The eigenvalues that are not kept are replaced by their mean.
+    Eigenvalues are replaced by their mean, except eigenvalues whose distance from this mean exceeds the largest
+    eigenvalue of the noise. The exceptions are only raised to a positive lower limit.
 
     Parameters
     ----------
@@ -495,7 +497,7 @@ def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     sd : float
         Standard deviation of the noise of an entry off the diagonal.
     usual : float
-        Expected eigenvalue. If the mean is below the fraction `SUM_SEEN` of it, it is raised to this fraction.
+        Expected eigenvalue. If the mean is below `SUM_SEEN * usual`, it is raised to this value.
     """
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     m = len(values)

@@ -141,11 +141,11 @@ class QuantileSteps:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest relative noise of the coarse matrix (first released second moments) at which Newton steps converge.
+        """Largest relative noise of the first released second moments at which Newton steps converge.
 
-        The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of
-        an off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about
-        ``2 sqrt(c) s``. The limit is largest for the median, and smaller for extreme quantiles (`sparsest`).
+        For n rows x of c columns with variance 1, the relative noise is ``sqrt(c) s / n``, where s is the noise sd of
+        an off-diagonal entry of the released sum of x x'. The limit is lower for extreme quantiles than for the
+        median, because their Hessian is smaller (see `sparsest`).
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -197,11 +197,11 @@ class PerturbedQuantile:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest relative noise of the coarse matrix (first released second moments) at which Newton steps converge.
+        """Largest relative noise of the first released second moments at which Newton steps converge.
 
-        The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of
-        an off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about
-        ``2 sqrt(c) s``. The limit is largest for the median, and smaller for extreme quantiles (`sparsest`).
+        For n rows x of c columns with variance 1, the relative noise is ``sqrt(c) s / n``, where s is the noise sd of
+        an off-diagonal entry of the released sum of x x'. The limit is lower for extreme quantiles than for the
+        median, because their Hessian is smaller (see `sparsest`).
         """
         return MATRIX_NOISE * sparsest(self.taus)
 
@@ -276,10 +276,10 @@ class Shared:
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
         """Make the releases that the fits of all quantiles share, and return them as a `Shared`.
 
-        These are the scales of columns and response, the median of the response, the second moments from which the
-        whitening matrix and starting coefficients are computed, and a histogram of row norms. Optional queries (for
-        counts of factor levels, for example) spend a part of the budget of the score of the first quantile. `tail` is
-        the assumption about the number of large row norms, "usual" or "cautious".
+        These are the scales of the columns and the response, the median of the response, the second moments from which
+        the whitening matrix and starting coefficients are computed, and a histogram of row norms. Optional queries,
+        such as counts of factor levels, use a part of the budget of the first quantile's score. `tail` is the
+        assumption about the number of large row norms, "usual" or "cautious".
         """
         item = item_of(taus, taus[0])
         share_of = (f"score {item}".strip(),)
@@ -391,8 +391,8 @@ class Kernel:
     width : float
         Half-width of the kernel.
     straight : float
-        Half-width of the kernel for the smallest clipping radius among the candidates for `radius`. The loss is nearly
-        quadratic along Newton steps that change the linear predictor by about this amount.
+        Change of the linear predictor up to which the loss is assumed to be nearly quadratic. It is the half-width
+        that the kernel would have with the smallest candidate for `radius`.
     narrow : float
         Half-width of the kernel for the density at the quantile.
     """
@@ -443,10 +443,10 @@ class Tried(Centred):
     last: LastRelease
 
     def wrong(self, last: LastRelease) -> float:
-        """Return the relative error of the estimated Hessian's prediction of the score's change in a Newton step.
+        """Return the relative error of the predicted change of the score in the first Newton step.
 
-        The prediction p is the Hessian times the step: for a quadratic loss, it equals the difference of the scores
-        before the step (`first`) and after it (`last`). Let e be the error of p, and v the part of the expected |e|^2
+        The prediction p is the estimated Hessian times the step. For a quadratic loss, the score before the step
+        (`first`) minus the score after it (`last`) is p. Let e be the error of p, and v the part of the expected |e|^2
         that is due to noise. The result is the square root of ``max(0, |e|^2 - v) / (|p|^2 + v)``, at most 1.
         """
         predicted = self.density.matrix.power(1.0) @ self.step
@@ -500,7 +500,7 @@ class OneOrder(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Assumed upper limit of the sd of the linear predictor's component along directions that noise may hide."""
+        """Assumed upper limit of the linear predictor's sd along unidentified directions: the attribute `size`."""
         return self.size
 
     def spread(self, at: Start) -> float:
@@ -522,11 +522,11 @@ class OneOrder(OneStep):
     def residuals(self, start: Start, item: str) -> Queries[Residuals]:
         """Release the tau-quantile of the residuals at the coefficients `start`, and the density at this quantile.
 
-        Both are computed from released order statistics. If a share p of the residuals lies within the distance d of
-        the quantile, the density is about ``p / (2 d)``; the residual scale follows from it (see `Residuals`). The
-        share p is NEAR_ORDER times the smaller of tau and 1 - tau. If tau is beyond the quartiles, it is up to twice
-        as large, because with so few residuals the noise in a rank would often make d many times too small. `item` is
-        a text in the labels of the queries.
+        The density is ``p / (2 d)``, where d is a released distance from the quantile within which a share p of the
+        residuals lies. The residual scale follows from the density (see `Residuals`). The share p is NEAR_ORDER times
+        the smaller of tau and 1 - tau. If tau is beyond the quartiles, p is up to twice as large, because with so few
+        residuals the noise in a rank would often make d many times too small. `item` is a text in the labels of the
+        queries.
         """
         most = 2.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         scale = StretchedResiduals(start.eta, self.start.sigma / CLIPPED_AT)
@@ -600,12 +600,11 @@ class OneOrder(OneStep):
         return self.pilot().lengths
 
     def lengths_at(self, w: Start) -> Lengths:
-        """Return the histogram of score norms; if units have at most one row, the histogram `leverages` of row norms.
+        """Return a histogram of upper limits of score norms, in units of the loss's largest absolute derivative.
 
-        A score is a row of predictors times the derivative of the loss, whose absolute value is tau or 1 - tau, so row
-        norms bound score norms. If a privacy unit may have several rows, their scores are added up. The norm of this
-        sum is not known from the row norms, because the scores may be equal or cancel. A histogram of (norm of the sum)
-        / (largest absolute derivative of the loss) is then released instead.
+        A score is a row of predictors times the derivative of the loss, so row norms are such limits. Their histogram
+        `leverages` is returned if scores of several rows are not added up. Otherwise a histogram of the norms of the
+        sums is released; row norms do not determine these norms, because scores may be equal or cancel.
         """
         if self.most_rows == 1:
             return self.leverages
@@ -650,12 +649,12 @@ class OneOrder(OneStep):
         return max(1.0, norm / (self.m + 4 / 3) ** 0.5)
 
     def squared_weights(self, radius: float) -> float:
-        """Return the sum of the squared weights of the rows, from which the variance of the score is computed.
+        """Return the sum of the rows' squared weights, from which the variance of the score is computed.
 
-        Under a correct model, a coordinate of the score has the variance tau (1 - tau) times this sum. Without weights
-        the sum is the number of rows. With weights, the norms of the weighted rows are clipped to `radius`, and the
-        sum of their squares, computed from a released histogram, is divided by m, the mean squared norm of whitened
-        rows. The result is then at least (sum of the weights)^2 / (number of rows), the Cauchy-Schwarz bound.
+        Under a correct model, a coordinate of the score has the variance tau (1 - tau) times this sum. Without
+        weights, the sum is the number of rows. With weights, it is estimated from the released histogram of the norms
+        of weighted rows, clipped to `radius`: their sum of squares is divided by m, the mean squared norm of a
+        whitened row. The result is then at least (sum of the weights)^2 / (number of rows), the Cauchy-Schwarz bound.
         """
         if not self.box.design.weighted:
             return self.rows
@@ -668,7 +667,8 @@ class OneOrder(OneStep):
     def last_score(self, pilot: Centred, lengths: Lengths, density: Density) -> Queries[tuple[LastRelease, Density]]:
         """Release the last Newton step's score and a count of residuals near zero; return the score and the Hessian.
 
-        In the returned Hessian, `atom` is the part of this count that neither the density nor noise can explain.
+        In the returned Hessian, `atom` is the excess of this count over the number expected from the density, less an
+        allowance for random error.
         """
         at, clip = pilot.start, self.clip(pilot, pilot.start, lengths)
         question = self.score("score", at, clip.radius)
@@ -700,11 +700,11 @@ class OneOrder(OneStep):
     ) -> Density:
         """Return a kernel estimate of the check loss's Hessian, from the answers to the queries of `of_density`.
 
-        The release `hessian` is the sum of w w' over clipped whitened rows w with residuals in the kernel. The sum is
-        divided by the kernel's width, and by the ratio of the residuals' mean density in the kernel to the density at
-        the fitted quantile. The ratio is computed from `counts`, the numbers of rows with residuals within the
-        half-widths `kernel.narrow` and `kernel.width`. The counts in `histogram` show whether the responses near the
-        quantile have few distinct values.
+        The release `hessian` is the sum of w w' over the clipped whitened rows w whose residuals are less than
+        `kernel.width` in absolute value. It is divided by ``2 kernel.width``, and by the ratio of the residuals' mean
+        density within `kernel.width` to their density at the fitted quantile. This ratio is estimated from `counts`,
+        the numbers of rows with residuals within `kernel.narrow` and `kernel.width`. The counts in `histogram` show
+        whether the responses near the quantile have few distinct values.
         """
         residuals, m, width, narrow = centred.residuals, self.m, kernel.width, kernel.narrow
         sigma, f0 = residuals.sigma, residuals.density
@@ -742,9 +742,9 @@ class OneOrder(OneStep):
         """Return the settings of the kernel estimate of the Hessian: half-widths, and the clipping radius of rows.
 
         A larger clipping radius causes more noise and needs a wider kernel, but a wide kernel is biased where the
-        scale of residuals varies with the predictors. The Hessian is computed from the rows with residuals in the
-        kernel; let s be their share of all rows. The chosen radius minimises ``E / s + D``, where E is the largest
-        eigenvalue of the Hessian's noise, and D is the reduction of the sum of all rows' squared norms by clipping.
+        scale of residuals varies with the predictors. The chosen radius minimises ``E / s + D``: E is the largest
+        eigenvalue of the noise in the released sum, s is the share of rows with residuals in the kernel, and D is the
+        amount by which clipping reduces the sum of all rows' squared norms.
 
         Parameters
         ----------
@@ -765,8 +765,8 @@ class OneOrder(OneStep):
         # largest eigenvalue of the noise is the share `MATRIX_NOISE` of a typical eigenvalue of the Hessian.
         most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)
         tried = np.r_[least, size[(size > least) & (size < most)]]
-        # half-width at which the noise's largest eigenvalue is the share `MATRIX_NOISE` of a typical eigenvalue; up to
-        # `KERNEL_NOISIER` times this share where the kernel would be wider than `DENSITY_WIDEST`
+        # Half-width at which the noise's largest eigenvalue is the share `MATRIX_NOISE` of a typical eigenvalue. If it
+        # exceeds `DENSITY_WIDEST`, the kernel is narrower, but the share is at most `KERNEL_NOISIER` times as large.
         quiet = unit * tried**2 / (MATRIX_NOISE * self.rows * inside)
         quiet = np.maximum(np.minimum(quiet, DENSITY_WIDEST), quiet / KERNEL_NOISIER)
         width = np.clip(np.maximum(KERNEL_WIDTH * self.rows**-0.2, quiet), *KERNEL_WITHIN)
@@ -776,7 +776,7 @@ class OneOrder(OneStep):
         return Kernel(float(tried[best]), chosen, narrowest, min(chosen, DENSITY_WIDEST / 2 * sigma))
 
     def doubts(self, step: Step) -> Doubts:
-        """Return noise and bias bounds of the estimating equation, due to the estimated Hessian or to equal responses.
+        """Return the errors of the estimating equation that are due to the estimated Hessian or to equal responses.
 
         `step` is the last Newton step, with its releases. No coefficient of this quantile is reported if the step is
         too long for the quadratic approximation of the loss, if the linear predictor differs too much from a constant,
@@ -901,9 +901,8 @@ class CheckSteps(OneOrder):
         """Return the mean eigenvalue of a noisy score variance, shrunk toward its expected value `usual`.
 
         The difference d of the mean eigenvalue from `usual` is multiplied by 1 - (noise variance of d) / d^2, or by 0
-        if this is negative; the result is at least half of `usual`. At tau = .5 the squared derivative of the check
-        loss is 1/4 for every row, so `usual` needs no correction and is returned, unless scores of several rows are
-        added up.
+        if this is negative; the result is at least half of `usual`. If tau is .5 and scores of several rows are not
+        added up, `usual` is returned, because the squared derivative of the check loss is then 1/4 for every row.
         """
         if self.tau == 0.5 and self.most_rows == 1:
             return usual
@@ -915,8 +914,8 @@ class CheckSteps(OneOrder):
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> Queries[FloatArray]:
         """Release the Hessian of the smoothed loss (half-width h), with rows clipped to the norm `held`.
 
-        Eigenvalues below a limit are raised to this limit: the larger of the size of the noise and the share
-        `PILOT_RIDGE` of the expected eigenvalue.
+        Eigenvalues are raised to at least sqrt(m) noise sds of an entry, and to at least `PILOT_RIDGE` times their
+        expected value, (number of rows) x (density at the quantile).
         """
         of = Shortened(start.P, start.eta, h, 1e300)
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
@@ -957,7 +956,7 @@ class Perturbed(OneOrder):
         return Meat(self.tau * (1 - self.tau) * self.squared_weights(clip.radius) * np.eye(self.m), self.freedom)
 
     def half_width(self, start: Start, residuals: Residuals, radius: float) -> float:
-        """Return the smoothing half-width at which the ridge is the share `PILOT_RIDGE` of the loss's curvature.
+        """Return the smoothing half-width at which the ridge penalty is `PILOT_RIDGE` times the loss's curvature.
 
         The ridge is inversely proportional to the half-width; the curvature is the number of rows times the density at
         the quantile. The half-width is kept within limits.

@@ -187,7 +187,7 @@ class Quantiles(ABC):
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
         targets = np.stack([_target_shares(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         parts = zip(columns, np.split(ends, len(columns)), np.split(targets, len(columns)), strict=True)
-        used = 0.0 if grouping.groups else rows.each.sum()  # 0: with groups, no zeros were counted
+        used = 0.0 if grouping.groups else rows.each.sum()  # 0 with groups, for which zeros are not counted
         ends = np.concatenate([column.around(part, target, used) for column, part, target in parts])
         values, ends = spelled(columns, values), spelled(columns, ends)
         short = np.isnan(ends[..., 0]) & ~gone[:, None]
@@ -412,7 +412,7 @@ class GeometricMedian:
     shares: Mapping[str, float] = field(default_factory=lambda: {"quantile": 1.0})
 
     def __call__(self, ask: Ask, public: PublicFacts) -> OrderStatisticEstimate:
-        """Release the geometric median of each group, ordered by column, then group."""
+        """Release the geometric median of each group; order its coordinates by column, then group."""
         design = public.design
         columns, grouping = column_facts(design, self.grid), Grouping.of(design)
         low, high = min(column.low for column in columns), max(column.high for column in columns)

@@ -1,4 +1,4 @@
-"""Least squares from one noisy matrix of second moments, and a noisy variance of clipped scores."""
+"""Least squares from released second moments; the score variance is released separately, from clipped scores."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ SHARES: Mapping[str, float] = {"units": 0.02, "moments": 0.75, "meat of moments"
 
 @dataclass(frozen=True)
 class SufficientStatistics:
-    """Least squares that spends the whole budget on the moments of columns and response, and on the score variance.
+    """Least squares from released second moments of the columns and the response, and a released score variance.
 
     Parameters
     ----------
     noises : Noises
-        Noise mechanisms; `matrix` releases the moments, `products` the score variance (sum of s s' over scores s).
+        Noise mechanisms: `matrix` releases the moments, and `products` the score variance (sum of s s' over scores s).
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances; the score variance is
         then computed from the moments).
     ridge : float or "adaptive", optional
         Penalty on squared coefficients of predictors scaled to [-1, 1] (Awan and Slavkovic 2021, equation 6).
-        "adaptive" is the smallest penalty that raises all eigenvalues of the predictors' released second moments to at
-        least the noise. Penalised fits have no intervals.
+        "adaptive" is the smallest penalty that raises all eigenvalues of the predictors' released second moments to a
+        limit proportional to the noise sd. Penalised fits have no intervals.
     """
 
     noises: Noises = NORMAL
@@ -96,12 +96,12 @@ class UnclippedSquares(Problem):
         return self.start.frame.scale * self.sizes.rows**0.5
 
     def unexplained(self, sigma: float) -> float:
-        """Return a bound on the square root of the response's sum of squares explained by unidentified directions.
+        """Return a bound on the norm of the part of the responses that unidentified directions explain.
 
         A direction of the coefficients is unidentified if the information along it is below the noise. The part of the
-        response explained by such directions is also part of the residuals. Its root sum of squares is therefore
-        assumed to be at most ``UNEXPLAINED * sigma * sqrt(rows)``, with the residual scale `sigma`, and at most the
-        largest possible root sum of squares of the response, `signal`.
+        responses explained by such directions is also part of the residuals. Its norm is therefore assumed to be at
+        most ``UNEXPLAINED * sigma * sqrt(rows)``, with the residual scale `sigma`, and at most `signal`, the largest
+        possible norm of the responses.
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
@@ -119,11 +119,11 @@ class UnclippedSquares(Problem):
     def products_of_scores(self, question: Sum, start: Start, longest: float) -> FloatArray:
         """Release the sum of the outer products s s' over clipped scores s; reduce the noise of its eigenvalues.
 
-        The argument `question` is the query for this sum, without its clipping radius, and `longest` an upper bound on
-        the norm of a row's whitened predictors. The clipping radius is the norm at which the noise sd of an entry is
-        the fraction `MATRIX_NOISE` of a diagonal entry expected under equal error variances, but at least a multiple
-        of the residual scale, and at most the largest possible norm of a score. If the radius is below the largest
-        norm, the trace of the sum is raised to at least its expected value under equal error variances.
+        The argument `question` is the query for this sum, without its clipping radius, and `longest` is an upper bound
+        on the norm of a row's whitened predictors. The radius is chosen so that the noise sd of an entry is
+        `MATRIX_NOISE` times a diagonal entry expected under equal error variances. It is at least a multiple of the
+        residual scale, and at most the largest possible norm of a score. If it is below this norm, the trace of the
+        sum is raised to at least its expected value under equal error variances.
         """
         m = int(question.within.m)  # type: ignore[attr-defined]
         by = self.by.products
@@ -154,8 +154,7 @@ class Moments(UnclippedSquares):
     def entries(self) -> Entries:
         """Description of the vectors (1, predictors, response), one per row, whose second moments are released.
 
-        In these vectors, a factor with several columns is coded by level indicators; with noise from the mechanism
-        `Hull`, it is coded by its columns.
+        Level indicators replace the columns of a factor with several columns, unless the noise mechanism is `Hull`.
         """
         by_level = getattr(self.by.matrix, "norm", None) != "hull"
         return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
@@ -176,10 +175,9 @@ class Moments(UnclippedSquares):
     def length(self) -> float:
         """Return the average factor by which privacy is expected to lengthen the intervals of slopes.
 
-        The factor of a slope is its expected interval length divided by the length without privacy; it is infinite for
-        an unidentified slope, about which there is less information than noise. The result is the harmonic mean of the
-        factors, divided by the share of identified slopes, because unidentified slopes lengthen the intervals of
-        correlated slopes.
+        The factor of a slope is its expected interval length divided by the length without privacy; it is infinite if
+        the noise leaves the slope unidentified. The result is the harmonic mean of the factors, divided by the share
+        of identified slopes, because unidentified slopes lengthen the intervals of correlated slopes.
         """
         start, box = self.start, self.box
         law = self.ask.law(self.question, by=self.by.matrix)
@@ -198,9 +196,9 @@ class Moments(UnclippedSquares):
     def reads(self, rows: float) -> bool:
         """Return whether noisy moments would identify the coefficient of a factor level that occurs in `rows` rows.
 
-        They would if `rows` exceeds `HIDDEN` noise sds. The noise sd is the largest noise sd of v'Mv, for the columns'
-        second moments M and all v in `levels.hidden`: coefficient vectors v that rows at kept (frequent) factor levels
-        do not identify.
+        The criterion is that `rows` exceeds `HIDDEN` noise sds of v'Mv. Here M is the matrix of the columns' second
+        moments, and v is the direction in `levels.hidden`, not identified by rows at kept levels, with the largest
+        noise sd.
         """
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
@@ -226,11 +224,10 @@ class Moments(UnclippedSquares):
         """Return penalised coefficients, without std errors because the bias due to the penalty is unknown.
 
         The coefficients are computed from `both`, the released second moments of the columns and the response. If the
-        user gives no `ridge`, the penalty acts on the eigenvalues of the predictors' second moments about their means:
-        eigenvalues below a noise limit (2 sqrt(number of slopes) times the largest noise sd of a cross product) are
-        raised to this limit; all others are unchanged. In a fit without intervals, the estimate has the covariance of
-        its noise, and directions along which the error is unknown: the unidentified directions `hidden`, shape (c, l),
-        and the directions in which the penalty may bias the coefficients.
+        user gives no `ridge`, the penalty raises small eigenvalues of the predictors' second moments about their means
+        to a limit: 2 sqrt(number of slopes) times the largest noise sd of a cross product. In a fit without intervals,
+        the estimate also has the covariance of its noise and the directions of unknown error: the unidentified
+        directions `hidden`, shape (c, l), and the directions in which the penalty may bias the coefficients.
         """
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
@@ -276,9 +273,10 @@ class Moments(UnclippedSquares):
         return clamped_note(self.box, mean, float(np.sqrt(variance)), noise)
 
     def response_sd(self, both: NoisyMatrix) -> float:
-        """Return the response's std dev (without an intercept, its root mean square), or NaN if noise may hide it.
+        """Return the response's std dev or, without an intercept, its root mean square.
 
-        The argument `both` has the released second moments of the columns and the response.
+        The result is NaN if the sum of squares is at most `HIDDEN` noise sds. The argument `both` has the released
+        second moments of the columns and the response.
         """
         one, rows, about = self.box.intercept, self.sizes.rows, np.eye(len(both.value))[-1]
         if one is not None:
@@ -306,25 +304,25 @@ class Moments(UnclippedSquares):
         return found
 
     def seen(self, factor: int) -> float:
-        """Return the smallest released count of a factor's level, in noise sds, at which coefficients are reported.
+        """Return the smallest released count, in noise sds, at which a level's coefficients are reported.
 
-        It is `LEVEL_SEEN` if level indicators replace the factor's columns in the released moments, else `HIDDEN`. With
-        indicators, the mean at a level is the quotient of a sum and a noisy count. With the lower threshold `HIDDEN`,
-        many levels would be reported only because their counts have large positive noise. Their means would be too
-        close to 0 by more than their std errors; if the reference level is rare, all coefficients would have this bias.
+        It is `LEVEL_SEEN` if level indicators replace the columns of `factor` in the released moments, else `HIDDEN`.
+        With indicators, the mean at a level is the quotient of a sum and a noisy count. With the lower threshold
+        `HIDDEN`, many levels would be reported only because their counts have large positive noise, and their means
+        would be too close to 0 by more than their std errors.
         """
         return LEVEL_SEEN if any(k == factor for k, _, _ in self.entries.coded) else HIDDEN
 
     def of_quotients(self, both: NoisyMatrix, residual: FloatArray) -> Loading:
         """Return the noise of the least-squares score, enlarged for factor levels to allow for noise in their counts.
 
-        The mean at a level is a quotient t = S / N of a sum S and a count N. Its estimated std error is too small if
-        noise made N large and t small. The interval of Fieller (1954) contains all t for which ``|S - t N|`` is at most
-        z = 1.96 times the sd of ``S - t N``. As the sd of N, the number ``(N - L) / z`` is used, where L is the lower
-        confidence limit of the count (`least_count`). Let ``r = (N - L) / N``, and let w be the variance of all noise
-        but the noise in N. The endpoint of the interval that is farther from zero then solves ``(1 - r^2) t^2 - 2 t S /
-        N + (S / N)^2 = (z / N)^2 w``. The noise of the score is enlarged to the noise of ``S - t N`` at this endpoint.
-        L allows for the selection of levels: means are reported only if N is at least `LEVEL_SEEN` noise sds.
+        The mean at a level is t = S / N, for a noisy sum S and a noisy count N. If noise made N large, t is too small,
+        and so is its estimated std error. The noise of the score is therefore enlarged to the noise of ``S - t N`` at
+        a larger t: the endpoint, farther from zero, of the interval of Fieller (1954), which contains all t with
+        ``|S - t N|`` at most z = 1.96 times its sd. This endpoint solves
+        ``(1 - r^2) t^2 - 2 t S / N + (S / N)^2 = (z / N)^2 w``, where w is the variance of all noise but the noise in
+        N, and ``r = (N - L) / N``. The sd of N is taken as ``(N - L) / z``, for the lower confidence limit L of the
+        count (`least_count`), because means are reported only if N is at least `LEVEL_SEEN` noise sds.
         """
         c, F = self.box.c, self.entries.from_columns
         noise = _first(both.times(residual), c)
@@ -343,11 +341,11 @@ class Moments(UnclippedSquares):
         return np.asarray(np.linalg.solve(F.T, longer[:, None] * F.T), dtype=float) @ noise
 
     def unseen(self, columns: NoisyMatrix) -> FloatArray:
-        """Return a direction of the c coefficients for each of the l factor levels with too few rows, shape (c, l).
+        """Return one direction of the coefficients for each of the l factor levels with too few rows, shape (c, l).
 
-        A level has too few rows if its released count is below `LEVEL_SEEN` noise sds. Only factors are considered
-        whose level indicators replace columns in the released moments. The direction of a level is the vector d for
-        which x'd is the level's indicator at every row x of the design.
+        The direction d of a level maps each row x of the design to the level's indicator x'd. A level has too few rows
+        if its released count is below `LEVEL_SEEN` noise sds. Only factors whose level indicators replace columns in
+        the released moments are considered.
         """
         found = [np.zeros((self.box.c, 0))]
         for k, _, one in self.levelled:
@@ -368,14 +366,13 @@ class Moments(UnclippedSquares):
             yield k, quadratic_forms(columns.value, one), sds, self.seen(k) * sds
 
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
-        """Release the score variance, the sum of s s' over rows' scores s (predictors times residual), shape (m, m).
+        """Release the score variance, the sum of s s' over rows' scores s, shape (m, m).
 
-        Predictors are the m whitened predictors of the attribute `start`, and residuals are computed with the
-        coefficients of the argument `start`. `A` has the released second moments of these predictors, and `both` has
-        the released second moments of the columns and the response. If rows do not belong to privacy units and a
-        factor in `levelled` has at least three levels, the sum is first released for other predictors
-        (`whitened_by_level`), with one predictor for each level of the factor with the most levels. Products of the
-        predictors of two levels are zero and are not released.
+        A score is the row's m whitened predictors (of the attribute `start`) times its residual at the coefficients of
+        the argument `start`. The released second moments are `A` for these predictors, and `both` for the columns and
+        the response. If scores of several rows are not added up and a factor in `levelled` has at least three levels,
+        the sum is first released for the predictors of `whitened_by_level`, with one predictor for each level of the
+        factor with the most levels. Products of two levels' predictors are zero and are not released.
         """
         coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
         if not coded:
@@ -390,19 +387,19 @@ class Moments(UnclippedSquares):
         return back.T @ self.products_of_scores(question, start, start.longest) @ back
 
     def with_levels(self, meat: FloatArray, both: NoisyMatrix, back: FloatArray, squares: float) -> FloatArray:
-        """Return the score variance, raised at each level of a factor to the score variance of a two-valued response.
+        """Return the score variance, at least as large at each factor level as for a response with two values.
 
         An outcome that is rare over all rows but frequent at a rare level hardly changes the released score variance.
-        The variance of a response with mean a on [low, high] is at most ``(high - a)(a - low)``, and equals this
-        maximum for a response with the two values low and high. The response is assumed to have two values if the sum
-        of squared residuals is at least the fraction `TWO_ENDED` of the sum of these maxima over all rows.
+        A response with mean a on [low, high] has the largest variance, ``(high - a)(a - low)``, if its values are low
+        and high. The score variance is raised only in models without an offset, and only if the sum of squared
+        residuals is at least the fraction `TWO_ENDED` of the sum of these largest variances over all rows.
 
         Parameters
         ----------
         meat : ndarray, shape (m, m)
             Score variance (sum of s s' over scores s), for the m whitened predictors of the attribute `start`.
         both : NoisyMatrix
-            Moments of columns and response.
+            Released second moments of the columns and the response.
         back : ndarray, shape (m, c)
             Matrix that maps the coefficients of the columns to the coefficients of these predictors.
         squares : float
@@ -425,13 +422,12 @@ class Moments(UnclippedSquares):
         return meat
 
     def hideable(self, A: NoisyMatrix) -> FloatArray | None:
-        """Return the public range (`PublicBox.public_range`), which bounds unidentified coefficients, or None.
+        """Return the public range (`PublicBox.public_range`) if it bounds unidentified coefficients, else None.
 
-        The result is None without factors or without unidentified directions. With factors, unidentified directions are
-        expected: the indicator of a level is a linear combination of the factor's columns, and the information about a
-        rare level may be much smaller than the noise. The public range then bounds the coefficients along these
-        directions. If all columns are numeric, this range is not used: numeric values cover only a part of their
-        bounds, so coefficients may lie outside the range, and the information is about equal in all directions.
+        With factors, unidentified directions are expected: a level's indicator is a linear combination of the factor's
+        columns, and the information about a rare level may be much smaller than the noise. The range then bounds the
+        coefficients along these directions. Without factors, the result is None: numeric values cover only a part of
+        their bounds, so coefficients may lie outside the range.
         """
         if not self.box.design.factors or not A.unidentified()[0].size:
             return None
@@ -531,12 +527,12 @@ class LevelCoordinates:
 
 
 def whitened_by_level(one: FloatArray, columns: NoisyMatrix, rows: float) -> LevelCoordinates:
-    """Return coordinates in which second moments are the identity, with a coordinate for each level of a factor.
+    """Return whitened predictors, with one predictor for each level of a factor (see `LevelCoordinates`).
 
-    Let e be the level indicators, n_g the number of rows at level g, x the other columns, and M the means of x by
-    level. The coordinates are ``e_g / sqrt(n_g / n)`` and ``(x - M'e) R`` with a whitening matrix R. They are
-    uncorrelated, because the product of two level indicators is zero and x - M'e is orthogonal to e. Counts, and
-    eigenvalues of the moments of x - M'e, are raised to a multiple of the sd of their noise if they are smaller.
+    For a row with level indicators e and other columns x, the predictors are ``e_g / sqrt(n_g / n)`` for each level g,
+    and ``(x - M'e) R``. Here n_g is the number of rows at level g, M'e is the mean of x at the row's level, and the
+    matrix R whitens x - M'e. Counts n_g, and eigenvalues of the second moments of x - M'e, are raised to a multiple of
+    their noise sd if they are smaller.
 
     Parameters
     ----------

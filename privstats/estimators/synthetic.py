@@ -25,7 +25,7 @@ class SyntheticRows:
     box : PublicBox
         Public information about the design's columns.
     scales : Scales
-        Released centres and scales of columns and response.
+        Released centres and scales of the columns and the response.
     levels : KeptLevels
         Factor levels kept in the fit.
     start : Start

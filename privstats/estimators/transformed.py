@@ -1,7 +1,8 @@
-"""Starting coefficients of a loss from least squares of a transformed response.
+"""Queries about rows with a transformed response, for starting coefficients that are computed by least squares.
 
-Starting coefficients need only be near the minimiser. The least-squares coefficients for ``log(y + 1/2)``, or for a
-clipped response, are close enough. The queries are the same as in module `beginning`, but about transformed responses.
+Starting coefficients need only be near the minimiser of the loss. The least-squares coefficients for ``log(y + 1/2)``,
+or for a clipped response, are close enough. The queries are the same as in module `beginning`, but about transformed
+responses.
 """
 
 from __future__ import annotations

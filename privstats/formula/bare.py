@@ -65,7 +65,10 @@ class BareFactor:
         return self._part.reads
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
-        """Return the expression's value in each row, neither clamped nor scaled; each value depends on its row only."""
+        """Return the expression's value in each row, neither clamped nor scaled; each value depends on its row only.
+
+        The columns in the expression are first clamped to their declared bounds, if any.
+        """
         rows, present = admit(frame, self.reads, self.domain, self.domain.complete)
         values = self._part.values(rows)[:, 0]
         present &= ~np.isnan(values)

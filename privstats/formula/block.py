@@ -4,12 +4,13 @@
 the model matrix is computed from the numbers and codes. The products of rows and public matrices are computed by one
 method, `Block.times`. The result for a row depends on this row alone, exactly to the last bit.
 
-In a regression the product of a row's numbers and a public matrix is a sum of two exact products. The numbers are whole
-multiples of 2^-21 in [-1, 1]. Let the absolute values of the entries in one column of the matrix add up to at most 2^e.
-The first product uses this column, rounded to whole multiples of 2^(e - 31). The second product uses the column of the
-rounding errors, rounded in the same way with an exponent e of its own. In each of the two products, every partial sum
-is a whole multiple of 2^(e - 52) below 2^(e + 1), and a float represents such a number exactly. So no order of
-additions, and no fused operation of a linear algebra library, causes a rounding error.
+In a regression without offset, the product of a row's numbers and a column of the matrix is computed as the sum of two
+exact products. The numbers are whole multiples of 2^-21 in [-1, 1]. The first product uses the column rounded to whole
+multiples of 2^(e - 31), where the absolute values of the column's entries add up to at most 2^e. The second product
+uses the rounding errors of the column, rounded in the same way, with e determined by their absolute values. In each
+product, every partial sum is a whole multiple of 2^(e - 52) below 2^(e + 1), and a float represents such a number
+exactly. So no order of additions, and no fused operation of a linear algebra library, causes a rounding error. All
+other sums are computed in a fixed order.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Term:
     columns : tuple of int
         Indices of these columns in the model matrix.
     number : int, optional
-        Index of the numeric variable (a column of `Block.numbers`); None if these columns depend on none.
+        Index of the numeric variable (a column of `Block.numbers`); None if these columns depend on no variable.
     factor : int, optional
         Index of the factor in `Block.codes`; None if these columns depend on no factor. The matrices `slopes` and
         `shifts` then have one row.
@@ -85,22 +86,22 @@ class Layout:
 
     @cached_property
     def parts(self) -> list[tuple[Place, list[int], FloatArray]]:
-        """The coefficient matrices `Term.slopes` and `Term.shifts` of all terms, except matrices of zeros.
+        """The coefficient matrices `Term.shifts` and `Term.slopes` of all terms, except matrices of zeros.
 
-        Each element of the list has three entries: a pair of the index of the factor (or None) and the index of the
-        numeric variable (or None), the indices of the term's columns in the model matrix, and the coefficient matrix.
-        For a matrix `shifts`, the index of the numeric variable is None.
+        An element of the list has three entries: the pair (index of the factor, index of the numeric variable), the
+        indices of the term's columns in the model matrix, and the coefficient matrix. An index is None if the matrix
+        has no factor or, as `shifts`, no numeric variable.
         """
         both = [(t, number, public) for t in self.terms for number, public in ((None, t.shifts), (t.number, t.slopes))]
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
 
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
-        """Return a dict of tables with which the product of the model matrix and `matrix`, with k columns, is computed.
+        """Return the coefficient tables of the product of the model matrix and `matrix`, which has k columns.
 
-        A key is a pair: the index of a factor or None, and the index of a numeric variable or None. Its table has one
-        row of k entries for each level of the factor, or a single row if the key has no factor. To compute the
-        product for a row of data, take from each table the entries at the row's level, multiply these entries by the
-        row's value of the numeric variable (if the key has one), and add the results of all keys.
+        A key of the dict is a pair: the index of a factor or None, and the index of a numeric variable or None. Its
+        table has k columns, and one row for each level of the factor (a single row without a factor). The product for
+        a row of data is the sum of ``table[code] * value`` over all keys, where code is the index of the row's level
+        (0 without a factor) and value is the row's value of the numeric variable (1 without a variable).
         """
         out: dict[Place, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
         for place, columns, public in self.parts:
@@ -113,11 +114,11 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class _Summand:
-    """One summand of the product of the model matrix and a public matrix, for consecutive `columns` of the product.
+    """A summand that depends on one factor, in some `columns` of the product of the model matrix and a public matrix.
 
-    For a row of data the summand is ``table[:, code] * value``. Here code is the row's level code of the factor with
+    For a row of data the summand is ``table[:, code] * value``, where code is the row's level code of the factor with
     index `factor`, and value is the row's value of the numeric variable with index `number`, or 1 if `number` is None.
-    The array `table` has one row for each of the columns of the product, and one column for each level.
+    The array `table` has one row for each column in the slice `columns`, and one column for each level.
     """
 
     factor: int
@@ -130,10 +131,10 @@ class _Summand:
 def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray, list[Any], list[_Summand]]:
     """Return the summands of the product of the model matrix and a public matrix with k columns; results are cached.
 
-    The first result is the constant summand, shape (k, 1), which is equal for all rows of data. The second result is a
-    list of pairs: a slice of m numeric variables (columns of `Block.numbers`) and their coefficients, shape (k, m).
-    The third result is the list of summands that depend on a factor. Each summand in this list covers columns of the
-    product within one group of 8 consecutive columns (`TOGETHER`), and the list is sorted by group.
+    The first result is the summand that is equal for all rows of data, shape (k, 1). The second result describes the
+    summands that are linear in numeric variables: a list of pairs of a slice of m columns of `Block.numbers` and the
+    coefficients of these columns, shape (k, m). The third result is the list of the summands that depend on a factor.
+    Columns 0 to 7 of the product, 8 to 15 and so on have separate summands (`TOGETHER` is 8), sorted in this order.
 
     Parameters
     ----------
@@ -141,8 +142,9 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
     matrix : bytes
         The entries of the matrix as bytes, because a key of the cache must be hashable.
     on_grid : bool
-        Whether all numeric values are multiples of 2^-21 in [-1, 1]. The second result then has at most two pairs,
-        each for all numeric variables: the rounded coefficients, and their rounding errors, which are also rounded.
+        Whether all numeric values are multiples of 2^-21 in [-1, 1]. The second result is then one pair with
+        the rounded coefficients of all variables and, unless there are no rounding errors, a second pair with these
+        errors, which are rounded too.
     """
     tables: dict[Any, FloatArray] = layout.tables(np.frombuffer(matrix).reshape(layout.width, -1))
     slopes = np.column_stack([tables.pop((None, k)).T for k in range(layout.numbers)])
@@ -170,7 +172,7 @@ def _rounded(slopes: FloatArray) -> FloatArray:
 
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return ``left @ right``, summed in a fixed order, which does not depend on the linear algebra library."""
+    """Return ``left @ right``, where the order of additions is fixed and independent of the linear algebra library."""
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):
         some = np.flatnonzero(right[j])  # zeros are skipped, because many matrices only select columns
@@ -213,19 +215,19 @@ class Block:
         return len(self.present)
 
     def times(self, matrix: Any) -> FloatArray:
-        """Return the product z'M for each row z of the data and a public matrix M.
+        """Return the product z'M for each row z of the model matrix (see `Layout`) and a public matrix M.
 
         Parameters
         ----------
-        matrix : array_like, shape (entries of z, k)
-            The matrix M. A row z has the columns of the model matrix, the offset (if any) and the response.
+        matrix : array_like, shape (layout.width, k)
+            The matrix M.
 
         Returns
         -------
         ndarray, shape (n, k), in column-major order
-            The summands of an entry are added in a fixed order. A linear algebra library is used only for sums that
-            are exact or have one summand. For any other sum, the order of additions in the library, and so the last
-            bits of the result, might depend on the row's position.
+            The products, one row for each row of data. A linear algebra library computes only sums that are exact or
+            have one summand. All other sums are computed in a fixed order, since in a library the order of additions,
+            and so the last bits of the result, might depend on the row's position.
         """
         key = np.asarray(matrix, dtype=float).tobytes()
         constant, ((some, first), *others), summands = _summands(self.layout, key, self.numbers.dtype == np.float32)
@@ -243,12 +245,12 @@ class Block:
 
     @cached_property
     def response(self) -> FloatArray:
-        """The response of each row, which is the last column of `numbers`, shape (n,)."""
+        """The response of each row, shape (n,): the last column of `numbers`."""
         return self.numbers[:, -1].astype(np.float64, copy=False)
 
     @cached_property
     def weight(self) -> FloatArray:
-        """Weight of each row, in [0, 1], shape (n,); without given weights, an array of ones stored as one number."""
+        """Weight of each row, in [0, 1], shape (n,); ones if the attribute `weights` is None."""
         return np.broadcast_to(np.float64(1.0), len(self)) if self.weights is None else self.weights
 
 

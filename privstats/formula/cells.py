@@ -55,7 +55,7 @@ def cells(column: pd.Series) -> list[Any]:
     """Return a column's cells as a list of Python objects; None for a cell that pandas cannot convert."""
     try:
         return column.to_numpy(dtype=object).tolist()
-    except Exception:  # for instance a date out of range; only the cell with this date becomes missing
+    except Exception:  # a cell is, for instance, a date out of range; only this cell becomes missing
         return [_cell(column, row) for row in range(len(column))]
 
 
@@ -230,12 +230,11 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _keys(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the code of each cell that is itself a key of the mapping `place`; -1 for any other cell.
+    """Return the code of each cell that is a key of the mapping `place` without conversion; -1 for any other cell.
 
-    Cells are looked up by `_in_arrow` or, if all are of basic types (`PLAIN`), in `place` itself. Otherwise all codes
-    are -1, because a lookup of other objects would run methods of their classes. The caller converts a cell with code
-    -1 and looks it up again. Types are compared by identity, because a comparison or a set of types would run methods
-    of the metaclasses of these types.
+    All codes are -1 if the lookup could run a method of a class from the data. Types are compared by identity, because
+    ``==`` or a set of types would run methods of metaclasses. The caller converts each cell with code -1 and looks it
+    up again.
     """
     if len(column) > len(place):
         with suppress(Exception):  # pyarrow is not installed, or a cell is not a string
@@ -253,11 +252,11 @@ def _is_arrow(dtype: Any) -> bool:
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the code that the mapping `place` has for each string of a column, looked up by pyarrow; -1 if none.
+    """Return the code of each string of a column in the mapping `place`; -1 for a string that is not in the mapping.
 
-    A column of Python objects is first joined to one text, with a zero byte after each cell. Pyarrow reads this text
-    instead of the objects, so that no method of a class from the data is run. For such a column an error is raised if
-    a cell is not a string, cannot be encoded in UTF-8, or contains a zero byte.
+    Pyarrow looks up the strings. Python objects are first joined to one text, with a zero byte after each object, so
+    that no method of a class from the data is run. An error is raised if one of these objects is not a string, cannot
+    be encoded in UTF-8, or contains a zero byte.
     """
     from pyarrow import LargeStringArray, array, compute, py_buffer
 
@@ -290,8 +289,8 @@ def _numeric_positions(values: FloatArray, place: Mapping[Any, int]) -> NDArray[
 def days(column: pd.Series, origin: datetime.date) -> FloatArray:
     """Return dates as numbers of days since the date `origin`, row by row; NaN for a cell that is not a date.
 
-    Times with a time zone are converted to UTC. Strings must be in the format ISO 8601, because a guess of other
-    formats could depend on other rows.
+    Times with a time zone are converted to UTC. Strings must be in ISO 8601 format, because a parser that
+    detects other formats could use the strings of other rows.
     """
     if isinstance(column.dtype, np.dtype) and column.dtype.kind == "M":
         moments = column.to_numpy()
@@ -311,11 +310,11 @@ def _day(cell: Any, origin: datetime.date) -> float:
 
 
 def unit_name(cell: Any) -> str | bytes | float | Instant | None:
-    """Return the canonical form of a cell that names a privacy unit (for example a person); None if it names no unit.
+    """Return the canonical form of a cell that names a privacy unit, such as a person; None if it names no unit.
 
-    Equal names, such as 7, 7.0 and numpy's 7, or "ann" and an enumeration member whose value is "ann", denote one unit.
-    Whole numbers from 2^53 on count as missing, because a name must not depend on other cells: one missing name turns a
-    column of integers into floats, which cannot distinguish integers of this size. They must be given as strings.
+    The names 7, 7.0 and ``numpy.int8(7)`` denote the same unit, as do "ann" and a `StrEnum` member with this value.
+    Whole numbers of absolute value 2^53 or more count as missing and must be given as strings: one missing name turns
+    a column of integers into floats, which do not distinguish all integers of this size.
     """
     value = read(cell)
     return value if not isinstance(value, float) or abs(value) < LARGEST_NAME else None

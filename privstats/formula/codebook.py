@@ -18,7 +18,7 @@ from privstats.errors import DomainError, quote
 from privstats.formula.cells import days, numbers
 from privstats.formula.declarations import Dates, DeclaredGrid, Known, Levels, Numbers, declared
 
-Declarations = tuple[dict[str, Known], list[str]]  # bounds or levels by column, names of columns without missing values
+Declarations = tuple[dict[str, Known], list[str]]  # bounds or levels by column; names of the complete columns
 
 T = TypeVar("T")
 HEADINGS = {"column": "name", "min": "low", "max": "high", "type": "kind", "required": "complete"}

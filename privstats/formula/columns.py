@@ -75,10 +75,10 @@ class Columns:
     lacking : tuple of str
         Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
     components : tuple
-        Labels of the several estimates of each column and group, such as the probabilities of quantiles or the bins of
-        a histogram; (None,) if each column and group has one estimate.
+        Labels of the estimates of each column and group, such as the probabilities of quantiles or the bins of a
+        histogram; (None,) if each column and group has one estimate.
     component : str
-        Name of what the labels in `components` denote, such as "q" or "bin": an index level in tables of results.
+        Name of the index level for the labels in `components`, such as "q" or "bin", in tables of results.
     """
 
     formula: str
@@ -137,13 +137,13 @@ class Columns:
         return plain_layout(self.width)
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
-        """Return a block of rows: the expressions' clamped values in the user's units, and level codes of the groups.
+        """Return a block with the clamped values of the expressions, in the user's units, and the groups' level codes.
 
-        The entries of a row depend on this raw row only. In a column with levels, the value is the position of the
-        level among the declared levels. A row is excluded if a column that is not declared complete has a missing
-        value or undeclared level, if the value of an expression is not a number, or if the condition `subset` does not
-        hold. In a column declared complete, a missing number is replaced by the middle of the bounds, and a missing or
-        undeclared level by the first level. If the attribute `complete` is True, no row is excluded.
+        The result for a row depends on this row alone. The value of a column with levels is the index of the level. A
+        row is excluded if the condition `subset` does not hold, if an expression is not a number, or if a column that
+        is not declared complete has a missing value or undeclared level. In a column declared complete, the middle of
+        the bounds replaces a missing number, and the first level replaces a missing or undeclared level. If the
+        attribute `complete` is True, no row is excluded.
         """
         rows, present = admit(frame, self.reads, self._bound, self._bound.complete)
         numbers = np.empty((len(present), self.width), order="F")
@@ -274,6 +274,8 @@ class Columns:
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
         """Return indicators of the groups for n new rows, shape (n, groups); a column of ones if there are no groups.
 
+        A row with a missing value or an undeclared level is NaN.
+
         Raises
         ------
         FormulaError
@@ -299,14 +301,14 @@ class Columns:
 
     @property
     def is_regression(self) -> bool:
-        """Whether the column can be regressed on the groups: it is the only column, and no groups are intervals."""
+        """Whether the column can be regressed on the groups: it is the only column, and no group is an interval."""
         return len(self.targets) == 1 and not isinstance(self.group, CutFactor)
 
     def as_regression(self) -> Design:
         """Return the design of a regression of the only column on the groups or, without groups, on an intercept.
 
-        The reported coefficients are those of a dummy for each group. The fit itself uses an intercept and contrasts of
-        the groups, because only with an intercept is the response centred, which lowers the noise.
+        Each group has a dummy and a reported coefficient. The fit itself uses an intercept and contrasts of the groups
+        (see `Design.with_intercept`): only a fit with an intercept centres the response, which lowers the noise.
 
         Raises
         ------
@@ -355,9 +357,9 @@ def bind_columns(
     subset : str, optional
         Condition on the rows that are used, such as ``"age >= 18"``.
     components : tuple
-        Labels of the several estimates of each column and group, such as the probabilities of quantiles.
+        Labels of the estimates of each column and group, such as the probabilities of quantiles.
     component : str
-        Name of what the labels in `components` denote, such as "q" or "bin": an index level in tables of results.
+        Name of the index level for the labels in `components`, such as "q" or "bin", in tables of results.
 
     Returns
     -------

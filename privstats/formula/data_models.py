@@ -20,7 +20,7 @@ from privstats.formula.codebook import Declarations, declaration, located
 from privstats.formula.declarations import Known
 
 BOUND_NAMES = ("ge", "gt", "le", "lt")  # pydantic's names of bounds: lower (>=, >) and upper (<=, <)
-# checks of pandera that set bounds, by name; for each argument of a check, pydantic's name of the kind of bound
+# for each pandera check that sets bounds: the arguments of the check, with pydantic's names of these bounds
 CHECKS = {
     "in_range": {"min_value": "ge", "max_value": "le"},
     "greater_than_or_equal_to": {"min_value": "ge"},

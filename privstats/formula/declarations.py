@@ -51,7 +51,7 @@ class Known(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Return the declaration as a dict for JSON, whose first key is "bounds", "dates", "scale" or "levels"."""
+        """Return a dict that JSON can store; its first key is "bounds", "dates", "scale" or "levels"."""
 
     @abstractmethod
     def __str__(self) -> str: ...

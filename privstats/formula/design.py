@@ -68,11 +68,9 @@ class Recoded:
     columns : tuple of str
         Names of the columns that the fit uses.
     matrix : ndarray, shape (coefficients, coefficients)
-        Matrix that maps the coefficients of `columns` to the coefficients of `design`, in the order `order`.
+        Row k gives coefficient ``order[k]`` of `design` as a linear combination of the coefficients of `columns`.
     order : tuple of int
-        For each column that the fit uses, the index of the coefficient of `design` that is reported in the column's
-        place. This coefficient is a linear combination of the fitted coefficients, in which the fitted coefficient of
-        the column has a nonzero weight.
+        Permutation of the indices of the coefficients of `design`, for which the diagonal of `matrix` has no zeros.
     """
 
     design: Design
@@ -82,7 +80,7 @@ class Recoded:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """For each column that the fit uses, the name of the user's coefficient that is reported in its place."""
+        """Names of the coefficients of `design`, in the order `order`: entry k belongs to row k of `matrix`."""
         return tuple(self.design.names[k] for k in self.order)
 
 
@@ -202,7 +200,7 @@ class Design:
 
     @property
     def response_bounds(self) -> tuple[float, float]:
-        """Range of the scaled response, which is (response - centre) / half-range."""
+        """Range of the scaled response (response - `response_center`) / `response_half`."""
         lo, hi = self._outcome_interval.lo, self._outcome_interval.hi
         return (lo - self.response_center) / self.response_half, (hi - self.response_center) / self.response_half
 
@@ -218,10 +216,10 @@ class Design:
 
     @property
     def declared_scales(self) -> FloatArray:
-        """1 / `FAR` for each column declared by a `Scale` in place of bounds, and 1 for others; the response is last.
+        """For each column and, last, the response: 1 / `FAR` if it is declared by a `Scale`, otherwise 1.
 
-        Values of a column with a `Scale` are clamped to centre +- `FAR` * scale. In a model with an intercept, its
-        declared standard deviation is therefore 1 / `FAR` after scaling to [-1, 1].
+        A `Scale` declares a centre and a standard deviation (scale); values are clamped to centre +- `FAR` * scale.
+        In a model with an intercept, this interval is mapped to [-1, 1], and the standard deviation to 1 / `FAR`.
         """
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.columns, self.response)])
 
@@ -243,7 +241,7 @@ class Design:
         return self._made.has_higher_powers()
 
     def block(self, frame: Mapping[str, Any] | pd.DataFrame) -> Block:
-        """Convert each raw row, without use of the others, to clamped, scaled and rounded numbers and to level codes.
+        """Convert raw rows, each by itself, to clamped, scaled and rounded numbers and to level codes.
 
         Parameters
         ----------
@@ -252,10 +250,10 @@ class Design:
 
         Notes
         -----
-        In a column that is declared complete, no cell excludes a row: a missing number is replaced by the middle of its
-        interval, a missing or undeclared level by the first level. A row is excluded if another column has no legal
-        value, if the value of an expression is not a number, or if the condition `subset` does not hold. If the whole
-        design is complete, no row is excluded.
+        In a column declared complete, a missing number is replaced by the middle of the column's bounds, and a missing
+        or undeclared level by the first level. A row is excluded if it has a missing value or undeclared level in
+        another column, if the value of an expression is not a number, or if the condition `subset` does not hold. If
+        the whole design is complete, no row is excluded.
         """
         rows, present = self._admit(frame, self.reads)
         n = len(present)
@@ -319,9 +317,7 @@ class Design:
             known = _known(code, self.domain, self.family if code == self.response else None)
             found[code] = Estimated.inside(known, float(low), float(high))
         recoded, domain = self.recoded, self.domain.extended(found)
-        if (
-            recoded is not None
-        ):  # the columns are not chosen anew, because the queries would then depend on the estimated bounds
+        if recoded is not None:  # the columns stay the same, so that the queries do not depend on the estimated bounds
             design = _rebound(recoded.design.formula, domain, self.written, self.family, self.centred)
             recoded = replace(recoded, design=design)
         return _rebound(self.formula, domain, self.written, self.family, self.centred, recoded)
@@ -373,7 +369,7 @@ class Design:
         Parameters
         ----------
         response : bool
-            Whether coefficients are in units of the response, which is True for models without a link function.
+            Whether the coefficients are in units of the response, as in models without a link function.
         """
         unit = self.response_half if response else 1.0
         matrix, shift = self._made.coding * (unit / self.halves), np.zeros(len(self.names))
@@ -385,10 +381,10 @@ class Design:
         return matrix, shift
 
     def to_written(self, response: bool = True) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
-        """Return a matrix, a shift and names: ``matrix @ theta + shift`` are the coefficients with these names.
+        """Return a matrix and a shift such that ``matrix @ theta + shift`` are the coefficients of the user's formula.
 
-        They are the coefficients of the user's formula in its own order and in the user's units, and theta has the
-        coefficients of the scaled columns. The method `to_original` explains `response`.
+        Also return the names of these coefficients, which are in the user's units and in the order of the formula. The
+        vector theta has the coefficients of the scaled columns. The method `to_original` explains `response`.
         """
         matrix, shift = self.to_original(response)
         place = slice(None) if self.recoded is None else np.argsort(self.recoded.order)

@@ -112,7 +112,8 @@ class Domain(Mapping[str, Known]):
             such as "np.log(income)". A second hint about a column replaces the first hint.
         mean, sd : float, optional
             Mean and standard deviation of a numeric column, which may be a column of weights. By default the mean is
-            the middle of the bounds, and the standard deviation is at most about 7% of the width of the bounds.
+            the middle of the bounds, and the standard deviation is about 7% of the distance between the bounds, or
+            less for a mean near a bound or a column declared by a `Scale`.
         shares : mapping of level to float, optional
             Share of the rows at each level of a column, or at 0 and 1 for a column with the bounds 0 and 1. Levels
             without a given share have equal shares of the remaining rows.
@@ -338,7 +339,7 @@ class Domain(Mapping[str, Known]):
 
     @classmethod
     def from_codebook(cls, codebook: str | Path | pd.DataFrame) -> Domain:
-        """Return the domain that a codebook (a data dictionary) declares, with a line for each column.
+        """Return the domain that a codebook (a data dictionary with one line for each column) declares.
 
         Parameters
         ----------
@@ -493,7 +494,7 @@ def _declared(name: str, known: Any) -> Known:
 
 
 def _hint_from_json(hint: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `Domain.hint` from JSON data with a hint about the distribution of a column."""
+    """Return the keyword arguments of `Domain.hint` for a hint in the JSON form of `Hint.to_json`."""
     shares = {"shares": dict(hint["shares"])} if "shares" in hint else {}
     return {name: hint[name] for name in ("mean", "sd") if name in hint} | shares
 

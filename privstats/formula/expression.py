@@ -1,7 +1,7 @@
 """The allowed syntax of formulas, which is limited to expressions that are computed for each row by itself.
 
-Bounds of an expression are computed by interval arithmetic on its syntax tree (`values.walk`). Only the syntax nodes
-listed in `values.walk` and the functions in `functions` are allowed, so that no expression can mix rows or read
+The function `walk` computes bounds of an expression by interval arithmetic on its syntax tree. Only the syntax nodes
+listed in `walk` and the functions in the module `functions` are allowed, so that no expression can mix rows or read
 anything outside the DataFrame.
 """
 
@@ -141,7 +141,7 @@ def with_days(node: ast.expr, known: Mapping[str, Known]) -> ast.expr:
     Raises
     ------
     FormulaError
-        If a column of dates is compared with a text that is not a date, or an undeclared or numeric column with a date.
+        If text that is not a date is compared with a column of dates, or a date with an undeclared or numeric column.
     """
     if not any(isinstance(part, ast.Compare) for part in ast.walk(node)):
         return node

@@ -28,8 +28,8 @@ from privstats.formula.language import CODINGS, coding, level_probe, numeric_pro
 from privstats.formula.values import Coded, values_of
 from privstats.numerics.law import FloatArray
 
-ROWS_A_LEVEL = 10  # a factor with more than `MANY_LEVELS` levels is refused if it has fewer rows per level than this
-MANY_LEVELS = 50  # a factor with at most this number of levels is accepted whatever the number of rows per level
+ROWS_A_LEVEL = 10  # smallest number of rows per level for a factor with more than `MANY_LEVELS` levels
+MANY_LEVELS = 50  # a factor with at most this number of levels is accepted for any number of rows
 MOST_LEVELS = 2000  # a factor or product of factors with more levels is refused, so that its coding fits in memory
 TRUTH = np.array([[0.0], [1.0]])
 
@@ -151,7 +151,7 @@ class LevelFactor:
         return level_probe(self.levels.values, self.contrast)
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the index of the factor's level in each row, which is 0 (the first level) for an undeclared level."""
+        """Return the index of the factor's level in each row; 0 (the first level) if missing or undeclared."""
         column = rows[self.name]
         assert isinstance(column, Coded)
         return column.codes

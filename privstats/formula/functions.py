@@ -42,7 +42,7 @@ def _increasing(ufunc: Callable[[Any], Any]) -> Rowwise:
 
 
 def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a version of `function` with the value NaN (in place of, for instance, False) where an argument is NaN."""
+    """Return a version of `function` that gives NaN, and not True or False, where an argument is NaN."""
 
     def values(*arguments: Any) -> Any:
         missing = np.logical_or.reduce(np.broadcast_arrays(*(np.isnan(part) for part in arguments)))

@@ -1,4 +1,4 @@
-"""Hints, which state public knowledge of the distribution of a column.
+"""Hints about the distributions of columns, given by the user from public knowledge.
 
 Hints are used only to forecast the widths of confidence intervals. No code that reads rows uses hints.
 """

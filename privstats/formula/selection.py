@@ -46,7 +46,7 @@ class Selection:
 
     @property
     def parts(self) -> tuple[NumericFactor, ...]:
-        """The condition on rows and the expression for the weights, in this order; None is left out."""
+        """The condition on rows, then the expression for the weights; one that is not given is left out."""
         return tuple(part for part in (self.subset, self.weights) if part is not None)
 
     @property
@@ -89,7 +89,7 @@ def select(subset: Any, weights: Any, domain: Domain) -> Selection:
     Raises
     ------
     FormulaError, DomainError
-        If an expression is not a row-wise function of columns, or the weights are not bounded.
+        If an expression is not a row-wise function of columns, or the weights do not have bounds 0 <= low < high.
     """
     chosen = None if subset is None else expression("subset", _spelled_out(subset), domain)
     weighted = None if weights is None else expression("weights", weights, domain)

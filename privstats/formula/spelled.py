@@ -22,7 +22,7 @@ from privstats.formula.factors import BasisFactor, LevelFactor, NumericFactor
 from privstats.formula.terms import Terms
 from privstats.numerics.law import FloatArray
 
-LONGEST = MOST_NODES * 4 // 5  # largest number of syntax nodes of an expression that can be part of a larger expression
+LONGEST = MOST_NODES * 4 // 5  # an expression with more syntax nodes cannot be part of a larger one
 
 
 def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
@@ -68,9 +68,9 @@ def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
 
 
 def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> str:
-    """Return the text of a numeric expression of the formula or, if `part` is a basis, of its column number `place`.
+    """Return the text of a numeric expression or, for a basis, of the basis column with index `place` (from 0).
 
-    Columns of a basis are numbered from 0. Whether the text has `np.clip` depends on the bounds in `domain`.
+    The declarations in `domain` decide whether `written_number` clamps the values.
     """
     if isinstance(part, NumericFactor):
         return written_number(part, domain)
@@ -78,7 +78,7 @@ def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> st
 
 
 def written_number(part: NumericFactor | LevelFactor, domain: Domain) -> str:
-    """Return a numeric expression as text, clamped by `np.clip` unless its bounds follow from its columns' bounds.
+    """Return a numeric expression as text, clamped by `np.clip` unless its bounds follow from declared column bounds.
 
     A categorical column of two levels is written as the indicator of its second level.
     """

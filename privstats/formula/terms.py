@@ -1,8 +1,8 @@
 """The terms of a formula, which define the model matrix as a function of numeric variables and level codes.
 
 A column is the product of numeric factors (1 if there are none) and of contrasts of factors with levels (1 if there are
-none). A block of rows stores for each row one number per product of numeric factors, and one code per factor with
-levels or combination of such factors. Columns are in the user's units, or scaled to [-1, 1].
+none). A block of rows stores, for each row, the values of the products of numeric factors, and the level codes of the
+factors and combinations of factors. Columns are in the user's units, or scaled to [-1, 1].
 """
 
 from __future__ import annotations
@@ -217,12 +217,12 @@ class Terms:
         return tuple((column, *min(found)) for column, found in sorted(plain.items()) if found)
 
     def has_higher_powers(self) -> bool:
-        """Return whether a product of 3 or more numeric factors, such as x**3, contains another column, such as x."""
+        """Return whether a column, such as x, is a divisor of a product of 3 or more numeric factors, such as x**3."""
         made_of = [powers for p in self.products if (powers := self._powers(p))]
         return any(part < whole for whole in made_of if whole.total() > 2 for part in made_of)
 
     def _powers(self, product: Product) -> Counter[str]:
-        """Return the exponents of the expressions whose powers, multiplied, are a column of the model matrix.
+        """Return a column of the model matrix as a product of powers: the exponent of each expression in the product.
 
         For example, the column ``x**2 * z`` gives ``{"x": 2, "z": 1}``. The result is empty for an intercept, for
         columns that depend on a factor with levels or a condition, and for columns of a polynomial or spline basis.
@@ -257,8 +257,8 @@ class Terms:
     def factors(self, names: Mapping[str, str], layout: Layout) -> tuple[DesignFactor, ...]:
         """Return the levels, contrasts and columns of each factor or combination of factors, in the order of `keys`.
 
-        `names` has the text of each factor in the formula, by its key in `coded`; `layout` defines the scaled columns
-        of the model matrix, from which the contrasts are taken.
+        `names` has the text of each factor in the formula, by its key in `coded`. The contrasts are values of the
+        scaled columns of the model matrix, which `layout` defines.
         """
         made = []
         for key in self.keys:
@@ -284,16 +284,16 @@ class Terms:
     ) -> FloatArray:
         """Return an orthonormal basis of the null space of the scaled model matrix, shape (columns, directions).
 
-        The matrix has all possible rows with kept factor levels. Its column j is ``(x - centers[j]) / halves[j]``;
-        here x is column j of ``X @ coding`` and X is the unscaled matrix. Different products of numeric predictors
-        count as linearly independent.
+        The rows are all possible rows whose factor levels the fit keeps. With Z = ``X @ self.coding``, where X is the
+        model matrix in the user's units, column j of the scaled matrix is ``(Z[:, j] - centers[j]) / halves[j]``.
+        Different products of numeric predictors count as linearly independent.
 
         Parameters
         ----------
         kept : sequence of (ndarray of bool or None), optional
             For each entry of `keys`, the mask of the levels that the fit keeps; None keeps all levels.
         centers, halves : ndarray, shape (columns,)
-            Centre and half-range of each column of the model matrix; 0 and 1 for the intercept.
+            Shift and scale of each column of Z; 0 and 1 for the intercept.
         intercept : bool
             Whether column 0 is the intercept.
         """
@@ -303,7 +303,8 @@ class Terms:
         for number in dict.fromkeys(product.number for product in self.products):
             mine = [product for product in self.products if product.number == number]
             conditions.append(self._at_levels(mine, allowed, d))
-        original = (2 * np.eye(d) - self.coding) @ _null_space(np.vstack(conditions))  # 2 I - coding = coding^-1
+        # 2 I - coding is the inverse of coding, because the square of coding - I is zero
+        original = (2 * np.eye(d) - self.coding) @ _null_space(np.vstack(conditions))
         boxed = original * halves[:, None]
         if intercept:
             boxed[0] += centers @ original
@@ -329,18 +330,16 @@ class Terms:
         return allowed
 
     def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
-        """Return the contrasts of columns of the model matrix at n combinations of factor levels, shape (n, d).
+        """Return the contrasts of the columns in `products` at n combinations of factor levels, shape (n, d).
 
-        The model matrix has d columns. The result is zero in columns that do not belong to `products`; n is 0 if the
-        fit keeps no combination of levels.
+        The d columns of the result are those of the model matrix; columns outside `products` are zero. `allowed` has
+        the masks of allowed levels from `_allowed`; n is 0 if no combination of levels is allowed.
 
-        A level is allowed if a row that the fit keeps can have it. Factors that occur together in a column of the model
-        matrix, or whose levels are not allowed in every combination, count as one factor here. In each of the n
-        combinations, all factors except one are at their first allowed level. A linear combination of the columns that
-        is zero at these n combinations is zero at all allowed combinations.
-        Proof: the linear combination is a sum f_1(a_1) + ... + f_m(a_m), where a_j is the level of factor j. While only
-        a_j varies, the other summands stay constant and the sum stays zero, so f_j is constant. This holds for each j.
-        Therefore the sum is constant, that is, zero at all levels.
+        A linear combination of the columns that is zero at the n combinations is zero at all allowed combinations. In
+        each of the n, all groups of factors (see `_cells`) except one are at their first allowed levels.
+        Proof: the linear combination is a sum f_1(a_1) + ... + f_m(a_m), where a_j has the levels of group j. While
+        only a_j varies, the other summands stay constant and the sum stays zero, so f_j is constant. This holds for
+        each j. Therefore the sum is constant, that is, zero at all allowed combinations.
         """
         cells = self._cells([self.keys[product.factor] for product in products if product.factor is not None], allowed)
         if any(not len(codes) for cell in cells for codes in cell.values()):
@@ -358,9 +357,10 @@ class Terms:
         return np.vstack(rows)
 
     def _cells(self, used: list[Key], allowed: list[NDArray[np.bool_]]) -> list[dict[str, Codes]]:
-        """Return, for each group of factors, the combinations of levels that rows kept in the fit can have.
+        """Return the allowed combinations of levels of each group of factors, as one array of codes for each factor.
 
-        Two factors are in one group if a column involves both, or if the kept rows cannot combine all their levels.
+        Two factors are in one group if a key in `used` has both, or if not all combinations of their levels are
+        allowed. `allowed` has the masks of allowed levels from `_allowed`.
         """
         names = {name for key in used for name in key}
         tied = [key for key, legal in zip(self.keys, allowed, strict=True) if not legal.all() and names & {*key}]

@@ -144,7 +144,7 @@ class Algebra(Protocol):
 
 @dataclass(frozen=True)
 class _Arrays:
-    """Array arithmetic, as an implementation of `Algebra`, with which `walk` computes an expression's values."""
+    """Implementation of `Algebra` with arrays; `walk` uses it to compute the value of an expression in each row."""
 
     of: Mapping[str, Any]
 
@@ -173,7 +173,7 @@ def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
     ----------
     node : ast.expr
     of : mapping of str to ndarray or Coded
-        Columns from `admit`.
+        Columns by name, as `admit` returns them.
     """
     with np.errstate(all="ignore"):
         return np.asarray(walk(node, _Arrays(of)), dtype=float)
@@ -228,9 +228,9 @@ def walk(node: ast.expr, algebra: Algebra) -> Any:
 
 
 def literals(node: ast.expr, algebra: Algebra) -> list[Any]:
-    """Return the levels with which a factor is compared: the constant, or the items of the list, in an expression.
+    """Return the levels with which a factor is compared; `node` is the right-hand side of the comparison.
 
-    A tuple or set of constants is accepted like a list; any other expression raises an error.
+    `node` is a constant, or a list, tuple or set of constants; an error is raised for any other expression.
     """
     try:
         value = ast.literal_eval(node)

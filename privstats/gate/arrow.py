@@ -32,7 +32,8 @@ def column(array: Any) -> NDArray[Any] | pd.Categorical:
     Nulls become missing values. Numbers and truth values stay numbers, decimals become the nearest floats, dates and
     times are in UTC, and strings become categories with a code for each row. A string that is not valid UTF-8 becomes a
     missing value, and so does every cell of a type without a counterpart in pandas: times without a date, durations,
-    lists, structures, and decimals of a scale beyond the type's largest precision. No value raises an error.
+    lists, structures, and decimals whose scale is larger, in absolute value, than the number of digits that their type
+    can have. No value raises an error.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Dask DataFrames as sources of rows: one task reads each partition, on the worker that holds the partition."""
+"""Dask DataFrames as sources of rows: the workers of a Dask cluster, or else this process, read the partitions."""
 
 from __future__ import annotations
 
@@ -74,11 +74,10 @@ class DaskFrame:
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
-        """Run a task on each partition of the rows; return the answers, one for each partition, in any order.
+        """Run the computation `work` on each partition; return the answers, one for each partition, in any order.
 
-        The progress function `told` is not called: the caller can count the answers, which are returned one by one if
-        Dask's scheduler runs the tasks. A pass with few tasks returns all answers at once, because its tasks are sent
-        to the workers without the scheduler; such a pass is too short for a progress display.
+        The progress function `told` is not called: the caller can count the answers. A pass with few tasks returns all
+        answers at once; such a pass is too short for a progress display.
         """
         client, what = client_of_dask(), (work.reads, work.unit)
         if what not in self._planned:
@@ -92,9 +91,8 @@ class DaskFrame:
         """Yield the result of the computation `work` on each partition of the rows, in any order.
 
         A task computes the results for some partitions. A worker with at most one task per thread receives its tasks
-        in one message, which takes less processor time than Dask's scheduler. The scheduler assigns all other tasks.
-        It also assigns a task for each partition whose result a worker failed to return, because another worker can
-        run that task. Results of scheduled tasks arrive one by one, so that a progress display can count them.
+        in one message, because this takes less processor time than Dask's scheduler. The scheduler then runs the other
+        tasks, and one task for each partition whose result is still missing.
         """
         from distributed import wait
 
@@ -130,7 +128,7 @@ class DaskFrame:
             yield
         except BaseException:
             failed, self._silence = self._silence, None
-            with failed:  # logs stay silent until the other tasks of this pass have ended
+            with failed:  # no logs are written while other tasks of this pass are running
                 raise
 
     def _partitions(self, work: Work) -> list[Any]:
@@ -168,15 +166,15 @@ def tasks_of(
 ) -> dict[str, list[list[int]]]:
     """Return the tasks of each worker, by address; a task is a list of indices of parts (partitions) to read.
 
-    Small parts on one worker share a task, so that each thread of the worker has one task. The key "" stands for parts
-    that have been lost.
+    Small parts on one worker share a task, so that each thread has at most one task. The key "" is for parts that no
+    worker stores any more.
 
     Parameters
     ----------
     loaded : sequence of distributed.Future
         The parts.
     places, sizes : mapping
-        For each part, by its Dask key: addresses of the workers that hold the part, and size of the part in bytes.
+        For each part, by its Dask key: addresses of the workers that store the part, and size of the part in bytes.
     threads : mapping
         Number of threads of each worker, by address.
     """
@@ -200,10 +198,11 @@ def tasks_of(
 def answers_to_messages(
     client: Any, work: Work, loaded: Sequence[Any], tasks: Mapping[str, list[list[int]]]
 ) -> list[Answer]:
-    """Send each worker one message with its tasks; return the results of `work` for the parts that workers still hold.
+    """Send each worker its tasks in one message; return the results of `work` for the parts that are still stored.
 
     `work` is the computation on a part (partition) of the rows, and `loaded` has the Dask future of each part. `tasks`
-    has the tasks of each worker, by address; a task is a list of indices of parts. A worker that fails has no results.
+    has the tasks of each worker, by address; a task is a list of indices of parts. If a worker fails, the results for
+    its parts are left out.
     """
     asked = {place: [[(k, loaded[k].key) for k in task] for task in some] for place, some in tasks.items()}
     found = client.run(_answers_here, work, asked, workers=[*asked], on_error="return") if asked else {}
@@ -211,7 +210,7 @@ def answers_to_messages(
 
 
 async def _answers_here(work: Work, asked: Mapping[str, list[list[tuple[int, Any]]]], dask_worker: Any) -> list[Answer]:
-    """Run this worker's tasks, each in one thread; return the results of `work` for the parts that the worker holds.
+    """Run this worker's tasks, each in one thread; return the results of `work` for the parts that the worker stores.
 
     `work` is the computation on a part (partition) of the rows. `asked` has the tasks of each worker, by address; a
     task is a list of pairs (index of a part, Dask key of the part).
@@ -229,7 +228,7 @@ async def _answers_here(work: Work, asked: Mapping[str, list[list[tuple[int, Any
 
 
 def _answers_in_thread(name: str, work: Work, parts: Mapping[int, RowPart]) -> list[Answer]:
-    """Return the results of the computation `work` for the parts (partitions) of the rows that one task reads.
+    """Run one task: return the results of the computation `work` on the given parts (partitions) of the rows.
 
     `parts` has the parts by their indices. At the end, even after an error, the task's `name` is removed from
     `MESSAGES`, the set of unfinished tasks.
@@ -351,9 +350,9 @@ def silent(client: Any) -> Iterator[None]:
 
 
 def _have_ended(client: Any) -> bool:
-    """Wait until the tasks that the cluster's workers are running have ended; return False after a time limit.
+    """Wait, up to a time limit, until the tasks that are running on the workers end; return whether they have ended.
 
-    It is called when a pass over the rows has failed, because each task may log an error that depends on rows.
+    It is called when a pass over the rows has failed, because a running task may log an error that depends on rows.
     """
     time.sleep(PAUSE)  # after this pause, no worker starts a task that was cancelled
     then = client.run(_running)
@@ -366,9 +365,9 @@ def _have_ended(client: Any) -> bool:
 
 
 def _running(dask_worker: Any) -> set[tuple[int, str]]:
-    """Return a pair for each task that a worker is running, or has received in a message and not begun.
+    """Return the tasks that a worker is running, or has received in a message and not begun; each task is a pair.
 
-    A task from a message has the pair (0, its name); a task from the scheduler has the pair (thread id, Dask key).
+    The pair is (0, name) for a task from a message, and (thread id, Dask key) for a task from the scheduler.
     """
     with dask_worker.active_threads_lock:
         running = {(thread, str(key)) for thread, key in dask_worker.active_threads.items()}

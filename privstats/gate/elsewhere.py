@@ -50,9 +50,9 @@ class Shipped(ABC):
 
     @abstractmethod
     def answer(self, number: int, part: RowPart) -> Answer:
-        """Run the task on a part of the rows, which has index `number`; return its results as an `Answer`.
+        """Run the task on a part of the rows; return an `Answer` with its results.
 
-        Errors may be raised: `__call__` catches them.
+        `number` is the index of the part. Errors need not be caught here, because `__call__` catches them.
         """
 
 
@@ -186,8 +186,8 @@ class RowsElsewhere(BlockRows):
     def ask(self, kind: Callable[..., Work], *what: Any) -> dict[int, tuple[Any, ...]]:
         """Send a task to all parts of the rows; return a dict from the index of each part to the task's results.
 
-        `kind` is the class of the task, a subclass of `PassWork`. `what` has the values of the fields that this
-        subclass adds to the fields of `PassWork`, such as the queries.
+        `kind` is the class of the task, a subclass of `PassWork`. `what` contains the values of the subclass's own
+        fields, such as the queries.
         """
         source: Elsewhere = self.source.source  # type: ignore[attr-defined]
         work = kind(self._first, self.design, self.neighbors, self._key, self.turn, *what)
@@ -244,8 +244,8 @@ class CellElsewhere(ValuesElsewhere):
 def open_rows(source: Any, *seen: Any) -> BlockRows:
     """Return the `BlockRows` of a source of rows; if the rows are on a cluster, return `RowsElsewhere`.
 
-    `seen` has the other arguments of `BlockRows`: the design, the neighbouring relation, the secret key of the hashes
-    of privacy units, and optionally the public number of rows.
+    `seen` contains the other arguments of `BlockRows`: the design, the neighbouring relation, the secret key of the
+    hashes of privacy units, and optionally the public number of rows.
     """
     return (RowsElsewhere if elsewhere(source) else BlockRows)(source, *seen)
 
@@ -253,7 +253,8 @@ def open_rows(source: Any, *seen: Any) -> BlockRows:
 def check_place(source: Any, gathered: Any) -> None:
     """Raise an error if a method needs all rows in one process but the rows are on a cluster.
 
-    `gathered` has the reason and the remedy for the text of the error; None if the method does not need all rows.
+    `gathered` is None if the method does not need all rows. Otherwise its fields `need` and `cure` are the reason and
+    the remedy in the text of the error.
 
     Raises
     ------

@@ -166,7 +166,7 @@ def _scan(paths: Sequence[str], columns: Iterable[str]) -> ParquetFiles:
 
 
 def _dask(frame: Any) -> DaskFrame:
-    """Return the source of the rows of a Dask DataFrame."""
+    """Return a Dask DataFrame as a source of rows; raise an error if its query plan is not supported."""
     if not dask_frames.chooses_columns(frame):
         raise OptionError(FILTERED)
     if dask_frames.decodes_texts(frame):
@@ -178,7 +178,7 @@ def _dask(frame: Any) -> DaskFrame:
 
 
 def _spark(frame: Any) -> SparkFrame:
-    """Return the source of the rows of a Spark DataFrame."""
+    """Return a Spark DataFrame as a source of rows; raise an error if its query plan is not supported."""
     if not hasattr(frame, "_jdf"):
         raise OptionError(
             "data is a frame of Spark Connect, or of pandas on Spark, whose plan cannot be read; give a frame of a "

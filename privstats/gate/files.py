@@ -1,8 +1,8 @@
-"""Temporary files for data beyond the memory limit of a call, which are deleted when the call ends.
+"""Temporary files for data that exceed the memory limit of a fit; they are deleted when the fit ends.
 
-The files lie in the system's folder for temporary files (`TMPDIR`). A file has no name, or is unlinked before a row is
-written; on Windows a file has a name, and the system deletes the file when it is closed. Therefore no other process can
-open the file, and no file is left when the call or its process ends, however it ends.
+The files are in the system's folder for temporary files (`TMPDIR`). A file has no name, or its name is removed before
+data are written, so no other process can open it by name. On Windows a file has a name, and the system deletes it when
+it is closed. Therefore no file is left when the process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class File:
     Attributes
     ----------
     full : bool
-        Whether the disk is full; if it is full, nothing more is written.
+        Whether writing failed, usually because the disk is full; nothing more is written after a failure.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,10 @@ class File:
         self._file: IO[bytes] | None = None
 
     def put(self, item: T) -> partial[T] | None:
-        """Write an array or a dataclass with arrays; return a function that reads it back; None if the disk is full."""
+        """Write an array or a dataclass with arrays, and return a function that reads it from the file.
+
+        The result is None if the disk is full.
+        """
         try:
             written = None if self.full else _changed(item, self._write)
         except OSError:

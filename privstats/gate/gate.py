@@ -1,8 +1,8 @@
-"""The gate between estimators and rows: it answers planned queries of the data, with noise.
+"""Interface between estimators and rows: it answers planned queries of the data, with noise.
 
 A query is answered only if it is in the plan and its budget has been charged to the ledger. A mechanism adds noise to
-every answer. Estimators receive only releases, which contain noise, and the laws (distributions) of the noise. The gate
-keeps no exact answer.
+every answer. Estimators receive only releases, which contain noise, and the laws (distributions) of the noise. Exact
+answers are not stored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FAILED = (
     "a release could not be computed; the cause is not shown because it may depend on the rows. The budget of this "
     "call is spent"
 )
-_ONE_AT_A_TIME = threading.RLock()  # warning filters are global to the process, so only one gate may work at a time
+_ONE_AT_A_TIME = threading.RLock()  # warning filters are global to the process, so only one thread may change them
 
 
 def _renew_lock() -> None:
@@ -63,7 +63,7 @@ class Planned:
     promise : Promise
         Privacy budget that the query may spend.
     within_share_of : tuple of str
-        For an optional query: labels of the queries (at most one per branch) that give up part of their budgets for it.
+        For an optional query: labels of the queries (at most one per branch) whose budgets it spends in part.
     fractions : tuple of float
         Fraction of the budget of each query in `within_share_of` that the optional query spends.
     """
@@ -82,7 +82,10 @@ class Planned:
             raise PrivacyError(f"the optional question '{self.label}' needs a part of the share of another one")
 
     def part_of(self, label: str) -> float:
-        """Return the fraction of the query `label`'s budget that this optional query spends; 0 if it spends nothing."""
+        """Return the fraction of the budget of another query that this query spends, if it is asked.
+
+        `label` is the label of the other query. The fraction is 0 if that query is not in `within_share_of`.
+        """
         return dict(zip(self.within_share_of, self.fractions, strict=True)).get(label, 0.0)
 
 
@@ -94,7 +97,7 @@ class Conversation(ABC):
     Parameters
     ----------
     rows : BlockRows
-        The rows of the data, and the design that first maps them to numbers.
+        The rows of the data, with the design that maps them to numbers until `through` replaces it.
     planned : iterable of Planned
         The planned queries, each with a budget.
     stream : callable
@@ -104,8 +107,8 @@ class Conversation(ABC):
     Attributes
     ----------
     turns : list of int
-        Number of calls that asked queries, for each design (map from rows to numbers) in the order of use. A call asks
-        one or several queries, and counts as one pass over the rows; `through` replaces the design.
+        Number of passes over the rows with each design (map from rows to numbers), in the order of use. A call that
+        asks one or several queries counts as one pass.
     chosen : str or None
         The chosen branch (alternative algorithm); None if none was chosen.
     """
@@ -187,7 +190,7 @@ class Conversation(ABC):
 
         Notes
         -----
-        If an optional query has spent part of the budgets of some branches, a fit chooses among these branches.
+        If an optional query has spent part of the budgets of some branches, a fit can choose only one of these.
         A trial run of the estimator ignores the lengths and takes a branch that is fixed before the run.
         """
 
@@ -240,7 +243,7 @@ class Conversation(ABC):
         return whole.part(1 - spent) if spent else whole
 
     def _cross_out(self, question: Question) -> None:
-        """Mark a query as asked; raise an error if it was asked before, or its budget was spent by another query."""
+        """Mark a query as asked; raise an error if it was asked before, its budget is spent, or `close` was called."""
         if self._closed or question.label in self._asked:
             again = "twice, or after the last one, so it was not planned here"
             raise PrivacyError(f"the question '{question.label}' is asked {again}")
@@ -264,7 +267,7 @@ class Conversation(ABC):
             raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
         if question.adds_up_units and not question.within.folds:
             raise PrivacyError(f"the question '{question.label}' adds up numbers of cells; its set cannot be folded")
-        # whether a row may contribute nothing, such as a row without the name of its privacy unit
+        # whether a row may contribute nothing, for instance because its privacy unit is missing
         absent = question.keep is not None or not self._rows.design.complete or self._neighbors.unit is not None
         return self._neighbors.relation(question.adds_up_units, absent)
 
@@ -289,12 +292,14 @@ class Conversation(ABC):
 
 
 class Gate(Conversation):
-    """The gate of a real fit: it answers each planned query at most once, and none of an algorithm that is not chosen.
+    """The `Conversation` of a fit: it answers a query at most once, and no query of a branch that is not chosen.
+
+    Branches are alternative algorithms of an estimator.
 
     Parameters
     ----------
     rows : BlockRows
-        The rows of the data, and the design that first maps them to numbers.
+        The rows of the data, with the design that maps them to numbers until `through` replaces it.
     planned : iterable of Planned
         All queries of the plan; their budgets have been charged to the ledger.
     stream : callable
@@ -304,11 +309,11 @@ class Gate(Conversation):
     Attributes
     ----------
     watch : callable
-        Function that is called before each pass over the rows with two public arguments: the number of passes with
-        each design (map from rows to numbers), including the new pass, and the chosen branch (algorithm). It returns
-        whether another pass with the same design may follow.
+        Function that is called before each pass over the rows, and returns whether another pass with the same design
+        (map from rows to numbers) may follow. Its arguments are public: `turns`, with the new pass counted, and
+        `chosen`.
     lengths : mapping
-        Expected length of the intervals of each branch, from which the branch was chosen; empty before the choice.
+        Expected length of the intervals of each branch, used to choose a branch; empty before the choice.
     """
 
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:

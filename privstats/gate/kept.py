@@ -1,8 +1,8 @@
 """Storage of data between passes over the rows: in memory up to a limit, and beyond it in temporary files.
 
-Temporary files are used only for sources whose rows are in memory, such as a DataFrame. For other sources, data beyond
-the limit are computed again in each pass; blocks of rows are kept only if the source can check that its rows have not
-changed, and a memory limit is given.
+Temporary files are used only for sources whose rows are in memory, such as a DataFrame. For other sources, data that
+exceed the limit are computed again in each pass. Blocks of the rows of such a source are kept only if a memory limit
+is set and the source can check that its rows have not changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Memory:
-    """Memory limit of a call, and the temporary files for data of the call beyond this limit.
+    """Memory limit for data kept between passes over the rows, and the temporary files for data beyond this limit.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Kept(Generic[T]):
     limit : float
         Largest number of bytes of the items in memory.
     memory : Memory, optional
-        Owner of the temporary files; if None, nothing is written to files.
+        Object that closes the temporary files after the fit; if None, nothing is written to files.
     """
 
     def __init__(self, size: Callable[[T], int], limit: float, memory: Memory | None) -> None:

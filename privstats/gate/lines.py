@@ -29,7 +29,7 @@ PLAIN = bytes({*range(1, 128)} - {*b'"\r'})  # lines with only these bytes are s
 
 @dataclass(eq=False, repr=False)
 class TextLines:
-    """A text file as a source of rows, one for each line below the header; the file must not change during a call.
+    """A text file as a source of rows, one for each line below the header; the file must not change during a fit.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class TextLines:
 
 
 def text_lines(path: str) -> TextLines | None:
-    """Return the source of the rows of a text file (.csv, .tsv, also .gz after these); None for other extensions.
+    """Return a text file (.csv, .tsv, .csv.gz or .tsv.gz) as a source of rows; None for other extensions.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def file_at(path: str) -> IO[bytes]:
 
 
 def pin_of(path: str) -> tuple[int, ...]:
-    """Return the size, modification time, inode and device of a file, by which changes of the file are detected.
+    """Return the size, modification time, inode and device of a file, which are compared to detect changes.
 
     Raises
     ------

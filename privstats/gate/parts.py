@@ -27,9 +27,8 @@ class Answer:
     digest : bytes
         Keyed digest of the rows' privacy units; empty if there are no units, or the task only counts them or failed.
     units : tuple or None
-        Results of the task. If it computes totals: for each total, a tuple of integers, which count steps of the grid
-        to which the rows' contributions are rounded. If it evaluates a function on the rows' vectors: one result for
-        each block of rows. If it counts privacy units: their number. None if the task failed; the cause is left out,
+        Results of the task: exact totals (each a tuple of integers, in grid steps), or the values of a function (one
+        for each block of rows), or the number of privacy units. None if the task failed; the cause is left out,
         because it may depend on the rows.
     """
 
@@ -78,8 +77,8 @@ class PartRows:
 class RowPart:
     """One part of the rows on the machine that holds it, with blocks of numbers computed from the rows.
 
-    A copy has no blocks. The blocks refer to the rows but not to the part, because with a cycle of references the
-    memory of a released part would be freed only when Python next searches for cycles.
+    A copy has no blocks. The blocks refer to `rows` and not to the part, because with a cycle of references
+    Python would free the memory of a part later.
 
     Parameters
     ----------
@@ -92,10 +91,10 @@ class RowPart:
     rows : PartRows
     seen : dict
         The `BlockRows` of this part for the first and the present design (map from rows to arrays of numbers) of the
-        fit. The key of a design is the number of designs used before it.
+        fit. The key is the number of designs that the fit used before this design.
     alone : threading.Lock
-        Lock that a task holds while it reads this part. If the answer of a task is lost, the task may still be running
-        when a second task reads this part; without the lock, both tasks would change `seen` at the same time.
+        Lock that a task holds while it reads this part, so that two tasks do not change `seen` at the same time. If
+        the answer of a task is lost, a second task may start while the first is still running.
     """
 
     def __init__(self, frames: pd.DataFrame | Iterable[pd.DataFrame], again: bool = True) -> None:
@@ -145,8 +144,8 @@ class Elsewhere(Protocol):
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
         """Run the task `work` on each part of the rows; return the answers in any order, one from each part.
 
-        A source may report progress before it returns any answer, by calls of `told` with the number of parts that have
-        answered so far. `told` is None if no progress is shown.
+        A source that computes all answers before it returns the first may report progress: it then calls `told` with
+        the number of parts that have answered so far. `told` is None if no progress is shown.
         """
 
 

@@ -1,4 +1,4 @@
-"""Queries of the data, with bounded contributions of rows, and the interface with which an estimator asks queries.
+"""Queries of the data, with bounded contributions of rows, and the interface through which an estimator asks queries.
 
 There are two kinds of queries: the total of the rows' contributions, and the vectors of the rows, which only a
 mechanism may read. Queries of one kind differ in the set that bounds the contributions, and in two row functions: `of`,
@@ -45,9 +45,8 @@ class Question:
         Text that distinguishes queries of the same name, which share one budget, such as the name of a factor or the
         tau of a quantile.
     within_share_of : tuple of str
-        Labels of other queries, at most one per alternative algorithm (branch). If there are any, this query is
-        optional: it spends part of the budget of the labelled query in the chosen branch. If the optional query is not
-        asked before the labelled query, the labelled query keeps its whole budget.
+        For an optional query: labels of the queries whose budgets it spends in part if it is asked, at most one per
+        branch (alternative algorithm). It must be asked before these queries. Empty for other queries.
     """
 
     name: str
@@ -150,7 +149,7 @@ class Laws(Protocol):
 
 
 class Ask(Laws, Protocol):
-    """Interface with which an estimator asks queries of the data; it returns only releases and laws of noise."""
+    """Interface through which an estimator asks queries of the data; it returns only releases and laws of noise."""
 
     def __call__(self, question: Question, *, by: Any) -> Release:
         """Ask a query of the data, to be answered by the mechanism `by`; return the release."""
@@ -158,7 +157,7 @@ class Ask(Laws, Protocol):
     def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
         """Ask several queries of the data in one pass over the rows; return the releases in the order of the queries.
 
-        `pairs` has the queries, each with the mechanism that answers it.
+        Each pair consists of a query and the mechanism that answers it.
         """
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
@@ -179,4 +178,4 @@ class Ask(Laws, Protocol):
         """From now on, use another design (map from rows to blocks of numbers), for example with released bounds."""
 
     def close(self) -> None:
-        """Accept no more queries of the data: inference is computed next, and a trial run may end here."""
+        """Accept no more queries of the data; a trial run that does not test the inference ends with this call."""

@@ -24,13 +24,13 @@ from privstats.gate.tables import Columnar
 READ_ROWS = 4 * CHUNK  # small frames are joined into frames of at most this many rows
 
 
-Asked = Callable[[Callable[[], Any]], Any]  # calls a user function: `plainly` raises its errors, `readable` hides them
+Asked = Callable[[Callable[[], Any]], Any]  # `plainly` or `readable`: functions that call a user's function
 
 
 def plainly(work: Callable[[], Any]) -> Any:
     """Call the function `work` and return its result; its errors are raised unchanged.
 
-    This is safe outside a fit, and in the passes of a fit, because there the gate hides the errors.
+    In the passes of a fit this is safe, because there `sealed` replaces every error by one with a fixed text.
     """
     return work()
 
@@ -46,9 +46,9 @@ class Batches:
     Parameters
     ----------
     make : callable
-        Function without arguments that returns an iterable of DataFrames with the same columns, or of Arrow tables or
-        batches, or an Arrow stream. It is called once per pass and must return the same rows in the same order each
-        time. Its result is closed, if it can be closed, when a pass ends or is abandoned.
+        Function without arguments that returns an Arrow stream, or an iterable of DataFrames, Arrow tables or Arrow
+        record batches with the same columns. It is called once per pass and must return the same rows in the same
+        order each time. If its result has a method `close`, the method is called at the end of the pass.
 
     Raises
     ------
@@ -58,7 +58,7 @@ class Batches:
 
     make: Callable[[], Iterable[pd.DataFrame]]
     in_memory = False
-    asked: Asked = field(default_factory=lambda: plainly, init=False)  # calls `make` before the charge to the ledger
+    asked: Asked = field(default_factory=lambda: plainly, init=False)  # used for reads before the ledger is charged
     _head: pd.DataFrame | None = field(default=None, init=False)
     _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass; -1 before this pass
     _pass: Generator[Any, None, None] | None = field(
@@ -111,7 +111,8 @@ class Batches:
     def _read(made: Any, asked: Asked) -> Generator[Any, None, None]:
         """Yield the DataFrames in `made`, the result of a user's function, one by one; close `made` at the end.
 
-        `asked` is a function that calls the user's functions, and passes on their errors (`plainly`) or hides them.
+        `asked` calls the user's functions: `plainly` raises their errors unchanged, and `readable` replaces them by an
+        error with a fixed text.
         """
         if not (isinstance(made, Iterable) or is_stream(made)) or isinstance(made, pd.DataFrame):
             raise OptionError("data() does not return an iterable of DataFrames; write data=lambda: (frame, ...)")
@@ -137,7 +138,7 @@ class Batches:
 def joined(frames: Iterable[Any]) -> Iterator[Rows]:
     """Yield DataFrames of rows; small frames with columns of the same types are joined, up to `READ_ROWS` rows.
 
-    A larger frame (DataFrame or `ByName`) is yielded before the next is read, while its cells are in the CPU's cache.
+    A larger frame (DataFrame or `ByName`) is yielded unchanged, before the next frame is read.
     """
     waiting: list[pd.DataFrame] = []
     for frame in frames:
@@ -200,7 +201,7 @@ class ColumnReader(Own):
 
 
 def reader_of(data: Any) -> Batches:
-    """Return the reader for the argument `data` of a fit, which is not a DataFrame.
+    """Return a reader of `data`: a path, an Arrow table, a query plan, a user's source, or a user's function.
 
     Raises
     ------

@@ -73,7 +73,7 @@ class Asked:
 
 
 class Rehearsal(Conversation):
-    """A trial run of an estimator on synthetic rows from the domain, which records and audits each query of the data.
+    """Trial run of an estimator on synthetic rows from the domain, in which each query is recorded and audited.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Rehearsal(Conversation):
     whole : Promise
         Budget of the whole fit.
     stream : callable
-        Function of a purpose (in this class always "rehearsal") and of a query's label that returns a random generator.
+        Function that returns a random generator, given a purpose (in this class always "rehearsal") and a label.
     planned : iterable of Planned
         Queries found in earlier rounds of trial runs; the rounds end when the queries no longer change.
     branch : str, optional
@@ -315,11 +315,11 @@ def _together(totals: Sequence[Total], within: Set) -> Total:
 
 
 def _exactly(rows: FloatArray, within: Set) -> Total:
-    """Return the exact sum of the contributions of synthetic rows, which should be multiples of a grid step.
+    """Return the exact sum of the contributions of synthetic rows to the total of a query.
 
-    `rows` has vectors that are projected into the set `within`, which also defines their contributions and the step.
-    The sum of floats is exact, because it is far below 2^53 steps. A coordinate of the sum is NaN if a contribution is
-    not a multiple of the step.
+    `rows` has one vector for each row, projected into the set `within`; `within.contribution` computes a contribution
+    from a vector. The sum of floats is exact, because it is far below 2^53 grid steps. A coordinate of the sum is NaN
+    if a contribution is not a multiple of the step.
     """
     units: Any = np.zeros(within.size)
     for some in np.array_split(rows, 1 + len(rows) * within.size // AT_ONCE):

@@ -32,7 +32,7 @@ from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
 GATHERED = 8  # collected vectors are added once their entries outnumber the entries of the sum by this factor
-LARGEST_STEPS = 1 << 40  # limit of a row's entries, in grid steps; 2^10 times the limit for a unit's projected sum
+LARGEST_STEPS = 1 << 40  # limit of a row's entries, in grid steps; about 2^10 times the bound of a unit's sum
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a privacy unit's vectors, in grid steps; it fits into int64
 
 UnitNumbers = NDArray[np.int32]  # index of each row's privacy unit; -1 if the row is not used
@@ -60,7 +60,7 @@ class RowMap(Protocol):
 
 
 class BlockRows:
-    """The rows of a source, which a design (row-wise map) maps to blocks of numbers and codes of factor levels.
+    """Rows of a source, mapped by a design (row-wise map) to blocks of numbers and codes of factor levels.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ class Plain:
             self.sum, self.waiting = self.total(), []
 
     def merge(self, other: Plain) -> None:
-        """Add the exact sum over other rows, which the accumulator `other` has collected."""
+        """Add the exact sum that the accumulator `other` has computed from other rows."""
         self.sum += other.total()
 
     def total(self) -> Total:
@@ -271,7 +271,7 @@ class Fold:
             np.add.at(sums, unit, column)
 
     def merge(self, other: Fold) -> None:
-        """Add the sums over other rows of the same privacy units, which the accumulator `other` has collected."""
+        """Add, for each privacy unit, the sum of vectors that the accumulator `other` has computed from other rows."""
         size = max(len(self.seen), len(other.seen))
         self.sums, self.seen = _grown(self.sums, size), _grown(self.seen, size)
         self.sums[:, : len(other.seen)] += other.sums
@@ -344,7 +344,7 @@ class RowValues:
 class _OneCell(RowValues):
     """Vectors of group k, for a query by group: the vectors whose first coordinate equals k, without this coordinate.
 
-    The vectors are read from `gathered`. If this is None, a scan over the vectors of all groups selects them.
+    `gathered` has these vectors in a list of arrays; if it is None, they are selected from the vectors of all groups.
     """
 
     def __init__(self, values: RowValues, k: int, gathered: list[FloatArray] | None) -> None:
@@ -367,7 +367,7 @@ class _Cells:
         counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
         self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
         self.first, self.many = 0, 0
-        self.kept: list[tuple[IntArray, FloatArray]] = []  # a pair for each block: starts of the groups; sorted vectors
+        self.kept: list[tuple[IntArray, FloatArray]] = []  # for each block: group starts; vectors sorted by group
 
     def of(self, k: int) -> list[FloatArray] | None:
         """Return the vectors of group k in the order of the rows, as a list of one array without the group numbers.

@@ -197,7 +197,10 @@ def _types(frame: Any) -> list[Any]:
 
 
 def takes_columns(frame: Any) -> bool:
-    """Return whether a Spark plan reads all rows of a frame, or of Parquet or ORC files, and only selects columns."""
+    """Return whether a Spark DataFrame consists of columns of one source, with all rows and no computed values.
+
+    The source must be an RDD, local data, or a set of Parquet or ORC files.
+    """
     plain = all(
         _name(step) in KNOWN_STEPS and all(map(_is_column, _each(step.expressions()))) for step in steps_of(frame)
     )

@@ -28,13 +28,14 @@ Hashes = NDArray[np.uint64]
 class Units:
     """Index of each row's privacy unit (person, household), and the choice of the rows that are used in each unit.
 
+    Rows of a unit with identical cells are numbered as copies 0, 1, 2 and so on. The `rows_per_unit` rows of each unit
+    with the smallest hashes of unit, cells and copy number are used. Copies have different hashes, so each row of a
+    unit is equally likely to be used: from nine ones and a zero, a single used row is a one with probability 9/10.
+
     Privacy: for every key, the choice of a unit's rows depends on the rows of this unit alone, and at most
-    `rows_per_unit` rows of a unit are used: those with the smallest hashes of unit, cells and copy number. The order of
-    the rows of a unit does not change a result. Rows of a unit with identical cells are counted as copies 0, 1, 2, ...;
-    the fit maps identical cells to identical vectors, so it does not matter which of the rows counts as copy 0. (Two
-    rows of a unit with different cells have the same hash with probability 2^-64; their order would then matter.) Each
-    row of a unit is equally likely to be used, because copies have different hashes. For instance, from nine ones and a
-    zero, with one row per unit, a one is chosen with probability 9/10.
+    `rows_per_unit` rows are used. The order of the rows of a unit does not change a result, because the fit maps
+    identical cells to identical vectors. (Two rows of a unit with different cells have the same hash with probability
+    2^-64; their order would then matter.)
 
     Later passes over the data find the chosen rows by their positions. If a source then gives the rows of a unit in
     another order, which violates the contract of sources, the number of used rows of the unit stays the same.
@@ -44,6 +45,7 @@ class Units:
     unit : str
         Name of the column that identifies the unit of a row.
     rows_per_unit : int
+        Largest number of rows of a unit that are used.
     key : bytes
         Secret key, the same for all passes of a fit.
     """
@@ -123,7 +125,7 @@ class Units:
 def places(column: pd.Series, parts: int) -> IntArray:
     """Return a number in 0, ..., `parts` - 1 for each row, computed from the name of its privacy unit alone.
 
-    All rows of a unit have the same number, by which they can be brought into one partition.
+    All rows of a unit have the same number, so that a cluster can move them to one partition.
     """
     units = Units("", 1, b"")
     numbers = units.of(column)
@@ -150,8 +152,8 @@ def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int
     units, hashes = units[order], hashes[order]
     numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # identical rows get different numbers
     among = np.empty(len(units), dtype=bool)
-    # Sorted by unit and hash, or by unit and number, the rows of a unit have the same positions. So `repeats(units)`,
-    # computed in the first order, is also the number of earlier rows of the unit in the second order.
+    # A unit has the same positions whether its rows are sorted by hash or by random number. So `repeats(units)` is
+    # also the rank of each row's random number within its unit, if the rows are sorted by unit and random number.
     among[order[by_unit(units, numbers)]] = repeats(units) < most
     return among
 

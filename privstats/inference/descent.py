@@ -70,8 +70,8 @@ def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArr
     lag : ndarray, shape (c,)
         Estimate of the minimiser minus the last iterate, in the directions in which the error is known. If `left` is
         positive semidefinite and all directions are known, it is ``left (I - left)^-1 theta``.
-    unknown : ndarray, shape (c, l)
-        Directions in which the error is unknown, each of norm 1.
+    unknown : ndarray, shape (c, k)
+        One column of norm 1 for each of the k directions in which the error is unknown.
     """
     U, part, Vt = np.linalg.svd(left)
     arrived = part < most

@@ -47,10 +47,9 @@ class ErrorLaw:
     finest : ndarray, shape (q,)
         Smallest p-value that the simulation can resolve; 0 if nothing is simulated.
     far : callable, optional
-        Function without arguments, which is called for significance levels too small for the simulated draws. It
-        divides each error into a Student part without any non-normal noise, and the sum of all non-normal noise. It
-        returns the scale and the degrees of freedom of the Student part, and a function that bounds the quantiles of
-        the absolute value of the sum.
+        Function without arguments that describes the errors at significance levels too small for the simulated draws.
+        It returns the scale and the degrees of freedom of a Student part, which contains no non-normal noise, and a
+        function that bounds the quantiles of the absolute value of the other part, the sum of all non-normal noise.
     """
 
     sd: FloatArray
@@ -89,8 +88,8 @@ class ErrorLaw:
         """Return the half-lengths of the intervals of q estimates at confidence 1 - alpha, shape (q,).
 
         At the largest possible bias, the absolute error of an estimate exceeds the half-length with probability alpha.
-        If alpha is too small for the simulated draws, upper bounds are returned: the bias bound, plus the 1 - alpha / 2
-        quantiles of the absolute values of the two parts of the error, a Student part and non-normal noise (`far`).
+        If alpha is too small for the simulated draws, an upper bound is returned. It is computed from the bias bound
+        and the 1 - alpha / 2 quantiles of the absolute values of the Student part and of the non-normal noise (`far`).
         """
         if alpha not in self._found:
             if self.far is None or alpha >= self._least:
@@ -106,10 +105,10 @@ class ErrorLaw:
         return max(UNRESOLVED, float(self.finest.max(initial=0.0)))
 
     def _far_lengths(self, alpha: FloatArray) -> FloatArray:
-        """Return upper bounds on the half-lengths of the q estimates' intervals at confidence 1 - `alpha`.
+        """Return upper bounds on the half-lengths of intervals at confidence 1 - `alpha`, in the shape of `alpha`.
 
-        They are used if `alpha` is too small for half-lengths to be computed from the simulated draws. There is one
-        bound for each entry of `alpha`, whose last axis has the q estimates.
+        The last axis of `alpha` has one entry for each of the q estimates. The bounds are used if `alpha` is too small
+        for half-lengths to be computed from the simulated draws.
         """
         assert self.far is not None
         rest, freedom, noise = self.far()
@@ -212,8 +211,8 @@ def mixed_law(
         Function that maps the estimated variances of the normal parts of the q errors to their degrees of freedom.
     draws : callable
         Function that returns draws of the non-normal noise, one row per draw and one column per error. The draws are
-        used for errors in whose variance this noise has a share above `SIMULATED`; in other errors, this noise is
-        treated as normal, unless the significance level is too small for the draws.
+        used for an error if the share of this noise in its variance exceeds `SIMULATED`. Otherwise the noise in the
+        error is treated as normal, unless the significance level is too small for the draws.
     noises : callable
         Function that returns the independent parts of the non-normal noise, each with q coordinates.
     """

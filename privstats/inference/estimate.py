@@ -46,11 +46,13 @@ __all__ = [
 ]
 
 NEW = 0.98  # a bias bound above this share of the public bound on a coefficient's absolute value is uninformative
-UNIDENTIFIED_SHARE = 0.25  # largest accepted bias bound due to unidentified directions, divided by the 95 % half-length
-# an estimate is reported only if its bias bound due to unidentified directions is at most this many std errors
+# UNIDENTIFIED_SHARE: an estimate is reported if its bias bound due to unidentified directions is at most this share of
+# the half-length of its 95 % interval. A larger bias bound must be below MOST_UNIDENTIFIED std errors and
+# below the share NEW of the public bound.
+UNIDENTIFIED_SHARE = 0.25
 MOST_UNIDENTIFIED = 50.0
 WIDEST_ETA = 10.0  # an interval is reported only if its half-length moves the linear predictor by less than this (rms)
-FULL_RANK = 1e-6  # a matrix has full rank if all diagonal entries of its QR factor R exceed this share of the largest
+FULL_RANK = 1e-6  # a matrix has full rank if min |r| / max |r| is above this, for diagonal entries r of its QR factor
 EXACT = 1e-8  # relative size below which a contrast's component in a direction without information is rounding error
 CELLS = 1000  # number of chi-square quantiles over which the computation of a noncentral F distribution averages
 VISIBLE = 0.2  # smallest bias bound due to unidentified directions, in std errors, that a note reports
@@ -103,9 +105,9 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class NumericColumns:
-    """Positions of the coefficients of numeric predictors, whose variation may be hidden by noise.
+    """Positions of the coefficients of numeric predictors, which may vary less than the noise.
 
-    Noise may hide the variation of a predictor if the variation is far less than the predictor's bounds allow.
+    This is possible if the values of a predictor vary far less than its bounds allow.
 
     Parameters
     ----------
@@ -125,10 +127,10 @@ class NumericColumns:
     def of(cls, design: Any) -> NumericColumns:
         """Return the numeric columns of a model matrix: columns that do not belong to a factor and are not products.
 
-        Noise may hide the variation of a numeric column whose bounds are much too wide. In a model with an intercept,
-        columns with bounds from 0 to at most 1, such as truth values and splines, are left out: if one of them varies
-        little, the reason is as a rule that few values differ from 0. Products of columns, also with levels of a
-        factor, are listed separately, because noise that hides the variation of a column hides that of its products.
+        In a model with an intercept, columns with bounds from 0 to at most 1, such as truth values and splines, are
+        left out: if one of them varies little, the reason is usually that few of its values differ from 0, not that
+        its bounds are too wide. Products of columns, also with levels of a factor, are listed separately: if a column
+        varies less than the noise, its products are assumed to do so, too (`EstimatingEquation.unseen`).
         """
         at = {name: j for j, name in enumerate(design.columns)}
         products = {j: parts for name, j in at.items() if len(parts := product_parts(name)) > 1}
@@ -284,10 +286,11 @@ class Estimate(ABC):
 
 @dataclass(frozen=True, eq=False)
 class EstimatingEquation:
-    """The noisy, linearised estimating equation ``score - hessian t + noise = 0``, in coordinates t of theta.
+    """The noisy, linearised estimating equation ``score - hessian t + noise = 0`` for coefficients theta.
 
-    theta are the coefficients. The information along a direction v (a unit vector) is v'H v, with H the Hessian. A
-    direction is called unidentified if the noise of the Hessian may hide all information along it.
+    It is solved in coordinates t of theta. The information along a unit vector v is v'H v, with H the Hessian. An
+    eigenvector of H is unidentified if noise may account for all information along it, that is, if its eigenvalue
+    or a larger one is below a threshold computed from the noise (`NoisyMatrix.eigen`).
 
     Parameters
     ----------
@@ -302,17 +305,16 @@ class EstimatingEquation:
     coordinates : Coordinates
         Linear map from t to the c coefficients theta.
     signal : float
-        Bound on the component v't of t along an unidentified direction v: ``|v't| sqrt(I) <= signal``. I is the
-        largest information along v that the noise of the Hessian may hide, or `usual` if this is smaller.
+        Bound on the component v't of t along an unidentified eigenvector v: ``|v't| <= signal / sqrt(I)``, where I is
+        the threshold of its eigenvalue, or `usual` if this is smaller.
     usual : float
-        Typical information along a direction. It limits I in the bound `signal`, because the noise of the Hessian may
-        hide many times as much information.
+        Typical information along a direction. It limits I, because the threshold may be many times as large.
     known : ndarray, shape (m,), optional
-        Approximate value of t, by default 0. The component of the estimate along unidentified directions is taken from
-        this value, which matters if noise may have moved the origin of t far from theta along these directions.
+        Approximate value of t, by default 0. Along unidentified directions, the estimate of t equals this value. It is
+        needed if noise may have moved the origin of t far from theta along these directions.
     remaining : float
-        Approximate norm of t. It gives the size of the error in ``hessian t`` that is due to the noise of the Hessian;
-        0 if `noises` includes this error.
+        Approximate norm of t, from which the variance of the noise in ``hessian t`` is computed; 0 if `noises`
+        includes this noise.
     clipped : tuple of Allowance
         Bounds on the bias that clipping causes in the score.
     moved : tuple of Allowance
@@ -325,10 +327,10 @@ class EstimatingEquation:
     per_eta : ndarray, shape (c,), optional
         For models with a link: change of each coefficient that moves the linear predictor by 1 in root mean square.
     within : ndarray, shape (c, p), optional
-        Public bounds: theta is ``within @ phi`` with every entry of phi in [-1, 1]. If given, these bounds, and not
-        `signal`, limit theta along unidentified directions.
+        Public bounds: theta is the product of `within` and an unknown vector with entries in [-1, 1]. If given, these
+        bounds, and not `signal`, limit theta along unidentified directions.
     numeric : NumericColumns
-        Numeric columns, whose variation noise may hide, because it may be far less than their bounds allow.
+        Numeric columns, for which `unseen` tests whether they vary less than the noise.
     """
 
     score: FloatArray
@@ -397,15 +399,15 @@ class EstimatingEquation:
     def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
         """Return the estimating equation without one direction of theta, along which theta has an unknown error r.
 
-        The coefficients that depend on this direction are then not reported, and r lengthens the intervals of the
-        other coefficients less. The argument `direction` has the shape (c,), and |r| is at most `most`.
+        The coefficients that depend on `direction`, shape (c,), are then not reported, and r, with |r| at most `most`,
+        lengthens the intervals of the other coefficients less.
 
         Let b be the direction in the coordinates t, and let ``H = A + N`` be the released Hessian, the sum of the true
-        Hessian A and its noise N. The columns of a matrix T are an orthonormal basis of the vectors orthogonal to
-        ``H b + s b``. In new coordinates w, with ``t = T w + r b``, the equation is ``T'(score - A T w) - T'H b r +
-        T'N b r = 0``. The second term is treated as a bias, bounded because |r| is bounded, and the third as noise.
-        The number s >= 0 is the smallest for which ``b'(H b + s b)`` is at least `HIDDEN` standard deviations of the
-        noise ``b'N b``. So b is not in the span of T, even if ``H b`` is only noise.
+        Hessian A and its noise N. The new coordinates w are defined by ``t = T w + r b``, where the columns of T are
+        an orthonormal basis of the vectors orthogonal to ``H b``. Then the equation is
+        ``T'(score - A T w) - T'H b r + T'N b r = 0``. The second term is treated as a bias, bounded by means of
+        `most`, and the third as noise. If b'H b is below `HIDDEN` standard deviations of its noise, a multiple of b is
+        added to ``H b`` in the definition of T, such that b'(H b) reaches this limit and b is not in the span of T.
         """
         b = self.coordinates.back @ direction
         through, squared = self.hessian.value @ b, max(float(b @ b), 1e-300)
@@ -432,7 +434,7 @@ class EstimatingEquation:
         Returns
         -------
         directions : ndarray, shape (m, l)
-            Orthonormal directions of t along which noise of the Hessian may hide all information, one per column.
+            Orthonormal unidentified eigenvectors of the Hessian, one per column.
         bounds : ndarray, shape (l,)
             Upper bound on the absolute component of t along each direction.
         known : ndarray, shape (m,)
@@ -444,14 +446,15 @@ class EstimatingEquation:
 
     @cached_property
     def unseen(self) -> tuple[list[int], FloatArray]:
-        """Positions of the model matrix columns whose variation noise may hide, and directions of their coefficients.
+        """Positions of the columns that vary less than the noise of the Hessian, and directions of their coefficients.
 
-        The columns are numeric columns and products with at least one of these numeric columns. If no direction of
-        theta is unidentified (`unidentified`), there are none. The directions are the columns of an array of shape
-        (c, l), for l columns of the model matrix. The direction of a product changes only the product's coefficient.
-        The direction of a numeric column changes its coefficient by 1 and, in a model with an intercept, changes the
-        intercept such that the linear predictor at the column's weighted mean stays the same. If noise may hide the
-        information about the intercept, the intercept changes by 1 instead.
+        These are numeric columns of the model matrix, and products that contain one of them; there are none if all
+        directions of theta are identified. The directions of their l coefficients are the columns of a c x l matrix:
+
+        - For a product, only the product's coefficient changes.
+        - For a numeric column, its coefficient changes by 1. In a model with an intercept, the intercept changes, too,
+          such that the linear predictor at the column's weighted mean stays the same. If the information about the
+          intercept is less than noise, the intercept changes by 1 instead.
         """
         back, numeric = np.asarray(self.coordinates.back), self.numeric
         every, own = np.eye(back.shape[1]), list(numeric.positions)
@@ -471,29 +474,24 @@ class EstimatingEquation:
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
         """Return bounds on the two terms of the bias of theta due to unidentified directions.
 
-        The first result is a matrix D with a row for each of the c coefficients theta: the first term is ``D z``, for
-        an unknown vector z with entries in [-1, 1]. D has a column for each unidentified direction or, if the public
-        bounds `within` on theta are given, for each column of `within`. The second result, a tuple of at most one
-        `Allowance`, bounds the second term. The argument F is the matrix that maps an error of the score to the
-        resulting error of theta.
+        The first term is ``D z``, where the matrix D is the first result, with c rows, and z is an unknown vector with
+        entries in [-1, 1]. The second result, a tuple of at most one `Allowance`, bounds the second term. The argument
+        F is the matrix that maps an error of the score to the resulting error of theta.
 
-        Let t be the true value of the coordinates of theta, and let the released Hessian ``H = A + N`` be the sum of
-        the true Hessian A and its noise N. The estimate of t does not determine the component v't along an
-        unidentified direction v, and the variance of the equation's noise term N t is computed from this estimate. The
-        remaining error of the estimate of theta is, up to sign, ``v v't + H^-1 N v v't``, with H^-1 the inverse on the
-        identified directions. D bounds the first term, and the tuple bounds the second, because an entry of
-        ``H^-1 N v`` may be large although the same entry of v is small.
+        Let t be the true value of the coordinates, and ``H = A + N`` the released Hessian, the sum of the true Hessian
+        A and its noise N. The equation does not determine the component v't along an unidentified eigenvector v of H.
+        This causes, up to sign, the error ``v v't + H^-1 N v v't``, with H^-1 the inverse on identified directions.
+        The second term has its own bound, because an entry of ``H^-1 N v`` may be large where the entry of v is small.
 
-        If `within` is given, the bound on v't is computed from `within` alone. A bound from the largest information
-        that noise may hide would not be valid: the true information along v may be far less, and v't larger. The bound
-        on the second term is its standard deviation at the largest possible v't.
+        If the public bounds `within` are given, v't is bounded by `within` alone. The bound from `signal` would not be
+        valid: the true information along v may be far less than the threshold of v, and v't larger. The bound on the
+        second term is its standard deviation at the largest possible v't.
 
-        If `within` is not given, the first term is bounded by the bounds of `unidentified()`. The second term is
-        bounded only if noise hides a numeric column (`unseen`), because the information v'A v may then be close to
-        zero. As A is positive semidefinite, and ``(v't)^2 v'A v`` is at most the square of the attribute `signal`, the
-        Cauchy-Schwarz inequality implies for every vector u that ``|u'A v v't|`` is at most `signal` times the square
-        root of ``u'A u``. For a contrast (row vector) R let ``u = H^-1 R'``. Then ``u'N v = -u'A v``, because v is an
-        eigenvector of H. So the bias is at most `signal` times the square root of ``R H^-1 R'``.
+        Otherwise `unidentified` bounds v't. The second term is bounded only if a numeric column varies less than the
+        noise (`unseen`), because the information v'A v may then be close to zero. For a row vector R, let
+        ``u = H^-1 R'``. As v is an eigenvector of H, ``u'N v = -u'A v``. As A is positive semidefinite and
+        ``(v't)^2 v'A v <= signal^2``, the Cauchy-Schwarz inequality gives ``|u'A v v't| <= signal sqrt(u'A u)``. With
+        H in place of A, the bound on the bias of ``R t`` is ``signal sqrt(R H^-1 R')``.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -509,10 +507,10 @@ class EstimatingEquation:
     def _ranges(self) -> FloatArray:
         """Return a matrix that bounds theta: ``|theta_j|`` is at most the sum of the absolute entries of row j.
 
-        If the attribute `within` is given, it is returned. Otherwise the matrix is diagonal. Its entry for a
-        coefficient is the attribute `signal`, divided by the square root of the information along the direction in
-        which only this coefficient changes; eigenvalues of the Hessian that noise may hide are replaced by the largest
-        eigenvalue that it may hide, or by `usual` if this is smaller.
+        If the attribute `within` is given, it is returned. Otherwise the matrix is diagonal with entries ``signal /
+        sqrt(I_j)``, where I_j is the information along the direction in which only coefficient j changes. For I_j,
+        eigenvalues of the Hessian below their threshold (`NoisyMatrix.eigen`) are replaced by the threshold, or by
+        `usual` if this is smaller.
         """
         if self.within is not None:
             return self.within
@@ -526,19 +524,18 @@ class EstimatingEquation:
 class NormalEstimate(Estimate):
     """Asymptotically normal estimates, with the distribution of their errors, bias bounds and unidentified directions.
 
-    A direction of the coefficients theta is unidentified if noise may hide all information along it. For a linear
-    function ``R theta``, let s be its standard error and a its bias bound: the sum of the bounds in `allowances`,
-    `unidentified` and `leaning`. The half-length of an interval is the 1 - alpha quantile of ``|X + a|``, with X the
-    error without bias; if X is normal, this is ``cv(a / s) s``, with cv(t) the 1 - alpha quantile of |N(t, 1)|. A
-    p-value is a tail probability of ``|X + a|``. ``R theta`` is reported as NaN in four cases:
+    A direction of the coefficients theta is unidentified if the information along it is less than noise. A linear
+    function ``R theta`` has an error X + b. X has standard error s, and the absolute value of the bias b is at most
+    the bound a, the sum of the bounds in `allowances`, `unidentified` and `leaning`. The half-length of the interval
+    is the 1 - alpha quantile of ``|X + a|``, and a p-value is a tail probability of ``|X + a|``. ``R theta`` is
+    reported as NaN in four cases (`identified`):
 
-    - R has a component along a direction in `hidden` that is larger than rounding errors;
-    - s is zero or not finite;
-    - a change of ``R theta`` by the half-length of the interval changes the linear predictor by at least `WIDEST_ETA`
-      in root mean square;
-    - the part of a that is due to unidentified directions exceeds a quarter of the 95 % half-length and, in addition,
-      either exceeds fifty times s, so that s does not describe the error, or is close to the public bound on ``|R
-      theta|``, so that the interval is hardly narrower than the public range.
+    - R has a component along a direction in `hidden`, apart from rounding errors.
+    - The standard error s is zero or not finite.
+    - The interval is so long that a change of ``R theta`` by its half-length changes the linear predictor by
+      `WIDEST_ETA` or more in root mean square.
+    - The bias bound due to unidentified directions is larger than a quarter of the 95 % half-length. In addition, it
+      is at least 50 s, so that s does not describe the error, or at least 98 % of the public bound on ``|R theta|``.
 
     Parameters
     ----------
@@ -549,10 +546,10 @@ class NormalEstimate(Estimate):
     sampling, noise : ndarray, shape (k, k)
         Covariance of the sampling error, and of the error that is due to privacy.
     hidden : ndarray, shape (k, l)
-        Directions of theta about which the rows have no information, and the directions of the columns in `unseen`.
+        Directions of theta about which the rows have no information, and directions of the coefficients in `unseen`.
     hidden_size : ndarray, shape (k,)
-        Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row
-        with a norm below `EXACT` times the scale is taken as zero.
+        Size of the terms that were added up in each row of `hidden`. A row whose norm is at most `EXACT` times this
+        size is a rounding error and is taken as zero.
     unidentified : ndarray, shape (k, l)
         Matrix D that bounds the bias due to directions with less information than noise: the bias of theta is ``D z``
         for an unknown vector z with entries in [-1, 1].
@@ -569,7 +566,7 @@ class NormalEstimate(Estimate):
     meat_noise : tuple of NoisyMatrix
         If `sampling` was released, matrices whose independent noises add up to its noise; only the noises are used.
     remarks : tuple of Note
-        Notes of the estimator; the property `notes` adds notes that are derived from the estimates and their errors.
+        Notes from the estimator, to which the property `notes` adds notes on the estimates and their errors.
     diagnostics : mapping of str to float
         Diagnostics of the fit, by name, such as the ratio of noise to information.
     margins : MarginalEffects, optional
@@ -577,12 +574,12 @@ class NormalEstimate(Estimate):
     from_start : bool
         Whether notes attribute the bias bounds in `allowances` to the starting value of an iteration, not to clipping.
     leaning : tuple of Allowance
-        Further bounds on the bias due to unidentified directions: noise in the Hessian changes these directions, and
-        the bounds in `unidentified` do not include this change.
+        Further bounds on the bias due to unidentified directions. Through the noise of the Hessian, the unknown
+        component of theta along these directions also changes theta along identified directions.
     unseen : tuple of str
-        Names of the numeric columns whose variation is hidden by noise, and of their products (from
-        ``EstimatingEquation.unseen``). The directions of their coefficients are in `hidden`, because no bound on these
-        coefficients is known.
+        Names of the numeric columns that vary less than the noise, and of their products
+        (``EstimatingEquation.unseen``). The directions of their coefficients are in `hidden`, because no bound on
+        these coefficients is known.
     """
 
     names: tuple[str, ...]
@@ -694,11 +691,11 @@ class NormalEstimate(Estimate):
         return np.where(given, np.diag(self.noise) / np.maximum(total, 1e-300), np.nan)
 
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test hypotheses ``R theta = q`` on coefficients theta jointly, and return the statistic, rank, and p-value.
+        """Test hypotheses ``R theta = q`` on coefficients theta jointly, whatever the form in which they are written.
 
-        The result does not depend on how the hypotheses are written. If ``R theta`` may be biased, the p-value is a
-        tail probability of a noncentral chi-squared or F distribution. The noncentrality is the largest possible value
-        of ``b' V^-1 b``, with b the sum of all biases and V the covariance of ``R theta``.
+        Return the test statistic, the rank of the covariance V of ``R theta``, and the p-value. The p-value allows for
+        a bias b of ``R theta``: an upper bound on ``b' V^-1 b`` is the noncentrality of the chi-squared or F
+        distribution of the statistic. If noise is not normal, the errors of ``R theta`` are simulated.
         """
         R, q = echelon(R, q)
         if not self.identified(R).all():
@@ -764,9 +761,7 @@ class NormalEstimate(Estimate):
 
         Functions that are not identified are reported as NaN. An identified function has no component along the
         directions without information (`hidden`), a positive std error, and an interval that is not too wide
-        (`WIDEST_ETA`). Its bias bound due to directions whose information noise may hide (`unidentified_bias`) is at
-        most `UNIDENTIFIED_SHARE` of the interval's half-length, or else it is below both `MOST_UNIDENTIFIED` std errors
-        and the share `NEW` of the public bound on ``|R theta|``.
+        (`WIDEST_ETA`) and that is informative despite possible bias (`_says_more`).
         """
         law = law or self.error_law(R)
         rounding, half = np.abs(R) @ self.hidden_size, law.lengths(0.05)
@@ -775,12 +770,11 @@ class NormalEstimate(Estimate):
         return np.asarray(known & measured & self._says_more(R, law.sd, half))
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
-        """Return a mask of the linear functions ``R theta`` whose intervals are informative despite possible bias.
+        """Return a mask of the functions ``R theta`` with informative intervals despite bias, one entry per row of R.
 
-        There is one entry per row of R, and theta are the coefficients. An interval is informative if the bias bound
-        due to unidentified directions (`unidentified_bias`) is at most `UNIDENTIFIED_SHARE` times the half-length
-        `half`, or if it is below both `MOST_UNIDENTIFIED` times the std error `sd` and the share `NEW` of the public
-        bound on ``|R theta|``.
+        An interval is informative if the bias bound due to unidentified directions (`unidentified_bias`) is at most
+        `UNIDENTIFIED_SHARE` times the half-length `half` of the interval. A larger bias bound is accepted if it is
+        below `MOST_UNIDENTIFIED` times the std error `sd` and below `NEW` times the public bound on ``|R theta|``.
         """
         bias = self.unidentified_bias(R)
         says_less = (bias < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (bias < MOST_UNIDENTIFIED * sd)
@@ -794,8 +788,8 @@ class NormalEstimate(Estimate):
     def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
         """Return the change of the linear predictor if ``R theta`` changes by `half`, the half-length of its interval.
 
-        There is one change for each row of R, a root mean square over the rows of the data; theta are the coefficients.
-        For models without a link function the result is 0, so that no interval counts as too wide (`WIDEST_ETA`).
+        The change is a root mean square over the rows of the data, and is returned for each row of R. For models
+        without a link function it is 0, so that no interval counts as too wide (`WIDEST_ETA`).
         """
         if self.per_eta is None:
             return np.zeros(len(R))
@@ -907,7 +901,7 @@ class NormalEstimate(Estimate):
 
         There is no note for iterative fits (`from_start`), nor if no coefficient is identified.
         """
-        if self.from_start:  # iterative fits need no note: the Hessian's noise does not multiply the score's noise
+        if self.from_start:  # the estimates do not depend on the Hessian, which is released for their covariance
             return ()
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 
@@ -990,11 +984,10 @@ class Stacked:
 def _root(equation: EstimatingEquation) -> FloatArray:
     """Return a matrix L, shape (k, k), such that ``L L'`` is the sampling variance of the k coefficients theta.
 
-    The equation is solved in coordinates t of theta. Let G be the matrix that maps t to theta, H the Hessian with
-    respect to t, and z the score with respect to theta, so that G'z is the score with respect to t. The result is ``L =
-    G H^-1 G' S``, with S the symmetric root of the variance matrix of z. In regressions on the same predictors at
-    several quantiles, the matrices S are proportional. Therefore the covariance of the estimates for two quantiles i, j
-    is ``L_i L_j'`` times the correlation of the scores.
+    The result is ``L = G H^-1 G' S``. G is the matrix that maps the coordinates t, in which the equation is solved, to
+    theta; H is the Hessian with respect to t; and S is the symmetric root of the covariance of the score with respect
+    to theta. In regressions on the same predictors at several quantiles, the matrices S are proportional. Therefore
+    the covariance of the estimates for two quantiles i and j is ``L_i L_j'`` times the correlation of the scores.
     """
     G = equation.coordinates.matrix
     back = equation.coordinates.back

@@ -96,13 +96,13 @@ class GroupMeans(Estimate):
 
         Notes
         -----
-        Let S be the released sum of u in a group, Q the sum of u^2 and N the number of rows. The mean is S / N, and its
-        error is sampling error plus ``(noise of S - mean x noise of N) / N``. The variance of u is estimated by ``Q / N
-        - mean^2`` plus the noise variance of the mean, which corrects a bias. `positive_mean` raises an estimated
-        variance that noise made too small; no estimated variance exceeds ``1 - mean^2``. Given the noisy sums, the
-        variance of u is treated as an inverse gamma variable; its mean is the estimate m, and its variance, due to the
-        noise, is r m^2. Therefore the sampling error of the mean, times sqrt(N - 1), has a Student distribution with
-        variance m, ``4 + 2 / r`` degrees of freedom and squared scale ``m (1 + r) / (1 + 2 r)``.
+        Let S, Q and N be the released sum of u, sum of u^2 and number of rows of a group. The mean of u is S / N, with
+        a sampling error and the noise error ``(noise of S - mean x noise of N) / N``. The estimate m of the variance
+        of u is ``Q / N - mean^2`` plus the noise variance of the mean, which corrects a bias. It is made positive by
+        `positive_mean`, and is at most ``1 - mean^2``. Let r be the squared relative std dev of the noise in this
+        estimate, also from `positive_mean`. Given the noisy sums, the variance of u is treated as inverse gamma with
+        mean m and variance r m^2. Therefore the sampling error of the mean, times sqrt(N - 1), has a Student
+        distribution with variance m, ``4 + 2 / r`` degrees of freedom and squared scale ``m (1 + r) / (1 + 2 r)``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]
@@ -211,7 +211,7 @@ class GroupMeans(Estimate):
         )
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the means; NaN for two columns' means in one group, whose dependence is unknown."""
+        """Return the covariance of the means; it is unknown (NaN) between means of different columns in one group."""
         together = np.equal.outer(self.group, self.group) & ~np.eye(len(self.theta), dtype=bool)
         missing = np.isnan(self.theta)
         covariance = np.diag(self.sampling) + total_covariance(self.noises, len(self.theta))
@@ -225,11 +225,11 @@ class GroupMeans(Estimate):
         return combines(R, self.group)
 
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test hypotheses ``R theta = q`` on means theta jointly; return the statistic, number of hypotheses, p-value.
+        """Test hypotheses ``R theta = q`` on the means theta jointly, whatever the form in which they are written.
 
-        The result does not depend on how the hypotheses are written. Hypotheses on means of different groups are tested
-        by a Wald statistic, whose p-value allows for noise that is not normal. Hypotheses that combine means of several
-        columns in one group are tested by the Bonferroni bound, because their covariance is unknown.
+        Return the test statistic, the number of independent hypotheses, and the p-value. If the hypotheses involve at
+        most one mean of each group, this is a Wald test, whose p-value allows for noise that is not normal. Otherwise
+        it is a Bonferroni test, because the covariance of the means of several columns in one group is unknown.
         """
         R, q = echelon(R, q)
         if len(R) > 1 and not self.dependent(np.abs(R).sum(axis=0, keepdims=True)).any():
@@ -239,7 +239,7 @@ class GroupMeans(Estimate):
             return bonferroni((estimate - q) / sd, p)
 
     def independent(self) -> NormalEstimate:
-        """Return the means as normal estimates with independent sampling errors, as in fits of a single column."""
+        """Return the means as a `NormalEstimate` with independent sampling errors, correct for one mean per group."""
         k = len(self.theta)
         missing = np.isnan(self.theta)
         return replace(

@@ -7,19 +7,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from privstats.numerics.law import FloatArray
 
-ZERO = 1e-10  # smaller entries count as rounding errors, in a matrix whose rows have a largest entry of 1
+ZERO = 1e-10  # smaller entries count as rounding errors, after each row is divided by its largest absolute entry
 
 
 def echelon(R: ArrayLike, q: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return linearly independent hypotheses that are equivalent to ``R theta = q``, about estimated parameters theta.
+    """Return linearly independent hypotheses on parameters theta that are equivalent to ``R theta = q``.
 
-    They are the nonzero rows of the reduced row echelon form of the matrix [R q], which is the same for all matrices
-    with the same row space.
+    They are the nonzero rows of the reduced row echelon form of the matrix [R q]. Equivalent hypotheses have the same
+    reduced row echelon form.
 
     Parameters
     ----------
     R : array_like, shape (hypotheses, k)
-        Coefficients of the hypotheses.
+        Matrix of the hypotheses, one row per hypothesis.
     q : array_like, shape (hypotheses,) or scalar
         Hypothetical values; the hypotheses do not contradict each other.
 

@@ -46,14 +46,16 @@ def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float
 class DescentCollector:
     r"""Computations of the data collector in gradient descent under local privacy: K steps of size eta from theta = 0.
 
-    The loss is the mean of the losses of n persons. Let M be its Hessian (curvature matrix), Q the mean of the outer
-    products u u' of the persons' scores u, ``R = I - eta M``, and s the sd of the noise in each score. The covariance
-    of the last iterate is the sum of the sampling covariance ``M^-1 Q M^-1 / n`` and of the noise covariance ``eta^2
-    (s^2 / n) sum_{j < K} R^2j = eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``, which is exact for a quadratic loss.
-    Intervals also allow for the part ``R^K theta`` of the starting error that remains after K steps, with theta the
-    minimiser of the loss. M and Q are estimated from noisy answers. A coefficient is not reported (NaN) if the noise
-    of M may hide the information about it (`EstimatingEquation`). The noise of Q reduces the degrees of freedom, which
-    lengthens the intervals.
+    The loss is the mean loss of n persons, M is its Hessian (curvature matrix), and Q is the mean of the outer
+    products u u' of the persons' scores u. M and Q are estimated from noisy answers. With ``R = I - eta M``, and with
+    s the standard deviation of the noise in each score, the error of the last iterate has three parts:
+
+    - a sampling error with covariance ``M^-1 Q M^-1 / n``;
+    - noise with covariance ``eta (s^2 / n) (I - R^(2K)) M^-1 (2 I - eta M)^-1``, which is exact for a quadratic loss;
+    - the error of the starting value that remains after K steps, ``R^K theta``, with theta the minimiser of the loss.
+
+    A coefficient is not reported (NaN) if the noise of M is larger than the information about it (see
+    `EstimatingEquation`). The noise of Q reduces the degrees of freedom, which lengthens the intervals.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ TIED = 1e-6  # relative difference below which eigenvalues are treated as equal
 
 
 def noise_edge(m: int, sd: float) -> float:
-    """Return the approximate largest eigenvalue of a symmetric m x m noise matrix with entries of sd `sd` (Wigner)."""
+    """Return the approximate largest eigenvalue of a symmetric m x m noise matrix whose entries have std dev `sd`."""
     return float(2 * m**0.5 * sd)
 
 
@@ -315,8 +315,8 @@ class NoisyMatrix:
     def _lost(self) -> NDArray[np.bool_]:
         """Mask of the unidentified eigenvectors, shape (p,).
 
-        Each eigenvalue has its own threshold (`eigen`). An eigenvector is unidentified if its eigenvalue is below the
-        threshold of this eigenvalue, or if any larger eigenvalue is below the threshold of that larger eigenvalue.
+        An eigenvector is unidentified if its own eigenvalue, or any larger eigenvalue, is below the threshold that
+        `eigen` returns for that eigenvalue.
         """
         values, _, least = self.eigen
         behind = np.nonzero(values < least)[0]
@@ -342,21 +342,22 @@ class NoisyMatrix:
         return np.asarray(seen < HIDDEN * np.sqrt(self.variance_along(directions)))
 
     def noise_to_signal(self) -> tuple[float, float]:
-        """Return the largest noise-to-signal ratio among identified, and among unidentified eigenvectors.
+        """Return the largest ratio of noise to information among identified, and among unidentified eigenvectors.
 
-        The ratio of an eigenvector is the threshold of its eigenvalue (`eigen`) divided by the eigenvalue, and at most
-        100. The first number is 0 if no eigenvector is identified, the second is 0 if all are.
+        The ratio of an eigenvector is a threshold for its eigenvalue, computed from the noise (`eigen`), divided by
+        the eigenvalue. Ratios above 100, and ratios of eigenvalues that are not positive, are set to 100. The first
+        number is 0 if no eigenvector is identified, and the second is 0 if all are identified.
         """
         values, _, least = self.eigen
         ratio = least / np.maximum(values, least / 100)
         return float(ratio[~self._lost].max(initial=0.0)), float(ratio[self._lost].max(initial=0.0))
 
     def shrunk(self, target: FloatArray, expected: FloatArray | None = None) -> FloatArray:
-        """Return the released matrix, moved toward `target` by the estimated share of noise in their squared distance.
+        """Return the released matrix, shrunk toward `target` because of its noise (Ledoit and Wolf 2004).
 
-        This is the shrinkage of Ledoit and Wolf (2004), with known noise variance (`shrink_toward`). The eigenvalues
-        of the result have positive lower limits, which are proportional to the mean eigenvalue of `target` and depend
-        on `expected`, the expected value of the released matrix divided by this mean (by default the identity matrix).
+        The difference from `target` is multiplied by the share of its squared norm that is not due to noise (`kept`).
+        Eigenvalues are then raised to positive lower limits (`shrink_toward`). The limits depend on `expected`, the
+        expected released matrix divided by the mean eigenvalue of `target`; the default is the identity matrix.
         """
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())), expected)
 

@@ -151,13 +151,12 @@ def typical_size(tau: float) -> float:
 
 
 def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
-    """Return the degrees of freedom of a sandwich variance with a kernel estimate of the Hessian, released with noise.
+    """Return the degrees of freedom of a sandwich variance whose Hessian is a kernel estimate, released with noise.
 
-    They are 2 divided by the squared relative error of the variance, but at least 1. The variance contains the Hessian
-    twice, so its squared relative error is 4 times the squared relative error of the Hessian, which has a sampling
-    part and a noise part; the two are added. The sampling part is one divided by the effective number of rows, which
-    is the constant `EPANECHNIKOV` times `kernel_sum`, the sum of the rows' kernel weights. The noise part is the
-    largest squared relative noise of the Hessian along an identified eigenvector.
+    They are ``2 / (4 e)``, but at least 1, where e is the squared relative error of the Hessian. The factor is 4
+    because the variance contains the Hessian twice. The error is ``e = 1 / m + v``. Here m is the effective number of
+    rows, `EPANECHNIKOV` times the sum `kernel_sum` of the rows' kernel weights, but at least 1; v is the largest
+    noise variance of the Hessian along an identified eigenvector, divided by the squared eigenvalue.
     """
     values, vectors, _ = hessian.eigen
     weakest = hessian.power(0.0) @ vectors

@@ -1,7 +1,7 @@
 """Notes in the summaries of fits; each note states in words the cause, size and meaning of a problem, and a remedy.
 
 The function `note` fills in a template. Every number in a note is public or released, in the user's units or in std
-errors. No note is printed about matters on which the user need not act.
+errors. A problem that calls for no action by the user has no note.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class _Prose(string.Formatter):
 
 
 _PROSE = _Prose()
-NOT_GIVEN = " not given"  # text after the coefficient names in a note on coefficients whose estimates are not reported
+NOT_GIVEN = " not given"  # text after the names of coefficients that are not reported
 CAP = 100.0  # upper limit of computed ratios of noise to information, which notes print as "at least 100"
 LISTS = {"": "{}", "quoted": "'{}'", "repr": "{!r}", "number": "{:g}"}  # codes of fields that may have several values
 PLURAL = {  # words of notes, each in the singular and in the plural
@@ -99,8 +99,8 @@ PLURAL = {  # words of notes, each in the singular and in the plural
     "this level": ("this level", "each of these levels"),
     "of each": ("", " of each"),
 }
-RANGED = ("count", "sd", "needed", "ratio", "times", "size", "sds")  # fields of which a merged note states the range
-SEVERAL = ("level", "name", "tau")  # fields of which a merged note lists the values
+RANGED = ("count", "sd", "needed", "ratio", "times", "size", "sds")  # fields whose range a merged note states
+SEVERAL = ("level", "name", "tau")  # fields whose values a merged note lists
 RELIABLE = 0.4  # if the ratio of noise to information exceeds this, a note says that noise lengthens the intervals
 
 NOTES: Mapping[str, str] = MappingProxyType(
@@ -350,7 +350,7 @@ NOTES: Mapping[str, str] = MappingProxyType(
 
 
 CAUSES = ("no level", "small weights")  # keys of notes on root causes; they replace all notes with a key in `SYMPTOMS`
-# keys of notes on methods and options that give no intervals, whatever the number of rows and the budget are
+# keys of notes on methods and options that give no intervals for any number of rows and any budget
 NEVER = (
     "subsampled",
     "no inference",
@@ -551,9 +551,8 @@ def unidentified_note(names: Sequence[str], ratio: float, unseen: Sequence[str] 
     """Return the note on the coefficients `names`, which are not reported because they are not identified.
 
     `ratio` is the largest ratio of noise to information in an unidentified direction. `unseen` has the names of
-    columns whose values vary too little to be distinguished from noise. If `names` has coefficients of other columns,
-    too, the note states that these coefficients depend on the columns in `unseen`. If `names` is empty, there is no
-    note.
+    columns whose values vary too little to be distinguished from noise. If some coefficients in `names` are not of
+    these columns, the note states that they depend on these columns. If `names` is empty, there is no note.
     """
     if not names:
         return ()
@@ -574,9 +573,9 @@ def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
 
 
 def reliability_note(ratio: float) -> tuple[Note, ...]:
-    """Return the note that noise lengthens the intervals, if `ratio` is above 0.4 (`RELIABLE`) and at most 1.
+    """Return the note that noise lengthens the intervals; no note if `ratio` is at most 0.4 (`RELIABLE`) or above 1.
 
-    `ratio` is the largest ratio of noise to information in an identified direction. Otherwise there is no note.
+    `ratio` is the largest ratio of noise to information in an identified direction.
     """
     return (note("noise to signal", ratio=ratio, times=ratio / RELIABLE),) if RELIABLE < ratio <= 1 else ()
 

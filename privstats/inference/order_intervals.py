@@ -38,12 +38,12 @@ class RankErrorLaw(Protocol):
 class OrderStatisticEstimate(Estimate):
     """Quantile estimates, each with an interval between two released order statistics, at one confidence level.
 
-    Intervals of contrasts are computed from the two ends of the interval of each estimate (recovery of variances, Zou
-    and Donner 2008). Half-lengths are the distances from an estimate to the ends of its interval. For independent
-    estimates, squared half-lengths add up; for dependent estimates, half-lengths add up, which gives an upper bound for
-    any dependence. For a confidence level other than that of the release, the length of an interval in ranks is derived
-    from the sampling error and the known noise of the ranks. The length in the user's units is then multiplied by the
-    ratio of the two lengths in ranks; this is exact if the density of the values is constant.
+    Intervals of contrasts are computed from the lower and the upper half-length of each estimate, its distances to the
+    ends of its interval (recovery of variances, Zou and Donner 2008). For independent estimates, squared half-lengths
+    add up; for dependent estimates, half-lengths add up, which gives an upper bound for any dependence. At a
+    confidence level other than `confidence`, half-lengths are multiplied by the ratio of the interval's lengths in
+    ranks at the two levels, which follows from the sampling error and the known noise of the ranks. This is exact if
+    the density of the values is constant.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class OrderStatisticEstimate(Estimate):
     def deviations(self, R: FloatArray) -> FloatArray:
         """Return std errors of linear functions ``R theta`` of quantiles theta, one per row of R.
 
-        They are upper bounds for any dependence between quantiles of the same group of rows.
+        They are upper bounds for any dependence between quantiles from the same group of rows.
         """
         sd = self._deviation
         return np.where((R != 0) @ np.isnan(sd), np.nan, self._together(np.abs(R) * np.nan_to_num(sd)))
@@ -209,13 +209,12 @@ class OrderStatisticEstimate(Estimate):
         return combines(R, self.cell)
 
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test the hypotheses ``R theta = q`` on quantiles theta jointly.
+        """Return the statistic, the number of independent hypotheses and the p-value for testing ``R theta = q``.
 
-        The hypotheses are first replaced by linearly independent ones (`echelon`), so that equivalent hypotheses give
-        the same result. The result is the test statistic, the number of independent hypotheses and the p-value. If all
-        quantiles in the hypotheses are of different groups of rows, the statistic is Wald's, and its p-value is
-        computed from draws of the errors (`_errors`). For a single hypothesis, or if several quantiles are of the same
-        group, the statistic is the largest squared z statistic, with the p-value of the Bonferroni bound.
+        Here theta is the vector of quantiles, and all hypotheses are tested jointly. Equivalent hypotheses give the
+        same result (`echelon`). If there are several independent hypotheses, and their quantiles are all from
+        different groups of rows, the statistic is Wald's, and its p-value is computed from draws of the errors
+        (`_errors`). Otherwise it is the largest squared z statistic, with the p-value of the Bonferroni bound.
         """
         R, q = echelon(R, q)
         estimate, sd, _, _, p = self.contrast(R, q=q)
@@ -232,12 +231,10 @@ class OrderStatisticEstimate(Estimate):
     def _errors(self, used: NDArray[np.bool_]) -> FloatArray:
         """Return draws of the errors (estimate minus true value) of the quantiles in the mask `used`, one row per draw.
 
-        Each quantile in the mask must have an interval, and each must be computed from another group of rows, so that
-        the errors are independent. The interval at confidence 1 - alpha lies above the true quantile with probability
-        at most alpha / 2, and below it with probability at most alpha / 2. Errors are drawn from the law for which both
-        probabilities are equal to alpha / 2 at every alpha: with probability alpha / 2 an error is above the distance
-        of the estimate from its lower limit, and with probability alpha / 2 it is below minus the distance from its
-        upper limit.
+        The quantiles in the mask must have intervals, and must be computed from different groups of rows, so that
+        their errors are independent. An interval at confidence 1 - alpha lies above the true quantile with probability
+        at most alpha / 2, and below it with probability at most alpha / 2. Errors are drawn from the distribution for
+        which both probabilities are equal to alpha / 2 at every alpha.
         """
         levels = np.geomspace(1e-9, 1 - 1e-9, LEVELS)
         R = np.eye(len(used))[used]
@@ -264,7 +261,7 @@ class OrderStatisticEstimate(Estimate):
         return np.asarray(np.sqrt(np.sum(np.square(sums), axis=0)))
 
     def _ratio(self, alpha: float) -> FloatArray:
-        """Return the length of each interval at confidence 1 - alpha, divided by its length as released, shape (k,).
+        """Return the length of each interval at confidence 1 - alpha, relative to the released interval, shape (k,).
 
         If values may be missing (`certain` is False), the ratios are upper bounds.
         """

@@ -5,15 +5,15 @@ the mean squared error matrix of estimate i (squared bias bounds included), and 
 not identify. With J the sum of all J_i, ``W_i = J^-1 J_i`` on directions that some estimate identifies. On disjoint
 rows all errors are independent. On the same rows the sampling errors ``L_i z``, with matrices L_i, have one random
 vector z in common, so that averaging reduces only noise, and J_i is computed without the sampling error. The sampling
-variance of the mean is that of ``sum_i W_i L_i z``, which is the sampling variance of one estimate if all L_i are
-equal.
+variance of the mean is the variance of ``sum_i W_i L_i z``; it equals the sampling variance of each estimate if all
+L_i are equal.
 
 Given the weights, the pooled estimate is a linear function of the estimates: their noises are independent and keep
 their distributions, and bias bounds add up in absolute value. But the weights have errors, too. In one direction, let
-the number A be the Hessian and ``A + N`` the released Hessian. The relative error ``N / A`` lowers the estimate by this
-fraction, and raises its weight, proportional to the squared Hessian, by twice this fraction. The errors of estimate and
-weight are therefore dependent, and the pooled estimate changes by up to ``(sd of N) / A`` times the noise of the
-estimate. A bias bound (`_with_turned`) allows for this change in the weakest identified direction, where it is largest.
+the number A be the Hessian and ``A + N`` the released Hessian. The noise N lowers the estimate by the fraction ``N /
+A``, and raises its weight, proportional to the squared Hessian, by the fraction ``2 N / A``. This dependence of weight
+and estimate changes the pooled estimate by up to ``(sd of N) / A`` times the noise sd of the estimate. The change is
+largest in the weakest identified direction; a bias bound for this direction (`_with_turned`) allows for it.
 """
 
 from __future__ import annotations
@@ -30,19 +30,18 @@ from privstats.inference.notes import Note, weights_note
 from privstats.numerics.law import FloatArray
 
 SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, relative to its largest eigenvalue
-MOST_OF_RANGE = 0.5  # limit of (half-length) / (public bound on |coefficient|) of intervals with a large bias bound
+MOST_OF_RANGE = 0.5  # limit of half-length / public bound on |coefficient|, for intervals with a large bias bound
 NO_ANGLE = 1e-9  # a direction lies in a subspace if the sine of its angle with the subspace is below this
 
 
 @dataclass(frozen=True, eq=False)
 class Pooled(NormalEstimate):
-    """A weighted mean of several normal estimates, with its own limit on the length of intervals that may be biased.
+    """A weighted mean of several normal estimates; long intervals that may be biased are not reported.
 
-    A direction of the coefficients is unidentified in an estimate if the estimate has less information than noise
-    along it. The mean may be biased along an unidentified direction of any of the estimates. If the bound on this bias
-    is larger than `UNIDENTIFIED_SHARE` times the half-length of an interval, the interval is reported only if the
-    bound is below `MOST_UNIDENTIFIED` std errors, and the half-length is below `MOST_OF_RANGE` times the public bound
-    on the coefficient's absolute value.
+    The mean may be biased along each direction of the coefficients in which one of the estimates has less information
+    than noise. If the bound on this bias is larger than `UNIDENTIFIED_SHARE` times the half-length of an interval, the
+    interval is reported only if the bound is below `MOST_UNIDENTIFIED` std errors, and the half-length is below
+    `MOST_OF_RANGE` times the public bound on the coefficient's absolute value.
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
@@ -114,10 +113,10 @@ def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> F
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
     """Return the privacy noises in the sampling variance of a weighted mean of estimates from the same rows.
 
-    Let an estimate have the weight matrix W, with the spectral norm w, and the released sampling variance V. Its noise
-    in the pooled variance is the noise of ``W V W' / w``. The division by w is needed because estimates from the same
-    rows have a common sampling error, so the noise of V changes the pooled variance in proportion to w; with
-    independent errors it would be w^2. An estimate whose sampling variance was not released adds no noise.
+    Let V be the released sampling variance of an estimate, and w the spectral norm of its weight matrix W. The noise
+    of V changes the pooled variance by the noise of ``W V W' / w``. The division by w is needed because the sampling
+    error is common to all estimates, so that the change is proportional to w and not to w^2. An estimate whose
+    sampling variance was not released adds no noise.
     """
     parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
     return tuple(noise.mapped(W.T) for W, one in zip(parts, estimates, strict=True) for noise in one.meat_noise)
@@ -167,10 +166,10 @@ def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
 
 
 def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
-    """Return the estimate with one more bias bound, for the dependence between its noise and its weight in a mean.
+    """Return the estimate with one more bias bound, for the dependence of its weight in the pooled mean on its noise.
 
-    Both depend on the noise of the Hessian that was released for the estimate. The bound is at least the noise sd of
-    the estimate, times the sd of the Hessian's noise relative to the Hessian in the weakest identified direction.
+    The noise of the released Hessian enters both (see the module's docstring). The bound is at least the noise sd of
+    the estimate times the relative noise sd of the Hessian in the weakest identified direction.
     """
     ratio = max((estimate.diagnostics[name] for name in _signals(estimate.diagnostics)), default=0.0)
     turned = Allowance(_root(estimate.noise), ratio / HIDDEN)
@@ -196,7 +195,8 @@ def _freedom(variances: Sequence[FloatArray], freedoms: Sequence[float]) -> floa
     """Return a lower bound on the degrees of freedom of a sum of variance matrices in any direction (Satterthwaite).
 
     Let v_i be the share of matrix i in the variance along a direction, and f_i its degrees of freedom. The estimated
-    sum has the relative variance ``sum 2 v_i^2 / f_i``. In the bound, v_i is its maximum over all directions.
+    sum has the relative variance ``sum 2 v_i^2 / f_i``. For the bound, each v_i is replaced by its maximum over all
+    directions.
     """
     values, vectors = np.linalg.eigh(sum(variances, np.zeros_like(variances[0])))
     kept = values > SINGULAR * max(values.max(initial=0.0), 1e-300)

@@ -14,7 +14,7 @@ from privstats.numerics.law import FloatArray
 
 @dataclass(frozen=True)
 class PooledRanks:
-    """Distribution of the rank errors of the ends of a pooled interval, given by their distributions in single fits.
+    """Distribution of the rank errors of a pooled interval's ends, computed from the distributions in the single fits.
 
     A rank error is the rank of a released interval end minus its target rank.
 
@@ -42,10 +42,10 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
     """Return the weighted mean of quantile estimates; the lower and the upper sides of intervals are pooled separately.
 
     The lower side of an interval extends from the lower end to the estimate, and the upper side from the estimate to
-    the upper end. For fits on disjoint rows, the squared weighted lengths of each side add up (Zou and Donner 2008).
-    Each fit's weight is then inverse to its squared interval length. For fits on the same rows, each length has a part
-    due to noise and a part due to the sampling error, which is common to the fits. The squared noise parts add up, but
-    the sampling parts add up without squares. Each fit's weight is then inverse to its squared noise part.
+    the upper end. If the fits use disjoint rows, the squared weighted lengths of each side add up (Zou and Donner
+    2008), and the weights are inversely proportional to the squared interval lengths. If the fits use the same rows
+    (`same`), the sampling error is common to them: only the parts of the squared lengths due to noise add up, lengths
+    due to sampling error add up without squares, and weights are inversely proportional to the parts due to noise.
     """
     first = estimates[0]
     R = np.eye(len(first.names))

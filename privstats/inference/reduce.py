@@ -1,19 +1,18 @@
 """Linear functions of matrix-t noise, computed from a smaller random matrix that gives the same distribution.
 
-Let W be a random symmetric matrix with a density proportional to ``det(I + W^2)^-s``. The density is invariant under a
-change of the orthonormal basis (if W_00 = 0, under changes that keep the first basis vector), and a leading submatrix
-of W has a density of the same kind. A linear function of W is ``<C, W>``, the sum of products of entries, with a
-symmetric matrix C. If the orthonormal columns of V span the range of C, the function is ``<V'CV, V'WV>``, and V'WV is
-distributed as a leading submatrix of W with rank(C) rows. For example, the noise in a coefficient is ``f'W v`` with two
-known vectors f and v, so that C has rank 2, whatever the number of coefficients is. Moments that are not released
-(products of two dummies of one factor, which are always 0) have no noise; such moments raise the rank slightly.
+Let W be a random symmetric matrix with a density proportional to ``det(I + W^2)^-s``. A linear function of W is ``<C,
+W>``, the sum of the products of the entries of W and of a symmetric matrix C. Let the columns of V be an orthonormal
+basis of the range of C. Then ``<C, W> = <V'CV, V'WV>``. The density of W is invariant under a change of the
+orthonormal basis (if W_00 = 0, under changes that keep the first basis vector). So V'WV is distributed as the leading
+submatrix of W with rank(C) rows, which has a density of the same kind. For example, the noise in a coefficient is
+``f'W v`` with two known vectors f and v, so C has rank 2 for any number of coefficients. Moments that are always 0
+(products of two dummies of one factor) are not released and have no noise; they raise the rank slightly.
 
-C is never computed. The noise of a released matrix is a matrix U. Its entries are the entries of W times public
-scales, and each scale is a product of two numbers, one for the row and one for the column. A noise ``f'(U a)``, with
-vectors f and a, is linear in W: entry i of U a is a linear function of row i of W. Let B be the matrix whose row i
-contains the coefficients of this function, and ``F = diag(f)``. Then ``f'(U a) = <C, W>`` with ``2 C = F B + B' F``.
-The rank of B is 1, or slightly larger if some entries have no noise. A factorisation ``B = L R'`` with this rank gives
-``2 C = (F L) R' + R (F L)'``.
+C is never computed. The noise of a released matrix is a matrix U: each entry of U is an entry of W times a public
+scale, the product of a number for the row and a number for the column. For known vectors f and a, the noise ``f'(U
+a)`` is linear in W. Let B be the matrix with ``(U a)_i = sum_j B_ij W_ij``, and let ``F = diag(f)``. Then ``f'(U a) =
+<C, W>`` with ``2 C = F B + B' F``. The rank of B is 1, or slightly larger if some entries have no noise. A
+factorisation ``B = L R'`` with this rank gives ``2 C = (F L) R' + R (F L)'``.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     # the noise of the released number of rows is independent of the noise matrix and cannot be reduced
     if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():
         return noise
-    if not apart and len(noise.matrix) > most:  # the joint distribution of all coordinates needs more than `most` rows
+    if not apart and len(noise.matrix) > most:  # the joint distribution needs a matrix with more than `most` rows
         return noise
     B = _by_places(onto, law)[np.ix_(indices, indices)]
     (L,) = _spans(B[None], most + 1)

@@ -32,7 +32,9 @@ def kept_share(gap: FloatArray, noise: float) -> float:
 def shrink_toward(
     matrix: FloatArray, target: FloatArray, noise: float, expected: FloatArray | None = None
 ) -> FloatArray:
-    """Return a noisy matrix, moved toward `target` by the estimated share of noise in their squared distance.
+    """Return a noisy matrix shrunk toward `target`, with lower limits on its eigenvalues.
+
+    The weight of `target` is the estimated share of noise in the squared distance of the two matrices (`kept_share`).
 
     Parameters
     ----------
@@ -41,8 +43,8 @@ def shrink_toward(
     noise : float
         Expected squared Frobenius norm of the matrix's noise.
     expected : ndarray, shape (p, p), optional
-        Expected value of `matrix`, divided by the mean eigenvalue of `target`, from which lower limits of the result's
-        eigenvalues are computed; by default the identity matrix.
+        Expected value of `matrix`, divided by the mean eigenvalue of `target`; by default the identity matrix. The
+        lower limits depend on it.
 
     Returns
     -------

@@ -22,9 +22,9 @@ FEWEST = 999  # smallest number of draws, for noise with very many coordinates
 WORK = 2.0**24  # limit of (number of draws) x (`_work` of a draw), unless this allows fewer than `FEWEST` draws
 KNOTS = 1801  # number of normal quantiles at which gamma quantiles are tabulated
 BLOCK = 2**21  # number of simulated coordinates in memory at a time
-KEPT, KEPT_COORDINATES = 8, 2**19  # number of distributions with cached draws, and of cached values per distribution
+KEPT, KEPT_COORDINATES = 8, 2**19  # number of cached distributions, and limit of the cached numbers of each of them
 SINGLE = 32  # number of the largest draws that are kept as single values, not grouped
-GROWTH = 1.12  # approximate ratio of the ranks at which two successive groups of sorted draws end
+GROWTH = 1.12  # each group of sorted draws ends at about this multiple of the last rank of the previous group
 
 
 class PublicStream:
@@ -105,10 +105,10 @@ def remembered(noise: Loading) -> bool:
 
 
 def _scaled(law: Any) -> Any:
-    """Return the distribution of the noise of a release, without any other parameters that are stored in `law`.
+    """Return the distribution of the noise of a release.
 
-    For objective perturbation, `law` contains the distribution of the random linear term in the loss, which is
-    returned, and the coefficient of the ridge penalty. For all other mechanisms, the result is `law` itself.
+    For objective perturbation, this is the attribute ``law.noise``, the distribution of the random linear term in the
+    loss. For all other mechanisms, it is `law` itself.
     """
     return getattr(law, "noise", law)
 

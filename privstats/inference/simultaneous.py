@@ -34,14 +34,13 @@ class Together:
 def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: FloatArray) -> Together:
     """Return half-lengths of simultaneous 1 - alpha intervals, and adjusted p-values, for linear functions ``R theta``.
 
-    Here theta is the vector of k coefficients. The error of function j is ``X_j + b_j``: the X_j have a known joint law
-    and std errors s_j, and the bias b_j is at most a_j in absolute value. With c the 1 - alpha quantile of ``max_j
-    |X_j| / s_j``, the inequalities ``|X_j + b_j| <= a_j + c s_j`` hold for all j with probability 1 - alpha, whatever
-    the values of b_j. The computed c is an order statistic of simulated maxima, chosen such that a small number of
-    draws makes intervals longer and does not lower coverage. If alpha is too small for the number of draws, each
-    interval has the confidence level 1 - alpha / q (Bonferroni), but no half-length is shorter than the half-length
-    computed from the largest draw. No simultaneous half-length is shorter than the half-length of the interval for a
-    single function.
+    Here theta is the vector of k coefficients. Function j has a random error X_j with std error s_j, and a bias of at
+    most a_j in absolute value; the joint distribution of the X_j is known. The half-length of interval j is ``a_j + c
+    s_j``, where c is the 1 - alpha quantile of ``max_j |X_j| / s_j``. So the probability that all intervals cover is
+    at least 1 - alpha. The computed c is an order statistic of simulated maxima, chosen such that a small number of
+    draws lengthens the intervals and does not lower their coverage. If alpha is too small for the number of draws, c
+    is the largest draw, but each half-length is at least the Bonferroni half-length, at confidence level 1 - alpha /
+    q. No simultaneous interval is shorter than the interval for a single function.
 
     Parameters
     ----------

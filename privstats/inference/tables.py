@@ -1,4 +1,4 @@
-"""Tables of counts and of densities, which have intervals, and the class of point estimates, which have none."""
+"""Tables of counts and densities with intervals, and a class of point estimates without intervals."""
 
 from __future__ import annotations
 

@@ -5,16 +5,16 @@ For noise X with a symmetric log-concave density, the logarithm of ``S(c) = P(|X
 decreases at least exponentially. Linear functions and sums of independent noises with log-concave densities also have
 log-concave densities.
 
-Matrix-t noise has polynomial tails. It is a random symmetric matrix W with a density proportional to ``det(I +
-W^2)^-s``. A linear function of W is the trace ``<C, W> = sum_i l_i u_i'W u_i`` of C W, for a symmetric matrix C with
-eigenvalues l_i and eigenvectors u_i. Each ``u_i'W u_i`` has the density of a single diagonal entry of W, proportional
-to ``(1 + t^2)^-s_1``; exponents such as s_1 follow from s and the size of W. Let t(alpha) be the 1 - alpha quantile of
-``|u_i'W u_i|``. Then ``|<C, W>| <= sum_i |l_i| t(alpha / r)`` with probability at least 1 - alpha, for r eigenvalues.
+Matrix-t noise is a random symmetric matrix W with a density proportional to ``det(I + W^2)^-s``; its tails are
+polynomial. Let C be a symmetric matrix with r nonzero eigenvalues l_i and eigenvectors u_i. The trace of C W is the
+linear function ``<C, W> = sum_i l_i u_i'W u_i`` of the noise. Each ``u_i'W u_i`` is distributed as a diagonal entry of
+W, with a density proportional to ``(1 + t^2)^-s_1``, where s_1 depends on s and the size of W. Let t(alpha) be the 1 -
+alpha quantile of ``|u_i'W u_i|``. Then ``|<C, W>| <= sum_i |l_i| t(alpha / r)`` with probability at least 1 - alpha.
 
 If the entry (0, 0) gets no noise (W_00 = 0), the first row of W is treated separately. A linear combination of its
-entries, with coefficients of norm 1, has the distribution of a single entry a, with density proportional to ``(1 +
-a^2)^-(2 s_2 - 1)``. For a unit vector u in the remaining coordinates, ``u'W u`` has the distribution of ``(1 + a^2)
-t``, where t is independent of a and has a density proportional to ``(1 + t^2)^-s_2``.
+entries, with coefficients of norm 1, is distributed as a single entry a, with a density proportional to ``(1 +
+a^2)^-(2 s_2 - 1)``, where s_2 depends on s and the size of W. For a unit vector u in the remaining coordinates, ``u'W
+u`` is distributed as ``(1 + a^2) t``, where t is independent of a, with a density proportional to ``(1 + t^2)^-s_2``.
 """
 
 from __future__ import annotations
@@ -52,12 +52,11 @@ def student_quantile(freedom: Any, alpha: Any) -> FloatArray:
 
 
 def far_quantile(noises: Sequence[Loading]) -> Quantile:
-    """Return a function that bounds the tails of a sum of independent noises with q coordinates each.
+    """Return a function of alpha that bounds the 1 - alpha quantiles of |X|, for a sum X of independent noises.
 
-    It maps alpha, shape (q,), to upper bounds, shape (q,), on the 1 - alpha quantiles of the absolute value of each
-    coordinate. The sum is divided into parts: one part for all log-concave noises, one or two parts for each matrix-t
-    noise, and one part for all other noises. The bound is the sum of the quantile bounds of the parts, each of which
-    gets an equal share of alpha.
+    The arrays of alpha and of the bounds have one entry for each coordinate of X. The sum is divided into parts: one
+    part for all log-concave noises, one or two parts for each matrix-t noise, and one part for all other noises. The
+    bound is the sum of the parts' quantile bounds, each at alpha divided by the number of parts.
     """
     concave = tuple(one for one in noises if getattr(one.law, "log_concave", False))
     matrices = [one for one in noises if hasattr(one.law, "beyond")]
@@ -79,9 +78,9 @@ def _log_concave(noises: tuple[Loading, ...]) -> Quantile:
 def _matrix_parts(noise: Loading) -> Iterable[Quantile]:
     """Yield one or two functions of alpha, each a bound on the 1 - alpha quantiles of one part of the matrix-t noise.
 
-    The noise of the released row count is entry (0, 0) of the noise matrix. If no other entry of row 0 is released, it
-    is independent of the other entries; the count and the rest of the matrix are then two parts. Otherwise the matrix
-    is one part. The tails are polynomial, with exponents that are computed from the variances of the noise.
+    Entry (0, 0) of the noise matrix is the noise of the released row count. If no other entry of row 0 is released,
+    this noise is independent of the rest of the matrix, and each of the two is a part. Otherwise the whole matrix is
+    one part.
     """
     law: Any = noise.law
     i, j = law.pairs
@@ -121,13 +120,12 @@ def _single_entries(values: FloatArray, variance: float) -> Quantile:
 
 
 def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile:
-    """Return a function of alpha that bounds 1 - alpha quantiles of ``|border a + sum_i values_i (1 + a_i^2) t_i|``.
+    """Return a function of alpha that bounds the 1 - alpha quantiles of ``|b a + sum_i v_i (1 + a_i^2) t_i|``.
 
-    Each entry of `border` and row of `values` give one sum, a linear function ``<C, W>`` of matrix-t noise W with W_00
-    = 0 (see the module's docstring). The term ``border a`` comes from the first row of W, and `values` are the
-    eigenvalues of C without its first row and column. The variables a and a_i have a density proportional to ``(1 +
-    a^2)^-(2 s_2 - 1)``, with s_2 such that their variance is `variance`. Each t_i is independent of a_i, with a density
-    proportional to ``(1 + t^2)^-s_2``. The terms of the sum may be dependent.
+    There is one sum for each number b in `border` and the row v of `values` with the same index. The sum is a linear
+    function ``<C, W>`` of matrix-t noise W with W_00 = 0 (see the module's docstring): the term ``b a`` comes from the
+    first row of W, and the v_i are the eigenvalues of C without its first row and column. The variables a and a_i have
+    the variance `variance`, and t_i is independent of a_i; other variables may be dependent.
     """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # degrees of freedom of the Student variable a sqrt(nu): 4 s_2 - 3

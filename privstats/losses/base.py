@@ -73,10 +73,10 @@ class Loss(ABC):
     @property
     @abstractmethod
     def largest_slope(self) -> float:
-        """Upper bound of `slope` (the weight of a row in the Hessian), but not for every `Likelihood`.
+        """Upper bound of `slope` (the weight of a row in the Hessian), except in some likelihood models.
 
-        For a `Likelihood`, this number is the largest derivative of the mean response with respect to eta, for means
-        within the response's bounds; `slope` can exceed it, as in probit and gamma models.
+        For a `Likelihood`, it is the largest derivative of the mean response with respect to eta, for means within the
+        response's bounds. In some models, such as probit and gamma models, `slope` can exceed it.
         """
 
     @abstractmethod

@@ -28,7 +28,8 @@ def bounded(
     squared : ndarray
         Squared norm |x|^2 of each row's predictors.
     u : ndarray
-        Part u of the bound ``u + threshold`` on the curvature of each row's loss with respect to eta (see `ScoreClip`).
+        Response of each row for counts, 1 for gamma responses: ``u + threshold`` bounds the curvature in eta (see
+        `ScoreClip`).
     curvature : float
         Largest curvature of a row's loss with respect to the coefficients.
     weight : ndarray or float
@@ -42,13 +43,15 @@ def bounded(
 class ScoreClip:
     """Rule for the weight w of a row and the clipping threshold c of psi, which bound the row's score and curvature.
 
-    A row has predictors x and the response y; psi is minus the derivative of the loss with respect to the linear
-    predictor eta. Where ``|psi| < c``, the curvature in eta is below u + c, with u = y for counts and u = 1 for gamma
-    responses, because ``exp(eta) < y + c`` for counts and ``y exp(-eta) < 1 + c`` for gamma responses; elsewhere it is
-    zero. Let `weight` be the row's weight in the data. Then ``w = min(weight, curvature / (2 |x|^2 u))`` and ``c =
-    min(radius / (w |x|), curvature / (w |x|^2) - u, farthest)``, where the second term is at least u. So the score ``w
-    clip(psi, c) x`` has a norm of at most `radius`, and the curvature in the coefficients is at most ``w |x|^2 (u + c)
-    <= curvature``, for all coefficients.
+    A row has predictors x, a response y and, in the data, the weight `weight`; psi is minus the derivative of the loss
+    with respect to the linear predictor eta. Let u = y for counts and u = 1 for gamma responses. Then ``w =
+    min(weight, curvature / (2 |x|^2 u))`` and ``c = min(radius / (w |x|), curvature / (w |x|^2) - u, farthest)``. So
+    for all coefficients, the score ``w clip(psi, c) x`` has a norm of at most `radius`, and the loss with this score
+    has a curvature of at most `curvature` in the coefficients.
+
+    Proof for the curvature: it is zero if ``|psi| > c``. If ``|psi| < c``, the curvature in eta is ``exp(eta) < y +
+    c`` for counts and ``y exp(-eta) < 1 + c`` for gamma responses, and so below u + c. Hence the curvature in the
+    coefficients is at most ``w |x|^2 (u + c) <= curvature``.
 
     Parameters
     ----------
@@ -96,13 +99,13 @@ class ScoreClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodRows(ScoreClip):
-    """Function that maps a row to (weight, predictors x, response y, offset), for the loss `ClippedExponential`.
+    """Function that maps a row to (weight, predictors, response, offset), for the loss `ClippedExponential`.
 
-    Up to a factor, the slope of `ClippedExponential` is ``exp(eta) - y``, clipped at 1. The four entries are rescaled
-    so that minus the gradient of the weighted loss with the limit `farthest` is the clipped score ``w clip(psi, c) x``
-    of `ScoreClip`. Let eta be the linear predictor of a row and c the row's clipping threshold. For counts, ``exp(eta)
-    - y`` clipped at c equals c times ``exp(eta - log c) - y / c`` clipped at 1. For gamma responses, ``1 - y
-    exp(-eta)`` clipped at c is minus c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1, so x is replaced by -x.
+    Let a row have predictors x, response y, weight w, clipping threshold c and linear predictor eta (see `ScoreClip`).
+    For counts, the function returns ``w c / farthest, x, y / c, eta - log c``, and for gamma responses ``w c /
+    farthest, -x, 1 / c, log(y / c) - eta``. With these values and the limit `farthest`, minus the gradient of the
+    weighted loss is the clipped score ``w clip(psi, c) x``. Proof: for counts, clip(psi, c) is minus c times ``exp(eta
+    - log c) - y / c`` clipped at 1; for gamma responses, it is c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -116,8 +119,8 @@ class ClippedLikelihoodRows(ScoreClip):
 class ClippedLikelihoodScores(ScoreClip):
     """Clipped scores ``w clip(psi, c) x`` of rows with weight w, threshold c and predictors x (see `ScoreClip`).
 
-    psi is minus the derivative of the loss with respect to the linear predictor eta. Before psi is computed, eta is
-    clamped so that the mean is inside or near the response's bounds.
+    psi is minus the derivative of the loss with respect to the linear predictor eta, which is clamped by
+    `Family.fitted`.
 
     Parameters
     ----------

@@ -83,8 +83,8 @@ class Logistic(RowLoss):
     """Minus the log-likelihood of a binary response or proportion y in [0, 1]: ``log(1 + exp(eta)) - y eta``.
 
     With p = expit(eta) the slope is p - y, and the curvature is p (1 - p). Let t = min(p, 1 - p), in (0, 1/2]. The
-    absolute slope is at most 1 - t, which decreases in t, and the curvature is t (1 - t), which increases in t. So
-    `frontier` pairs the bound 1 - t at the lower end of an interval of t with the curvature at its upper end.
+    absolute slope is at most 1 - t, which decreases in t, and the curvature is t (1 - t), which increases in t. So on
+    each interval of t, the method `frontier` uses 1 - t at the lower end and t (1 - t) at the upper end.
 
     >>> slopes, curvatures = Logistic().frontier()
     >>> all(((slopes >= 1 - t) & (curvatures >= t * (1 - t))).any() for t in (0.0, 0.2, 0.4999, 0.5))
@@ -171,7 +171,7 @@ class Clamped(RowLoss):
 
     @cached_property
     def _frontier(self) -> tuple[FloatArray, FloatArray]:
-        middle = min(max(0.0, self.low), self.high)  # pieces end here, so the logistic curvature is monotone on each
+        middle = min(max(0.0, self.low), self.high)  # no interval has 0 in its interior (see the notes of `Clamped`)
         eta = np.sort(np.append(np.linspace(self.low, self.high, PIECES + 1), middle))
         ends = [self.inside(eta, np.full_like(eta, y)) for y in (0.0, self.unit)]
         slope = np.maximum(*(np.abs(one[0]) for one in ends)) * (1 + SLACK)
@@ -244,9 +244,9 @@ class ClampedProbit(Clamped):
 class SmoothedCheck(RowLoss):
     """The check loss rho of the tau-quantile, smoothed by a uniform kernel of half-width h.
 
-    The loss is the mean of ``rho(y - eta + u)`` over u in [-h, h]. Its slope ``min(max((eta - y) / 2h + 1/2, 0), 1) -
-    tau`` lies in [-tau, 1 - tau]. Its curvature is 1 / 2h if ``|eta - y| < h``, and zero otherwise (Fernandes, Guerre
-    and Horta 2021; He, Pan, Tan and Zhou 2023).
+    The loss is the mean of ``rho(y - eta + u)`` over u in [-h, h]. Its slope ``clip((eta - y) / (2h) + 1/2, 0, 1) -
+    tau`` lies in [-tau, 1 - tau]. Its curvature is 1 / (2h) if ``|eta - y| < h``, and zero otherwise (Fernandes,
+    Guerre and Horta 2021; He, Pan, Tan and Zhou 2023).
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ class SmoothedCheck(RowLoss):
         return np.clip(u + 0.5, 0.0, 1.0) - self.tau, np.where(np.abs(u) < 0.5, self.max_curvature, 0.0)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-        """Return 1 / 2h, for the half-width h, if all points within `reach` of eta have this curvature; otherwise 0."""
+        """Return 1 / (2h), for half-width h, if all points within `reach` of eta have this curvature; otherwise 0."""
         return np.where((np.abs(eta - y) + reach) * ABOVE < self.half_width, self.max_curvature, 0.0)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
@@ -318,11 +318,10 @@ class ClippedSquares(RowLoss):
 class ClippedExponential(RowLoss):
     """The loss whose derivative with respect to eta is ``limit clip(exp(eta) - y, -1, 1)``, for any y >= 0.
 
-    The loss is convex, since this slope does not decrease in eta. If ``|exp(eta) - y| < 1``, the curvature ``limit
-    exp(eta)`` is below ``limit (1 + y)``; otherwise the loss is linear. As this bound grows with y, `WeightedLosses`
-    lowers the weights of rows with large y; `max_curvature` is the bound at y = 0. Scores clipped at c > 0 are slopes
-    of this loss, up to sign and a factor: the Poisson score ``exp(eta) - y`` at the linear predictor ``eta - log c``
-    and the response y / c, and the gamma score ``1 - y exp(-eta)`` at ``log y - eta - log c`` and 1 / c.
+    The loss is convex, since its slope does not decrease in eta. If ``|exp(eta) - y| < 1``, the curvature is ``limit
+    exp(eta) < limit (1 + y)``; otherwise it is zero. This bound grows with y: `max_curvature` is its value at y = 0,
+    and the set `WeightedLosses` lowers the weights of rows with large y. `ClippedLikelihoodRows` expresses the clipped
+    scores of counts and of gamma responses as slopes of this loss.
 
     Parameters
     ----------

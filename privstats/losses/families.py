@@ -1,9 +1,9 @@
 """Families of generalised linear models: mean and variance of a response, as functions of the linear predictor.
 
-A family with its link is also a loss, minus its log-likelihood ``l(eta; y)`` up to a dispersion factor: `psi` is minus
-the first derivative of the loss with respect to eta, `observed` the second derivative, and `weight` the expectation of
-the second derivative (Fisher's information). `observed` equals `weight` under canonical links (logit; log for Poisson),
-but not for the probit link and for gamma responses.
+The loss of a family is minus its log-likelihood, up to a dispersion factor, as a function of the linear predictor eta
+and the response y. The method `psi` returns minus the first derivative of the loss with respect to eta, `observed` the
+second derivative, and `weight` the expectation of the second derivative (Fisher's information). `observed` equals
+`weight` under canonical links (logit; log for Poisson), but not for the probit link and for gamma responses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LEAST_ETA = -20.0  # a fitted mean under a log link is at least exp(LEAST_ETA)
 GAMMA_ZERO = 1e-3  # added to a gamma response before its logarithm is taken, as a share of the largest response
 STEEPEST_LOGIT = 6.0  # limit of the Euclidean norm of a logistic regression's initial slopes, for whitened predictors
 LARGEST_SHIFT = 12.0  # limit of D^2, the squared Mahalanobis distance between rows with y = 0 and 1, in `Binary.start`
-LEAST_FITTED = 0.02  # without an intercept, initial probabilities are clipped to [this number, 1 - this number]
+LEAST_FITTED = 0.02  # without an intercept, initial probabilities are clipped to [LEAST_FITTED, 1 - LEAST_FITTED]
 LOGIT_STEPS = 12  # number of Newton steps, each of length at most 1, for initial coefficients of a logistic regression
 
 
@@ -44,7 +44,7 @@ class Family(ABC):
     support: ClassVar[tuple[float, float]]
     # coefficients are reported only if the last Newton step changes eta by at most this number (root mean square)
     farthest_step: ClassVar[float] = 0.7
-    # each burn-in (early Newton) step is shortened so that its change of the slopes changes eta by at most this (rms)
+    # in a burn-in (early Newton) step, the slopes change eta by at most this number (root mean square)
     slope_step: ClassVar[float] = 0.5
     unit: float = 1.0
 
@@ -75,9 +75,9 @@ class Family(ABC):
     @property
     @abstractmethod
     def largest_psi(self) -> float:
-        """Upper bound of |psi|, the absolute derivative of the loss with respect to eta, or inf if no bound is used.
+        """Upper bound of |psi|, the absolute derivative of the loss with respect to eta; inf for probit and gamma.
 
-        The bound holds for all responses within their bounds, and for all eta after clamping (`fitted`).
+        The bound holds for all responses within their bounds, and for all eta that are clamped by `fitted`.
         """
 
     def weight(self, eta: FloatArray) -> FloatArray:
@@ -95,7 +95,7 @@ class Family(ABC):
         return self.weight(eta)
 
     def fitted(self, eta: FloatArray) -> FloatArray:
-        """Return the linear predictors, clamped so that the mean response is inside or near the response's bounds."""
+        """Return the linear predictors, clamped to the interval of the family; by default, they are not clamped."""
         return eta
 
     def transform(self, y: FloatArray) -> FloatArray:
@@ -136,7 +136,7 @@ class Family(ABC):
     def responses(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return possible responses, shape (k,), and their probabilities under the model at each eta, shape (n, k).
 
-        Expectations of skewed scores are computed from these; families without skewed scores return empty arrays.
+        Expectations of skewed scores are computed from both arrays, which are empty if scores are not skewed.
         """
         return np.zeros(0), np.zeros((len(eta), 0))
 
@@ -148,16 +148,17 @@ class Binary(Family):
     slope_step = 1.0
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return initial slopes and an initial constant: a linear discriminant, corrected by a logit on synthetic rows.
+        """Return initial slopes and an initial constant, from a linear discriminant and a logit fit to synthetic rows.
 
-        If the predictors of rows with y = 0 and of rows with y = 1 are normal with the same covariance matrix, the log
-        odds are ``a + b'x``. Let s be the least-squares slopes (`slopes`) in coordinates with unit second moments, p
-        the mean of y (`mean`, clipped to [least, 1 - least]), and ``v = p (1 - p)``. Then ``b = s / (v - |s|^2)`` and,
-        at the mean of all rows, ``a = log(p / (1 - p)) - (1/2 - p) D^2``, where ``D^2 = b's / v`` is the squared
-        Mahalanobis distance between the means of the two groups of rows (Efron 1975). Upper limits apply to ``|s|^2 /
-        v``, |b| and D^2. Because dummy predictors are not normal, a logit with a constant and slopes t is then fitted
-        to the least-squares probabilities ``p + x's`` of the simulated rows x of `synthetic`, with the penalty ``v |t
-        - b|^2 / 2`` per row. The result is multiplied by `per_logit`, which is 1 for the logit link.
+        Let s be the least-squares slopes (`slopes`) of whitened, centred predictors x, p the mean of y (`mean`,
+        clipped to [least, 1 - least]), and ``v = p (1 - p)``. If x is normal with the same covariance matrix in the
+        rows with y = 0 and in the rows with y = 1, the log odds are ``a + b'x`` with ``b = s / (v - |s|^2)`` and ``a =
+        log(p / (1 - p)) - (1/2 - p) D^2``. Here ``D^2 = b's / v`` is the squared Mahalanobis distance between the
+        means of the two groups (Efron 1975). Upper limits apply to ``|s|^2 / v``, |b| and D^2.
+
+        Because dummy predictors are not normal, a logit with a constant and slopes t is then fitted to the
+        least-squares probabilities ``p + x's`` of the rows x of `synthetic`, with the penalty ``v |t - b|^2 / 2`` per
+        row. The results are converted from log odds to the scale of eta (`per_logit`).
         """
         p = float(np.clip(mean, min(least, 0.5), max(1 - least, 0.5)))
         variance = p * (1 - p)
@@ -333,13 +334,11 @@ class Poisson(LogLink):
         return eta
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return the given slopes, and the initial constant for which ``log(y + 1/2)`` has the released mean `mean`.
+        """Return the given slopes, and an initial constant a that fits the mean of ``log(y + 1/2)``.
 
-        ``E log(y + 1/2)`` is close to the logarithm of the mean count only if counts are large. Let ``g(t)`` be the
-        expectation of ``log(Y + 1/2)`` for a Poisson count Y of mean e^t. The initial constant a is the number at
-        which the average of ``g(a + x'slopes)`` over the simulated rows x of `synthetic` equals `mean`.
-
-        `least` is not used.
+        Let ``g(t)`` be the expectation of ``log(Y + 1/2)`` for a Poisson count Y of mean e^t; it is close to t only
+        for large counts. At the constant a, the average of ``g(a + x'slopes)`` over the simulated rows x of
+        `synthetic` equals `mean`, the released mean of ``log(y + 1/2)``. `least` is not used.
         """
         at, value = _log_count()
         wide = np.clip(synthetic @ slopes, -6.0, 6.0)
@@ -357,7 +356,7 @@ class Poisson(LogLink):
             return super().responses(eta)
         k = np.arange(16.0)
         small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]
-        listed = (mean < 2 * FEW_COUNTS)[:, None]  # at larger means, scores are nearly symmetric: probabilities are 0
+        listed = (mean < 2 * FEW_COUNTS)[:, None]  # nearly symmetric scores at larger means are left out
         return k, np.where(listed, np.exp(k * np.log(small) - small - gammaln(k + 1)), 0.0)
 
     def kurtosis(self, eta: FloatArray) -> FloatArray:

@@ -63,7 +63,7 @@ class Scaled:
     Parameters
     ----------
     of : ColumnValues
-        Function that reads the values of the row in the columns.
+        Function that returns the row's values in the selected columns.
     middle, half : ndarray, shape (number of columns,)
         Centre and half-width of each column's range.
     """

@@ -15,7 +15,7 @@ from privstats.numerics.law import FloatArray
 REACHED = 512  # number of linear predictors at which the mean response and its derivatives are evaluated
 NEAR_ZERO = 9.0  # the derivatives of the mean of a binary response have their maxima within this distance of eta = 0
 BETWEEN = 1.01  # upper bound on the ratio of a function's maximum to its maximum at the `REACHED` linear predictors
-LEAST_SIZE = 1e-6  # lower limit of the maxima in `EffectParts.sizes`, divided by the maximum over all values of eta
+LEAST_SIZE = 1e-6  # lower limit of the maxima in `EffectParts.sizes`, as a share of the maxima in `Family.largest`
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +85,11 @@ class EffectParts:
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """Numbers by which the parts are divided, bounds on the parts' absolute values, shape (parts,).
+        """Bound on the absolute value of each part, by which the part is divided, shape (number of parts,).
 
-        They are computed from the maxima of the mean response and its derivatives over the linear predictors within
-        `reach`; a maximum is at least `LEAST_SIZE` times the maximum over all linear predictors.
+        The bounds use the maxima of the mean response and its derivatives over the linear predictors within `reach`,
+        clipped to [`LEAST_SIZE`, 1] times the maxima in `Family.largest`. Parts of rows whose mean response is outside
+        the response's bounds can exceed the bounds; the set `Box` clamps these parts.
         """
         c, near = self.coefficients, np.clip(np.linspace(-NEAR_ZERO, NEAR_ZERO, REACHED), *self.reach)
         eta = np.r_[near, np.linspace(*self.reach, REACHED)]
@@ -100,12 +101,12 @@ class EffectParts:
 
     @property
     def every(self) -> FloatArray:
-        """Matrix E that selects the design's columns z'E of a row z = (columns, [offset], response)."""
+        """Matrix E such that z'E are the design's columns of a row z = (columns, [offset], response)."""
         return np.eye(len(self.theta))[:, : self.coefficients]
 
     @property
     def changes(self) -> tuple[_Change, ...]:
-        """For each dummy, the change of a row from the factor's reference level to the level of the dummy."""
+        """Changes from a factor's reference level to the level of a dummy, one `_Change` for each dummy."""
         found: list[_Change] = []
         for group in self.groups:
             at = list(group.columns)

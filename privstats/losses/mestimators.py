@@ -1,4 +1,4 @@
-"""Losses of robust regression with bounded scores, for a residual scale that is known or fitted jointly."""
+"""Losses of robust regression with bounded scores; the residual scale is known, or fitted with the coefficients."""
 
 from __future__ import annotations
 
@@ -119,12 +119,12 @@ class Concomitant:
 
     @property
     def radius(self) -> float:
-        """Largest norm of a row's joint score: the score of the coefficients, and `weight` times (chi - `largest`)."""
+        """Largest norm of a row's joint score of the coefficients and the log scale (see `ConcomitantScores`)."""
         return self.loss.clip * self.curvature**0.5
 
     @property
     def weight(self) -> float:
-        """Factor of (chi - `largest`) in a row's joint score, where chi is the score of log sigma.
+        """Factor of the log scale's part of a row's joint score (lambda in `ConcomitantScores`).
 
         It is the largest factor for which the norm of every joint score is at most `radius`.
         """
@@ -143,21 +143,22 @@ class Concomitant:
 class ConcomitantScores:
     r"""Joint scores ``(w psi x, lambda (chi - largest chi))`` of coefficients and log scale, with bounded norm.
 
-    Let a row have predictors x, weight w and the score ``chi = w (psi^2 - kappa) / 2`` of the log residual scale, where
-    psi is the loss's derivative at residual / sigma, |psi| at most c, and kappa the mean square of psi for normal
-    residuals. Let C^2 be the largest ``w |x|^2``, and lambda = 2 C / c. Then the norm of a joint score is at most c C.
-    Proof: with ``s = w psi^2 / c^2`` in [0, 1] the squared norm of the first part is at most ``c^2 C^2 s``, and the
-    squared norm of the second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``. The
-    squared norm of both parts is at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
+    A row has predictors x and a weight w in [0, 1] with ``w |x|^2 <= C^2``. Let psi be the loss's derivative at
+    residual / sigma, c the largest |psi|, and kappa the mean square of psi for normal residuals. The score of the log
+    scale is ``chi = w (psi^2 - kappa) / 2``. With lambda = 2 C / c, the norm of a joint score is at most c C.
+
+    Proof: let ``s = w psi^2 / c^2``, so that s <= w <= 1. The squared norm of the first part is at most ``c^2 C^2 s``.
+    The squared second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``, since kappa <=
+    c^2. The sum of both is at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
 
     Parameters
     ----------
     both : Concomitant
-        Loss, largest ``w |x|^2``, and the constants kappa, lambda and largest chi that follow from them.
+        Loss, with the constants ``C^2`` (`curvature`), kappa, lambda (`weight`) and the largest chi (`largest`).
     P : ndarray, shape (width, m)
         Matrix that gives the predictors x = z'P of a row z.
     eta : ndarray, shape (width,)
-        Coefficients of the linear predictor z'eta of a row z.
+        Vector of coefficients; the linear predictor of a row z is z'eta.
     sigma : float
         Residual scale, for a response that is scaled to [-1, 1].
     """

@@ -53,19 +53,19 @@ class Likelihood(Loss):
         return replace(self, family=family, center=center, half=half)
 
     def transform(self, y: FloatArray) -> FloatArray:
-        """Return the response of the initial least-squares fit, which is the transformed y, rescaled to [-1, 1]."""
+        """Return the transformed response (`Family.transform`), rescaled to [-1, 1], for the initial fit."""
         low, high = self.family.transformed_range
         t: FloatArray = 2 * (self.family.transform(self.response(y)) - low) / (high - low) - 1
         return t
 
     def from_transformed(self, mean: float) -> float:
-        """Return the mean of `Family.transform` of the response, given the `mean` of the values of `transform`."""
+        """Convert `mean`, a mean of results of `transform`, to the units of `Family.transform`."""
         low, high = self.family.transformed_range
         return low + (mean + 1) / 2 * (high - low)
 
     @property
     def transformed_half(self) -> float:
-        """Half of the range of `Family.transform` of the response; the method `transform` divides by it."""
+        """Half of the difference between the largest and the smallest transformed response (`Family.transform`)."""
         low, high = self.family.transformed_range
         return (high - low) / 2
 
@@ -242,11 +242,10 @@ class LogSizes:
 
 @dataclass(frozen=True, eq=False)
 class Shortened:
-    """Vectors for a kernel estimate (Powell 1991) of the Hessian of a check loss, with predictors clipped at `radius`.
+    """Vectors v of rows z for a kernel estimate (Powell 1991) of the Hessian of a check loss.
 
-    A row z has predictors w = z'P, for a matrix P. Its vector v is zero if the residual ``y - z'theta``, for response y
-    and coefficients theta, is at least `width` in absolute value. Otherwise it is ``w sqrt(weight min(1, radius /
-    |weight w|))``, with the row's weight. The products vv' add up to ``2 width`` times the estimate.
+    The products vv' add up to ``2 width`` times the estimate. A row z has predictors w = z'P, a response y, a weight,
+    and ``v = w sqrt(weight min(1, radius / |weight w|))`` if ``|y - z'theta| < width``; otherwise v = 0.
     """
 
     P: FloatArray
@@ -263,10 +262,10 @@ class Shortened:
 
 @dataclass(frozen=True, eq=False)
 class ClippedScores:
-    """Scores ``v psi(eta, y)`` of rows z, where v is the vector ``weight z'P`` clipped to the Euclidean norm `radius`.
+    """Scores ``v psi`` of rows z, where v is the vector ``weight z'P`` clipped to the Euclidean norm `radius`.
 
-    Here weight is the weight of the row, z'P its predictors, and y its response. psi is minus the derivative of `loss`
-    with respect to the linear predictor eta = z'theta, for coefficients theta.
+    A row has predictors z'P and a weight; psi is minus the derivative of `loss` with respect to the linear predictor
+    z'theta.
     """
 
     loss: Loss
@@ -316,10 +315,9 @@ def _predictor(block: RowBlock, theta: FloatArray) -> FloatArray:
 class MallowsRows:
     """Scores ``weight psi w`` of rows with predictors w, where rows of high leverage have lower weights (Mallows).
 
-    If `squared`, vectors ``v = sqrt(weight slope) w`` are returned in place of scores; the products vv' add up to the
-    Hessian. psi is minus the first and slope the second derivative of the loss with respect to the linear predictor, at
-    released coefficients theta. The weight of a row z is lowered to ``min(weight, radius / |u|, curvature / |u|^2)``,
-    with ``u = z'Q``, which bounds ``weight |u|`` and ``weight |u|^2`` as in the set `WeightedLosses`.
+    The weight of a row z is lowered until ``weight |u| <= radius`` and ``weight |u|^2 <= curvature``, where u = z'Q.
+    psi is minus the first and slope the second derivative of the loss with respect to the linear predictor z'theta. If
+    `squared`, vectors ``v = sqrt(weight slope) w`` replace the scores; the products vv' add up to the Hessian.
 
     Parameters
     ----------

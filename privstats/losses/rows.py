@@ -1,9 +1,10 @@
-"""Functions that compute a vector from a row; the parameters of the functions are constants and earlier releases.
+"""Functions that map each row to a vector; their parameters are public constants or earlier releases.
 
 A row is z = (columns of the design, offset if any, response), and ``block.times(M)`` is z'M for each row of a block. A
-row's score is multiplied by the row's weight in [0, 1]; a vector whose products are summed is multiplied by the root of
-the weight. No privacy guarantee depends on this code: the sets in `privstats.sets`, which bound the contribution of a
-row, clamp the results, and a trial run on synthetic rows checks that each row is processed independently of all others.
+row has a weight in [0, 1]: a score is multiplied by this weight, and a vector by the root of the weight if products of
+its entries are summed over the rows. No privacy guarantee depends on this code: the sets in `privstats.sets`, which
+bound the contribution of a row, clamp the results, and a trial run on synthetic rows checks that each row is processed
+independently of all others.
 """
 
 from __future__ import annotations
@@ -61,13 +62,13 @@ def product_with(block: RowBlock, matrix: FloatArray) -> FloatArray:
 
 
 def weighted_norms(block: RowBlock, P: FloatArray) -> FloatArray:
-    """Return the norms of the vectors ``weight w`` of rows z with predictors w = z'P, shape (n,)."""
+    """Return the norm of each row's vector of predictors z'P, times the row's weight, shape (n,)."""
     norms: FloatArray = np.sqrt(squared_lengths(once(block, product_with, P))) * block.weight
     return norms
 
 
 def lowered_weights(block: RowBlock, P: FloatArray, radius: float) -> FloatArray:
-    """Return the weights of rows z with predictors w = z'P, lowered so that ``weight |w| <= radius``, shape (n,)."""
+    """Return the rows' weights, lowered so that ``weight |z'P| <= radius`` for the predictors z'P, shape (n,)."""
     clip: FloatArray = np.minimum(1.0, radius / np.maximum(once(block, weighted_norms, P), 1e-300))
     return clip * block.weight
 
@@ -89,7 +90,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class WeightedColumns:
-    """Vector (weight, z'M) of a row z; its contribution (`Squares`) is the weight times (1, z'M, squares of z'M).
+    """Vector (weight, z'M) of a row z; the set `Squares` maps it to the weight times (1, z'M, squares of z'M).
 
     M is the field `matrix`, with one column for each linear function of z.
     """
@@ -115,9 +116,9 @@ class WeightedLinear:
 
 @dataclass(frozen=True, eq=False)
 class SquaredColumns:
-    """Squares of linear functions z'M of a row z, times the row's weight, for the set `Fractions`.
+    """Squares of linear functions z'M of a row z, times the row's weight.
 
-    Projection into this set clamps them to [0, 1]. M is the field `matrix`, with one column for each function.
+    M is the field `matrix`, with one column for each function. The set `Fractions` clamps the results to [0, 1].
     """
 
     matrix: FloatArray
@@ -143,7 +144,7 @@ class WeightedRows:
 
 @dataclass(frozen=True, eq=False)
 class RootWeighted:
-    """Vector (1, z'M) of a row z, times the root of the row's weight; the set `BoxProducts` defines its products.
+    """Vector (1, z'M) of a row z, times the root of the row's weight, for second moments (set `BoxProducts`).
 
     M is the field `matrix`, with one column for each linear function of z.
     """
@@ -157,9 +158,9 @@ class RootWeighted:
 
 @dataclass(frozen=True, eq=False)
 class CodedColumns:
-    """Level codes of a row z in some factors, followed by (1, z'M) times the root of the row's weight.
+    """Level codes of a row z, followed by (1, z'M) times the root of the row's weight, for the set `CodedProducts`.
 
-    M is the field `matrix`, with one column for each linear function of z. The set `CodedProducts` defines products.
+    There is one code for each index in `factors`. M is the field `matrix`, with one column for each linear function.
     """
 
     factors: tuple[int, ...]
@@ -172,7 +173,7 @@ class CodedColumns:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores ``weight w psi(eta, y)`` of rows z, with predictors w = z'P and linear predictor eta = z'theta.
+    """Scores of rows z with predictors z'P and linear predictor eta = z'theta: ``weight psi(eta, y) z'P``.
 
     Here weight is the weight of the row, y its response, and psi minus the derivative of the loss with respect to eta.
 
@@ -182,8 +183,8 @@ class Scores:
     P : ndarray, shape (width, m)
         Preconditioner, the matrix that gives the predictors z'P; its rows for offset and response are 0.
     theta : ndarray, shape (width,)
-        Factors of the entries of a row z in the linear predictor z'theta: the coefficients of the design columns, the
-        coefficient of the offset column (if there is an offset), and 0 for the response.
+        Coefficients of the design columns, the coefficient of the offset column (if there is an offset), and 0 for
+        the response.
     """
 
     loss: Loss
@@ -199,10 +200,10 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class BesideLevel:
-    """Vectors (level code of a row in one factor, score of the row), short forms for the set `LevelProducts`.
+    """Level code of each row in one factor, followed by a short form of its score, for the set `LevelProducts`.
 
-    The first entry of the score belongs to the row's level. In full, the score has one such entry for each level, and
-    the entries of the other levels are 0. The set clips the norm of the score, and defines the products of entries.
+    The full score has one entry for each level of the factor, which is 0 unless the row has this level. The short form
+    has only the entry of the row's level, followed by all other entries of the score.
     """
 
     factor: int
@@ -214,11 +215,11 @@ class BesideLevel:
 
 @dataclass(frozen=True, eq=False)
 class HessianRows:
-    """Vectors ``v = sqrt(weight slope(eta, y)) w`` of rows z; the sum of vv' is the Hessian of the weighted losses.
+    """Vectors v of the rows; the sum of vv' over the rows is the Hessian of the weighted losses.
 
-    Here weight is the row's weight, w = z'P its predictors, y its response and eta = z'theta its linear predictor at
-    coefficients theta. slope(eta, y) is the second derivative of the loss with respect to eta or, if this derivative
-    may be negative, its expectation.
+    For a row z with response y, linear predictor eta = z'theta, predictors z'P and a weight, v is the vector
+    ``sqrt(weight slope(eta, y)) z'P``. Here slope(eta, y) is the second derivative of the loss with respect to eta or,
+    if this derivative may be negative, its expectation.
     """
 
     loss: Loss
@@ -245,7 +246,7 @@ class RowResiduals:
 
 @dataclass(frozen=True, eq=False)
 class SquaredResiduals:
-    """Squared residual ``(y - z'theta)^2`` of a row z, divided by ``largest^2`` and capped at 1, times the weight.
+    """Squared residual ``(y - z'theta)^2`` of a row z, divided by ``largest^2``, capped at 1, times the row's weight.
 
     Here y is the row's response, and theta the vector of coefficients.
     """
@@ -263,8 +264,9 @@ class ProductClip:
     """Clipping of a row by the product of its residual and the norm of its predictors (Schweppe's M-estimator).
 
     The weight of a row with predictors x is lowered to ``w = min(weight, curvature / |x|^2)``, so that ``w |x|^2 <=
-    curvature``, and its residual r is clipped at ``c = radius / (w |x|)``, so that the Euclidean norm of its score ``w
-    clip(r, c) x`` is at most `radius`. A small residual is not clipped, even if the row has a high leverage.
+    curvature``. Its residual r is clipped at the threshold ``c = min(farthest, radius / (w |x|))``, so that its score
+    ``w clip(r, c) x`` has at most the Euclidean norm `radius`. A small residual is not clipped, even if the row has a
+    high leverage.
 
     Parameters
     ----------
@@ -296,12 +298,12 @@ class ProductClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductRows(ProductClip):
-    """Function that maps a row to (weight, predictors, residual as response, offset 0), for the loss `ClippedSquares`.
+    """Rescaled rows (weight, predictors, response, 0) for Huber's loss `ClippedSquares`; the 0 is the offset.
 
-    `ProductClip` clips the residual r of each row at a threshold c of its own, but Huber's loss `ClippedSquares` has
-    the same threshold k = `farthest` for all rows. The weight w, the predictors x and r are therefore rescaled by c /
-    k: for coefficients t, and Huber's loss ``Huber_c`` with threshold c, the loss ``w Huber_c(r - x't)`` equals ``w (c
-    / k)^2 Huber_k((r - x't) k / c)``.
+    In `ProductClip` each row has its own clipping threshold c; in `ClippedSquares` all rows have the same threshold
+    k = `farthest`. So the weight w is multiplied by (c / k)^2, and the predictors x and the residual r, which
+    serves as response, are multiplied by k / c. For coefficients t this is equivalent, because Huber's loss with
+    threshold c satisfies ``w Huber_c(r - x't) = w (c / k)^2 Huber_k((r - x't) k / c)``.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -322,13 +324,12 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """Number in [0, 2 `cap`] for each row, for a histogram of score norms and of their reductions by `curvature`.
+    """Norm of each row's score or, if the row's weight is lowered, `cap` plus the resulting reduction of the norm.
 
-    Let x = z'P be the predictors of a row z, r = z'residual its residual and ``s = weight |x| min(|r|, farthest)`` the
-    Euclidean norm of its score. The limit `curvature` on ``weight |x|^2`` multiplies the weight of the row, and so its
-    score, by ``f = min(1, curvature / (weight |x|^2))``. A row with f = 1 has the number ``min(s, cap)``. A row with
-    f < 1 has the number ``cap + min((1 - f) s, cap)``, where (1 - f) s is the reduction of the norm. So the histogram
-    counts the norms of the first kind of rows below `cap`, and the reductions of the second kind above `cap`.
+    A row z with predictors x = z'P and residual r = z'residual has a score of norm ``s = weight |x| min(|r|,
+    farthest)``. The limit `curvature` on ``weight |x|^2`` multiplies the weight, and so the score, by ``f = min(1,
+    curvature / (weight |x|^2))``. The result is ``min(s, cap)`` if f = 1, and ``cap + min((1 - f) s, cap)`` if f < 1.
+    So one histogram on [0, 2 cap] shows norms below `cap`, and reductions of norms above `cap`.
     """
 
     P: FloatArray
@@ -367,7 +368,7 @@ class ResidualSizes:
 
 @dataclass(frozen=True, eq=False)
 class LogDistance:
-    """Logarithm of the larger of `least` and ``|z'along - center|``, for a linear function z'along of a row z."""
+    """Logarithm of ``max(|z'along - center|, least)``, for a linear function z'along of a row z, shape (n, 1)."""
 
     along: FloatArray
     center: float
@@ -380,11 +381,11 @@ class LogDistance:
 
 @dataclass(frozen=True, eq=False)
 class HeldBeside:
-    """Linear functions z'M of a row z, times the root of its weight; all functions except one are clipped jointly.
+    """Linear functions z'M of a row z, times the root of the row's weight; all entries except one are clipped jointly.
 
-    The vector of all functions except the function with index `one` is clipped to the Euclidean norm `length`. M is the
-    field `matrix`, with one column for each function. If the function with index `one` is the constant 1, the whole
-    vector has a bounded norm, too, although the constant itself is not clipped.
+    The vector of all entries except entry `one` is clipped to the Euclidean norm `length`. M is the field `matrix`,
+    with one column for each function. If function `one` is the constant 1, the norm of the whole vector is bounded,
+    too.
     """
 
     matrix: FloatArray
@@ -402,11 +403,11 @@ class HeldBeside:
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Vectors ``sqrt(weight kernel(u)) (1, z'M)`` of rows z, whose products add up to a kernel estimate of the Hessian.
+    """Vectors v of the rows; the sum of vv' is proportional to a kernel estimate of the Hessian of the check loss.
 
-    M is the field `matrix`, with one column for each linear function of z. The kernel is Epanechnikov's (Powell 1991):
-    ``1 - u^2`` if ``|u| < 1``, and 0 otherwise. Here u is the residual ``y - z'theta`` at the coefficients theta of a
-    quantile, divided by the bandwidth `width`.
+    A row z has ``v = sqrt(weight kernel(u)) (1, z'M)``, where u is its residual ``y - z'theta`` at the coefficients
+    theta of a quantile, divided by the bandwidth `width`. The kernel is Epanechnikov's (Powell 1991), without the
+    constant: ``1 - u^2`` if ``|u| < 1``, and 0 otherwise. M is the field `matrix`, with one column for each function.
     """
 
     matrix: FloatArray
@@ -459,8 +460,8 @@ class One:
 class OffEnds:
     """Indicators of ``z'M > -1``, followed by the indicators of ``z'M < 1``, times the weight of the row z.
 
-    M is the field `matrix`; each of its columns gives a function of z with values in [-1, 1]. Summed over the rows,
-    the first indicator of a function counts the rows at which it is not -1, the second the rows at which it is not 1.
+    M is the field `matrix`; each of its columns gives a function of z with values in [-1, 1]. The sums of the
+    indicators over the rows are the weighted numbers of rows at which a function is not -1, and not 1.
     """
 
     matrix: FloatArray
@@ -473,10 +474,10 @@ class OffEnds:
 
 @dataclass(frozen=True, eq=False)
 class AtLevels:
-    """Function that selects the rows whose factor levels are all in `kept` and whose columns in `ends` are at a bound.
+    """Mask of the rows whose factor levels are kept and, if `ends` is given, whose columns in `ends` equal a bound.
 
-    `kept` has a mask of the kept levels of each factor, or None to keep all its levels. If `ends` is a matrix M, a row
-    z is selected only if each entry of z'M is 1, its largest value: a column of z is then at a bound.
+    `kept` has a mask of the kept levels of each factor, or None to keep all its levels. `ends` is a matrix M. Each
+    entry of z'M is 1 if one column of the row z equals one of its bounds, and otherwise less than 1.
     """
 
     kept: tuple[NDArray[np.bool_] | None, ...]

@@ -65,9 +65,9 @@ class SealedValues(Protocol):
         """Return all values as one array in memory, shape (n, dim)."""
 
     def cell(self, k: int) -> SealedValues:
-        """Return the values of the rows in group k, again in a sealed container, for a query by group.
+        """Return the values of the rows in group k, without the group number, in another sealed container.
 
-        In such a query, the first coordinate of a row's value is its group number; the result leaves it out.
+        The first coordinate of each value must be the group number, as in a query by group.
         """
 
 
@@ -84,8 +84,8 @@ class Mechanism(ABC):
     normal : bool
         Whether the noise is normal, so that the guarantee is stated in mu (Gaussian DP), and never in pure eps.
     gathers : int
-        Memory in bytes per row that the mechanism needs besides two copies of all rows' values: the maximum measured by
-        `benchmarks.gathered`, and 0 for a mechanism that does not need the values of all rows in one process.
+        Bytes of memory per row that the mechanism needs in addition to two copies of all rows' values: the maximum
+        measured by `benchmarks.gathered`, or 0 if the mechanism does not need the values of all rows in one process.
     """
 
     label: ClassVar[str]

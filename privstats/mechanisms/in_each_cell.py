@@ -69,8 +69,9 @@ class InEachCell(Mechanism):
 def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promise:
     """Return the guarantee that `each` must satisfy in a cell for neighbours that differ by one added or removed row.
 
-    Neighbours under `relation` differ by one or several such rows; for them, the releases of the mechanism `each` in
-    all cells then satisfy `promise` together. If `each` can satisfy pure eps-DP, the guarantee is stated in eps.
+    If `each` satisfies this guarantee in every cell, the releases of all cells together satisfy `promise` for
+    neighbours under `relation`, which may differ by several added or removed rows. If `each` can satisfy pure eps-DP,
+    the guarantee is stated in eps.
     """
     pure = not (each.needs_delta or each.normal)
     steps = relation.rows * (2 if relation.exchange else 1)
@@ -78,10 +79,9 @@ def of_one_step(each: Mechanism, promise: Promise, relation: Relation) -> Promis
 
 
 def _of_cell(exact: Any, k: int, inner: Any) -> Any:
-    """Return the total of cell `k`; if `exact` gives access to values in place of totals, access to its values.
+    """Return the total of cell `k` if `exact` is a `Total`; otherwise return access to the values of the cell's rows.
 
-    If `exact` is a `Total`, it has ``inner.size`` entries for each cell, in cell order; `inner` is the set of one
-    cell.
+    A `Total` has ``inner.size`` entries for each cell, ordered by cell; `inner` is the set of vectors of one cell.
     """
     if isinstance(exact, Total):
         return Total(exact.units[k * inner.size : (k + 1) * inner.size], exact.step)

@@ -96,7 +96,7 @@ KINDS = ("question", "key", "rehearsal")
 
 
 def streams(seed: int | None, digest: str) -> Callable[[str, str], Generator]:
-    """Return a function that returns a random number generator of one fit for each kind and label of random numbers.
+    """Return a function that maps the kind and the label of random numbers in a fit to their generator.
 
     Parameters
     ----------

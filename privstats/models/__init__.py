@@ -1,1 +1,1 @@
-"""Statistical models, which hold the user's arguments, choose an estimator and convert estimates to original units."""
+"""Statistical models, which keep the user's arguments, choose an estimator and convert estimates to original units."""

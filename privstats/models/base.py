@@ -125,7 +125,7 @@ class Model(ABC):
         self.check()
 
     example: ClassVar[str] = "y ~ x"
-    of_quantiles: ClassVar[bool] = False  # whether the estimates are quantiles, with a std error from a density
+    of_quantiles: ClassVar[bool] = False  # whether the estimates are quantiles, whose std errors depend on a density
     with_delta: ClassVar[frozenset[str]] = frozenset()  # methods proved to be (eps, delta)-DP directly, not through mu
 
     def declared(self, domain: Domain) -> Domain:
@@ -225,9 +225,9 @@ class Model(ABC):
 
     @property
     def by_parts(self) -> str:
-        """Argument with which users select a method that reads the rows in parts, such as "mech='auto'".
+        """Argument that selects a method that does not need all rows in memory at once, such as "mech='auto'".
 
-        Errors about methods that need all rows in memory at once recommend this argument.
+        Errors about methods that need all rows in memory recommend this argument.
         """
         return "mech='auto'"
 

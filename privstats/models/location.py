@@ -390,10 +390,10 @@ class ColumnHistogram(Binned):
 def _noisy(
     mech: str, promise: Promise, options: Mapping[str, Any], estimator: type, own: Mapping[str, Any]
 ) -> tuple[dict[str, Candidate], str, dict[str, Any]]:
-    """Return the methods of noisy sums by name, the default method's name, and the user's options without `noise`.
+    """Return the methods that add noise to sums, the name of the default method, and the options without `noise`.
 
-    The methods are for means or histograms, and differ only in the noise mechanism; `own` has the other arguments of
-    `estimator`. The default method has normal noise if the budget allows normal noise, and Laplace noise otherwise.
+    The methods, by name, are for means or histograms, and differ only in the noise mechanism; `own` has the other
+    arguments of `estimator`. The default method has normal noise if the budget allows it, and Laplace noise otherwise.
     """
     given = dict(options)
     noise = given.pop("noise", None)

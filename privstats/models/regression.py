@@ -66,10 +66,10 @@ MOST_MINIMISED = 300_000  # with more rows, Newton steps are as precise as objec
 # NOISY: relative noise of the coarse matrix above which the method of noisy moments gets the whole budget. If rows have
 # at most p nonzero predictors, this limit is at least PER_PREDICTOR[0] * p and at most PER_PREDICTOR[1] * p.
 NOISY, PER_PREDICTOR = 0.095, (0.02, 0.035)
-# Limits of (number of columns) / (number of nonzero predictors of a row). Above the first limit, the noise level at
-# which noisy moments replace Newton steps is lowered; above the second, the level at which they replace objective
-# perturbation. For example, Newton steps are more precise than moments for a factor with 20 levels, less precise with
-# 60 levels; objective perturbation is more precise than moments for a factor with eight levels, less precise with 20.
+# Noisy moments replace another method if the forecast noise exceeds a limit. The limit is lowered if the design has
+# more columns than MOST_OF_STEPS (for Newton steps) or MOST_OF_MINIMISER (for objective perturbation) times the number
+# of nonzero predictors of a row. For example, Newton steps are more precise than moments for a factor with 20 levels,
+# less precise with 60; objective perturbation is more precise than moments for eight levels, less precise for 20.
 MOST_OF_STEPS, MOST_OF_MINIMISER = 20, 4
 # AMPLE: relative noise of the coarse matrix (the first released second moments) below which Newton steps are as precise
 # as objective perturbation. AMPLE_FOR_COUNTS is this limit for counts and gamma responses; it is lower, because their
@@ -144,10 +144,10 @@ class Carrying:
         return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows, UNINFORMATIVE * lighter)
 
     def relation(self, design: Design) -> Relation:
-        """Return how far the rows' contributions to one query may differ between neighbouring data sets.
+        """Return how many contributions to a sum over rows may differ between neighbouring data sets, and how.
 
-        The query is a sum over rows, such as second moments, to which each row of a privacy unit contributes
-        separately. A row may contribute nothing if the design does not use every row, or if `unit` is given.
+        Each row of a privacy unit contributes separately to the sum, for example to second moments. A row may
+        contribute nothing if the design does not use every row, or if `unit` is given.
         """
         absent = not design.complete or self.neighbors.unit is not None
         return self.neighbors.relation(folded=False, may_be_absent=absent)
@@ -207,7 +207,7 @@ class Carrying:
         The result is False if intervals by Newton steps are expected to be about as short (`is_ample`). It is also
         False if the formula has columns such as x and x**3, or x*y and x*y*z (`Design.has_higher_powers`). The data
         have little information about some combinations of such columns. If the released second moments overstate this
-        information, intervals by objective perturbation are too short (`benchmarks.special_rules --names cubes`).
+        information, intervals by objective perturbation are too short (see "cubes" in `benchmarks.special_rules`).
         """
         return not (self.is_ample(by, design) or design.has_higher_powers)
 
@@ -302,9 +302,8 @@ class Regression(Model):
         """Return a design (map from rows to model columns) for the same model with an intercept, which reduces noise.
 
         For example, the design of ``y ~ 0 + C(g)`` is replaced by the design of ``y ~ C(g)``. The result is `design`
-        itself if it has an intercept, if no combination of its columns is constant, or if the method is not in
-        `WITH_INTERCEPT`. The same holds for marginal effects and for options such as `theta_bound`, which refer to the
-        user's columns.
+        itself if it has an intercept, if no combination of its columns is constant, if the method is not in
+        `WITH_INTERCEPT`, or if one of the options `margins`, `theta_bound` and `split` is given.
         """
         own = OF_BOX & set(options) or options.get("margins")
         return design.with_intercept() if mech in WITH_INTERCEPT and not own else design
@@ -430,7 +429,7 @@ def _least_squares(
         "newton": Candidate(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
     table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
-    table |= descents(HuberLoss(), public.rows)  # named in error messages only, as they need bounded scores
+    table |= descents(HuberLoss(), public.rows)  # only for lists of methods in errors: they need bounded scores
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
@@ -467,7 +466,7 @@ def _perturbed_least_squares(
 
 
 def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str | None, design: Design) -> Choice:
-    """Return the least-squares estimator in which one mechanism draws the whole vector of coefficients.
+    """Return a least-squares estimator whose mechanism releases the whole vector of coefficients at once.
 
     The mechanism is the K-norm gradient mechanism ("kng"), objective perturbation ("objpert") or the exponential
     mechanism ("expmech"). For the first two, `noise` names the norm in which the change of the score due to one row is
@@ -588,8 +587,8 @@ def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, An
     """Return an estimator that uses objective perturbation, on whitened rows or on columns scaled by their bounds.
 
     `given` has the user's options, and `own` the options that the model sets. The estimator on whitened rows gives
-    intervals. Columns are scaled by their bounds if no intervals are requested, or if the user gives a penalty or a
-    bound on the coefficients, with which intervals are impossible.
+    intervals. The estimator on scaled columns gives none; it is returned if no intervals are requested, or if the user
+    gives a penalty or a bound on the coefficients.
     """
     if not intervals or {"ridge", "theta_bound"} & set(given):
         norm = "linf" if noise in (None, "gaussian") else noise

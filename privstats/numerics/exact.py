@@ -15,7 +15,7 @@ from privstats.numerics.law import FloatArray, IntArray
 
 ROW_BITS = 21  # bits of each factor of a product, so that a sum of 2^11 products is at most 2^53 and exact in float64
 GEMM_ROWS = 2048
-FEW_COLUMNS = 24  # with fewer columns, numpy's product A'A (BLAS routine syrk) is slow; the columns are then split
+FEW_COLUMNS = 24  # with fewer columns, `products` avoids the slow BLAS routine syrk for A'A by splitting the columns
 SUM_BITS = 40  # bits of each summand of a sum: entries are rounded to about 2^-40 times their largest size
 MOST_ROWS = 1 << 20  # most rows summed in int64: as entries are at most 2^42 steps, their sum is at most 2^62 steps
 NOISE_BITS = 20  # a release is rounded to about 2^-20 times the scale of its noise

@@ -5,12 +5,12 @@ error is the rank of a boundary among the values, minus its target rank. The dis
 how far the target rank of an interval end must be from the target rank of its quantile. J boundaries divide the values
 into J + 1 cells. The error of a cell is its number of values minus its target number of values.
 
-*If the log density of a draw falls in proportion to the sum of the cells' absolute errors*, the rank errors form a
-Laplace bridge. The log density decreases by `rate` for each value above or below the target number of a cell. If
-unequal gaps between values are neglected, the cells' errors are independent Laplace variables of this rate,
-conditioned on a sum of zero. The rank error of boundary j is the sum of the errors of the first j cells. Its density is
-proportional to ``f_j(a) f_(J + 1 - j)(a)``, where f_m is the density of a sum of m Laplace variables: a polynomial in
-``|a|`` times ``exp(-rate |a|)``. So the absolute rank error has a mixture of gamma laws with rate parameter ``2 rate``.
+*If the log density of a draw falls in proportion to the sum of the cells' absolute errors*, it falls by `rate` for
+each value above or below the target number of a cell. If unequal gaps between values are neglected, the cells' errors
+are independent Laplace variables of this rate, conditioned on a sum of zero. The rank error of boundary j is the sum
+of the errors of the first j cells. Its density at the point a is proportional to ``f_j(a) f_(J + 1 - j)(a)``, where
+f_m is the density of a sum of m Laplace variables: a polynomial in ``|a|`` times ``exp(-rate |a|)``. So the law of the
+absolute rank error is a mixture of gamma laws with rate parameter ``2 rate``.
 
 *If the log density of a draw falls in proportion to the largest absolute rank error*, each rank error is uniform on
 [-r, r], where r is a random number with a gamma distribution.
@@ -31,7 +31,7 @@ from privstats.numerics.law import FloatArray
 
 ESCAPES = 0.01  # accepted probability that drawn quantiles or interval ends lie outside the range of the data values
 WIDEST = 2.0**14  # a column's outermost 2 / `rate` values are assumed to fill at least 1 / WIDEST of its range
-EDGE = 0.035  # assumed smallest share of values that equal the quantile and have ranks between its rank and a gap
+EDGE = 0.035  # assumed least share of the values that are copies of a frequent quantile between its rank and a gap
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
 FINE = 2.0**-20  # step of the grid of target ranks (`box_targets`), on which rank errors have no rounding error
 
@@ -60,13 +60,11 @@ def _log_density(m: int, a: float) -> float:
 
 @lru_cache(maxsize=512)
 def _weights(j: int, J: int) -> FloatArray:
-    """Return the weights of the mixture of gamma laws that is the distribution of ``rate |rank error|``.
+    """Return the weights of gamma laws in the distribution of ``rate |rank error|``, which is a mixture of these laws.
 
-    J boundaries (quantiles and ends of their intervals) are drawn together and divide the values into J + 1 cells. The
-    log density of the draw decreases by `rate` for each value above or below the target number of a cell. The rank
-    error is the rank of the j-th boundary minus its target rank. The gamma laws have shape parameters 1, 2, ..., J and
-    rate parameter 2. The weights are computed from logarithms, because with more than about 170 boundaries the factors
-    of a weight exceed the range of floats.
+    The gamma laws have the shapes 1, 2, ..., J and the rate 2. The rank error is the rank of the j-th boundary minus
+    its target rank (`bridge_quantile` explains boundaries and `rate`). Logarithms are used, because with more than
+    about 170 boundaries the factors of a weight are too large for floats.
     """
     here, there = _log_sum_of_laplace(j), _log_sum_of_laplace(J + 1 - j)
     powers = np.arange(j)[:, None] + np.arange(J + 1 - j)
@@ -105,10 +103,10 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
 
 @lru_cache(maxsize=16384)
 def _unit_quantile(tail: float, j: int, J: int) -> float:
-    """Return the ``1 - tail`` quantile, tail <= 1/2, of the rank error of the j-th of J boundaries drawn at rate 1.
+    """Return the ``1 - tail`` quantile, tail <= 1/2, of the rate times the rank error of the j-th of J boundaries.
 
-    For other rates, `bridge_quantile` divides this quantile by the rate. The root search has an upper limit: the
-    quantile of the gamma law with shape J, the component with the largest quantiles in the mixture (`_weights`).
+    `bridge_quantile` explains boundaries, rank errors and the rate. The upper limit of the root search is a quantile
+    of the gamma law with shape J, which has the largest quantiles of all laws in the mixture (`_weights`).
     """
 
     def excess(a: float) -> float:
@@ -119,7 +117,7 @@ def _unit_quantile(tail: float, j: int, J: int) -> float:
 
 
 def cell_rate(eps: float, rows: int, sensitivity: float = 2.0) -> float:
-    """Return the rate at which the log density of drawn numbers may decrease with the errors of cells, for budget eps.
+    """Return the rate at which the log density of a draw may decrease with the cells' errors, under a budget eps.
 
     The drawn numbers (quantiles or interval ends) divide the values into cells. The error of a cell is its number of
     values minus its target number. The log density is minus the rate times the sum of the cells' absolute errors, up
@@ -178,13 +176,13 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
     values into cells, and the log density of the draw decreases by `rate` for each value above or below the target
     number of a cell. The target rank of a quantile is ``T = level n``, and the target ranks of its interval's ends are
     ``T - min(h, room)`` and ``T + min(h, room)``. Here h is the number of ranks that allows for sampling error and
-    noise at this confidence (`Ends.reaches`), and room is the number of ranks up to half way to the next quantile or,
-    on the outer side, to the extreme value (`rooms`).
+    noise (`Ends.reaches`). The number `room` of available ranks reaches half way to the next quantile or, if there is
+    none, to the lowest or highest value (`rooms`).
 
     The distance between two neighbouring targets does not decrease as n grows, as the sensitivity in `Rank` requires.
-    Proof: h and room increase with n, and so does ``min(h, room)``. The other distance, ``max(0, room - h)``, lies
-    between an end's target and the half-way rank or extreme value. It does not decrease, because room - h is convex in
-    n (room is linear and h concave) and at most 0 at n = 0.
+    Proof: an end's target is ``min(h, room)`` away from its quantile's target, and h and room increase with n. It is
+    ``max(0, room - h)`` away from the half-way rank or the extreme rank. This distance does not decrease, because
+    room - h is convex in n (room is linear and h concave) and at most 0 at n = 0.
     """
     z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
     h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
@@ -200,11 +198,11 @@ def box_quantile(J: int, confidence: float) -> float:
     """Return the ``(1 + confidence) / 2`` quantile of the scaled rank error of one of J numbers drawn together.
 
     The J numbers are the two ends of a confidence interval and, if J = 3, the quantile between them. A rank error is
-    the rank of a number among the values, minus its target rank. The log density of the draw is minus a rate times the
-    largest absolute rank error, up to a constant. So the scaled rank errors, e_j = rate times rank error, have a joint
-    density proportional to ``exp(-max_j |e_j|)``. They are the coordinates of a uniform point of the cube [-1, 1]^J,
-    multiplied by a gamma variable r with shape J + 1. Given r, each e_j is uniform on [-r, r], and ``P(|e_j| > a) =
-    P(r > a) - (a / J) P(r' > a)``, where r' is a gamma variable with shape J.
+    the rank of a number among the values, minus its target rank. It is scaled by the rate at which the log density of
+    the draw decreases with the largest absolute rank error. So the scaled rank errors e_j have a joint density
+    proportional to ``exp(-max_j |e_j|)``: they are the coordinates of a uniform point of the cube [-1, 1]^J,
+    multiplied by a gamma variable r with shape J + 1. Hence ``P(|e_j| > a) = P(r > a) - (a / J) P(r' > a)``, where r'
+    is a gamma variable with shape J.
     """
 
     def excess(a: float) -> float:
@@ -218,18 +216,22 @@ def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, 
     """Return the rate at which the log density of a draw may decrease with the largest rank error, under a budget eps.
 
     A draw consists of the two ends of a confidence interval for a quantile and, unless `ends_only` is true, of the
-    quantile, whose probability is `level`. The number of values is n, and a privacy unit has at most `rows` values. The
-    neighbouring relation `kind` is "add_remove" or "replace".
+    quantile, whose probability is `level`. A privacy unit has at most `rows` of the n values. The neighbouring
+    relation `kind` is "add_remove" or "replace". The rate is ``eps / (2 rows S)``, where the sensitivity S is an upper
+    bound of the change of a rank error (rank minus target rank) if one value changes.
 
-    Let z be the normal quantile at ``(1 + confidence) / 2``, and ``a = z^2 level (1 - level)``. Let m be the margin for
-    noise: the number of ranks by which noise may move an end. It is ``c / rate``, with c from `box_quantile`. The
-    target ranks are ``T = level n`` for the quantile, and ``T - h`` and ``T + h`` for the interval's ends, with
-    ``h = sqrt(a n + m^2)``. The derivatives of the targets with respect to n differ from `level` by at most
-    ``a / (2 m)``. So an added value changes a rank error by at most ``S = max(level, 1 - level) + a / (2 m)``. The rate
-    is ``eps / (2 rows S)``, so m is proportional to S, and S is the positive root of
-    ``S^2 = max(level, 1 - level) S + a eps / (4 c rows)``. A replaced value changes a rank error by at most 1, and by
-    at most S if it becomes missing, that is, is removed; so under "replace" the larger of S and 1 takes the place of S
-    in the rate. The rounding of the target ranks is allowed for by adding 2 `FINE` to ``max(level, 1 - level)``.
+    *Targets.* The target rank of the quantile is ``T = level n``; the targets of the ends are ``T - h`` and ``T + h``,
+    with ``h = sqrt(a n + m^2)``. Here ``a = z^2 level (1 - level)``, with the normal quantile z at
+    ``(1 + confidence) / 2``. The noise margin m is the number of ranks by which noise may move an end. It is
+    ``c / rate``, with c from `box_quantile`.
+
+    *An added or removed value* changes a rank by 0 or 1, T by `level`, and h by at most ``a / (2 m)``. So
+    ``S = max(level, 1 - level) + a / (2 m)``. As m is proportional to S, S is the positive root of
+    ``S^2 = max(level, 1 - level) S + a eps / (4 c rows)``. To allow for the rounding of targets, 2 `FINE` is added to
+    ``max(level, 1 - level)``.
+
+    *A replaced value* changes a rank error by at most 1. If it becomes missing, it is removed, and the previous bound
+    holds. So under "replace" the sensitivity is the larger of 1 and this bound.
     """
     c = box_quantile(2 if ends_only else 3, confidence)
     a = float(special.ndtri((1 + confidence) / 2)) ** 2 * level * (1 - level)
@@ -254,14 +256,15 @@ def box_targets(n: int, level: float, confidence: float, margin: float, ends_onl
 class Ends:
     """Public description of a joint draw of quantiles and the ends of their intervals.
 
-    For a single quantile, of probability `level`, and the ends of its interval, the density of the draw depends on the
-    largest absolute error of their ranks (`box_quantile`). If a row is added or removed, the largest error changes by
-    little more than ``max(level, 1 - level)``; if a row is replaced, by at most the larger of this number and 1. For
-    several quantiles, the drawn numbers divide the values into cells, each with a target number of values; the density
-    depends on the sum of the absolute deviations from these targets, which one row changes by at most 2
-    (`bridge_quantile`). For a single quantile, this sum would have a disadvantage: equal rank errors of both ends would
-    lower the density no more than an error of one end alone, so both ends could fall into one long gap between values.
-    The largest error is therefore used, although under "replace" it gives more noise than the sum.
+    *Several quantiles.* The drawn numbers divide the values into cells, each with a target number of values. The
+    density of the draw depends on the sum of the absolute deviations from these numbers, which one row changes by at
+    most 2 (`bridge_quantile`).
+
+    *A single quantile*, of probability `level`. The density depends on the largest absolute rank error of the drawn
+    numbers (`box_quantile`). If a row is added or removed, this error changes by little more than
+    ``max(level, 1 - level)``; if a row is replaced, by at most the larger of this bound and 1. Under "replace" the sum
+    over cells would give less noise. But equal rank errors of both ends would lower its density no more than an error
+    of one end alone, so that both ends could fall into one long gap between values.
 
     Parameters
     ----------
@@ -307,7 +310,7 @@ class Ends:
 
     @property
     def margins(self) -> FloatArray:
-        """Margins for noise, in ranks, of the lower and upper ends of the confidence intervals, shape (levels, 2).
+        """Noise margins, in ranks, of the lower and upper ends of the confidence intervals, shape (levels, 2).
 
         The privacy noise moves an end by more than its margin with probability 1 - confidence.
         """
@@ -318,8 +321,8 @@ class Ends:
     def reaches(self, n: float) -> FloatArray:
         """Return the distances, in ranks, of the two ends of each confidence interval from the quantile of n values.
 
-        The result has the shape (levels, 2). A distance allows for the sampling error and for the privacy noise. For
-        several quantiles, `interval_targets` reduces distances that exceed the available ranks (`rooms`).
+        The result has the shape (levels, 2). A distance allows for the sampling error and for the privacy noise. It
+        may exceed the number of ranks that are available to the interval (`rooms`).
         """
         z, orders = float(special.ndtri((1 + self.confidence) / 2)), np.array(self.levels)[:, None]
         h: FloatArray = np.sqrt(z**2 * orders * (1 - orders) * n + self.margins**2)
@@ -328,12 +331,11 @@ class Ends:
     def most_points(self, n: float) -> float:
         """Return the number of points of the public grid above which a draw may often miss a very frequent value.
 
-        If the quantile of n values is a frequent value beside a gap without values, all k drawn numbers (quantiles and
-        interval ends) should equal this value. But they may all lie in the gap, in at most ``points^k`` positions, for
-        a grid of `points` points. In the gap, their log density is lower by d, because copies of the frequent value
-        lie between the target ranks and the gap. The share of these copies among the n values is assumed to be at
-        least `EDGE`. The result is the number of points at which ``points^k`` equals e^d; with more points, numbers in
-        the gap may be more probable than the frequent value.
+        Suppose that the quantile of n values is a frequent value beside a gap without values. Then all k drawn numbers
+        (quantiles and interval ends) should equal this value, but they may all lie in the gap. On a grid of `points`
+        points they have at most ``points^k`` positions in the gap, where their log density is lower by d: copies of
+        the frequent value, by assumption at least the share `EDGE` of all values, lie between the target ranks and the
+        gap. The result is the number of points at which ``points^k`` equals e^d.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
@@ -341,17 +343,18 @@ class Ends:
     def shortfall(self, n: float) -> FloatArray:
         """Return, for each quantile of n values, a ratio above 1 if its interval may not have the stated coverage.
 
-        The result has the shape (levels,). Each element is the largest of several ratios. The first two, one for each
-        end of the interval, are the distance in ranks of the end from the quantile (`reaches`), divided by the number
-        of available ranks (`rooms`). There is a further ratio for each number drawn for the quantile and each side of
-        the data. If it is at most 1, noise moves the number beyond all values on this side with a probability of at
-        most `ESCAPES`.
+        The result has the shape (levels,). Each element is the largest of several ratios:
 
-        If the m-th lowest drawn number lies below all values, so do the m - 1 lower numbers. These m numbers have
-        ``u^m / m!`` possible positions below all values, each with minus log density f (`fall`), and the ratio is
-        ``log(u^m / m! / ESCAPES) / f``. The same holds for the m highest numbers. Here u is the length of the column's
-        range. Its unit is the interval that the outermost ``2 / rate`` values are assumed to fill: one step of the
-        public grid or, if this is longer, a share 1 / `WIDEST` of the range.
+        - for each end of the interval, its distance in ranks from the quantile (`reaches`), divided by the number of
+          available ranks (`rooms`);
+        - for each number drawn for the quantile and each side of the data, a ratio that is at most 1 if noise moves
+          the number beyond all values on this side with a probability of at most `ESCAPES`.
+
+        The second ratio, for the m-th lowest drawn number, is ``log(u^m / m! / ESCAPES) / f``. If this number lies
+        below all values, so do the m - 1 lower numbers. The m numbers then have ``u^m / m!`` possible positions, each
+        with the density ``e^-f`` (`fall`). Here u is the length of the column's range. Its unit is the interval that
+        the outermost ``2 / rate`` values are assumed to fill: one step of the public grid or, if this is longer, the
+        share 1 / `WIDEST` of the range. The ratio for the m-th highest number is analogous.
 
         For a single quantile, only the end nearest to an extreme value is checked (m = 1), with u = `WIDEST`, and with
         f equal to `rate` times the number of ranks between the end's target and this extreme value.
@@ -374,11 +377,11 @@ class Ends:
         return short
 
     def fall(self, m: int, far: float) -> float:
-        """Return minus the log joint density of the m lowest (or highest) drawn numbers if all lie outside the data.
+        """Return minus the log joint density of the m lowest drawn numbers where all m lie below the lowest value.
 
-        The drawn numbers are quantiles and the ends of their intervals. `far` is the number of ranks between the
-        lowest (or highest) data value and the target rank of the m-th lowest (or highest) number. The density is with
-        respect to ranks in units of ``2 / rate`` (`Ends.rate`).
+        The drawn numbers are quantiles and the ends of their intervals. `far` is the number of ranks from the lowest
+        value to the target of the m-th lowest number. The unit of ranks in the density is ``2 / rate``. By symmetry,
+        the result also holds for the m highest numbers above the highest value.
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m
@@ -392,10 +395,10 @@ class Ends:
         """Return the draw without the quantiles whose intervals cannot have the stated coverage for n values.
 
         If no interval can have this coverage, the result is None. Quantiles are left out one after the other, until no
-        element of `shortfall` exceeds 1. Of the quantiles with an element above 1, the quantile furthest from the
-        median is left out first, so that the intervals of its neighbours may become longer. If a quantile is left out,
-        the returned draw has the share 1 - `PLAIN` of the budget `eps`; the remaining share is for a separate draw of
-        the omitted quantiles. If only interval ends are drawn (`alone`), the returned draw has the whole budget.
+        ratio of `shortfall` exceeds 1. Of the quantiles with a ratio above 1, the quantile furthest from the median is
+        left out first, so that the intervals of its neighbours may become longer. If a quantile is left out, the
+        returned draw has the share 1 - `PLAIN` of the budget `eps`; the remaining share is for a separate draw of the
+        omitted quantiles. If only interval ends are drawn (`alone`), the returned draw has the whole budget.
         """
         draw, short = self, self.shortfall(n)
         if not self.alone and (short > 1).any():
@@ -411,10 +414,10 @@ class Ends:
         return draw
 
     def stretch(self, alpha: float) -> float:
-        """Return the margin for noise at confidence 1 - alpha, divided by the margin at the confidence of this draw.
+        """Return the noise margin of an interval end at confidence 1 - alpha, divided by the margin at `confidence`.
 
-        The margin for noise at a given confidence is the number of ranks by which privacy noise moves an end of an
-        interval at most, with this probability. For several quantiles, the ratio is computed for the outermost ends.
+        The noise margin at confidence c is the number of ranks that the privacy noise of an end does not exceed with
+        probability c. For several quantiles, the ratio is computed for the outermost ends.
         """
         boundaries = 2 if self.alone else 3
         if self.box:

@@ -1,15 +1,20 @@
 """Composition of privacy guarantees of several kinds, by privacy-loss distributions.
 
 If the privacy loss of one mechanism is l_i with probability p_i, and another mechanism has the privacy profile
-delta(eps), the composition of the two mechanisms has the profile ``sum_i p_i delta(eps - l_i)``. Three facts make this
-sum short. First, randomised response dominates every eps-DP mechanism, and its privacy loss has only two values.
-Second, several mechanisms with normal noise are equivalent to a single one. Third, an (eps, delta) mechanism at worst
-reveals all rows with probability delta, and is an eps-DP mechanism otherwise (Kairouz, Oh and Viswanath 2015).
-Therefore, if the guarantees have few distinct eps, the distribution of their joint loss is computed exactly, without a
-grid (adaptive composition: Zhu, Dong and Wang 2022, Theorem 10). If they have many distinct eps, or are given by a
-general trade-off function, the losses are moved to a grid so that no delta decreases; for a trade-off function they are
-then composed by a Fourier transform. A rho-zCDP guarantee determines only Renyi divergences. If there is such a
-guarantee, the Renyi divergences of all guarantees are added, separately for each order, and converted to (eps, delta).
+delta(eps), the composition of the two mechanisms has the profile ``sum_i p_i delta(eps - l_i)`` (adaptive composition:
+Zhu, Dong and Wang 2022, Theorem 10). Three facts make this sum short:
+
+- Randomised response dominates every eps-DP mechanism, and its privacy loss has only two values.
+- Several mechanisms with normal noise are equivalent to a single one.
+- An (eps, delta) mechanism at worst reveals all rows with probability delta, and is an eps-DP mechanism otherwise
+  (Kairouz, Oh and Viswanath 2015).
+
+If the guarantees have few distinct eps, the distribution of their joint loss is computed exactly. If they have many,
+or are given by a general trade-off function, the losses are moved to a grid so that no delta decreases. The losses of
+a trade-off function are then composed by a Fourier transform.
+
+A rho-zCDP guarantee determines only Renyi divergences. If there is such a guarantee, the Renyi divergences of all
+guarantees are added, separately for each order, and converted to (eps, delta).
 """
 
 from __future__ import annotations
@@ -36,7 +41,7 @@ MOST_CELLS = 2**15  # number of cells of the grid of privacy losses, from minus 
 # largest number of grid points of a Fourier transform; if more are needed, the grid is made coarser
 MOST_POINTS = 2**20
 WRAPPED = 1e-9  # largest probability that the tilted loss lies beyond either end of the range of the Fourier transform
-STEEPEST = 1e3  # tilts are tried from 1 / (STEEPEST sd) to STEEPEST / sd, where sd is that of the composed loss
+STEEPEST = 1e3  # tilts are tried from 1 / (STEEPEST s) to STEEPEST / s, where s approximates the composed loss's sd
 TRANSFORMED = 2.0**-51  # rounding error of a Fourier transform, relative to the Euclidean norm of its input
 ROUNDED = 2.0**-44  # relative allowance for rounding errors of probabilities and losses, per composed mechanism
 
@@ -167,15 +172,17 @@ def on_same_rows(promises: Sequence[Promise]) -> Promise:
 def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """Return the joint guarantee of mechanisms on disjoint data sets; no privacy unit has rows in two data sets.
 
+    The joint guarantee is the weakest of the given guarantees, expressed in the kind of the first guarantee whose kind
+    can express all others. All guarantees are translated to one neighbouring relation: the first of their relations to
+    which all of them can be translated.
+
     Proof. Neighbours differ in one unit, so in one data set, say data set i. The releases about the other data sets
     have the same law for both neighbours. Given these releases, all releases together are a randomised function of the
     releases about data set i. So all releases together satisfy guarantee i, even if the queries about data set i depend
     on the other releases (McSherry 2009, Theorem 4, for any kind of guarantee). Since i may be any data set, the joint
-    guarantee must be implied by each of the given guarantees. So the weakest of them is returned, expressed in the kind
-    of the first guarantee whose kind can express all others. If the number of units of each data set is public, moving
-    a unit from one data set to another does not give a neighbour, and exchanging two units between two data sets takes
-    two steps, each of which leads to a neighbour. All guarantees are translated to one neighbouring relation: the
-    first among their relations to which all of them can be translated.
+    guarantee must be implied by each given guarantee. If the number of units of each data set is public, moving a unit
+    from one data set to another does not give a neighbour, and exchanging two units between two data sets takes two
+    steps, each of which leads to a neighbour.
 
     Raises
     ------
@@ -192,8 +199,8 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """
     own = _of_one_relation(promises)
     by_delta = sorted(own, key=lambda one: one.delta if isinstance(one, ApproxDP) else 0.0, reverse=True)
-    # The result is of the same kind as one of the guarantees, and all guarantees are translated into this kind. `kinds`
-    # has one guarantee for each kind; for (eps, delta) it is the guarantee with the largest delta.
+    # All guarantees are expressed in the kind of one of them; the kinds are tried in order. `kinds` has one guarantee
+    # of each kind; for (eps, delta) it is the guarantee with the largest delta.
     kinds = {type(one): one for one in reversed(by_delta)}
     prices = ([kinds[type(one)].spent_on((other,), together) for other in own] for one in own)
     return _first_finite(_largest(each) for each in prices)
@@ -278,21 +285,21 @@ def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, F
 
 
 def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistribution:
-    """Return a loss distribution on a grid whose delta, at every eps, is at least that of a trade-off function f.
+    """Return a loss distribution on a grid; at every eps, its delta is at least the delta of a trade-off function f.
 
-    f is symmetric, that is, its own inverse. Let P be uniform on [0, 1] and Q have the decreasing density ``-f'(x)``.
-    The best test of P against Q at level x rejects below x and has power 1 - f(x), so that f is the trade-off function
-    of (P, Q). The loss is ``log -f'``. For l >= 0 let a(l) and b(l) be level and power of the test that rejects if the
-    loss exceeds l, that is, its rejection probabilities under P and Q. By the symmetry of f, the loss is below -l with
-    probability a(l) under Q and b(l) under P. The remaining probability ``1 - a(0) - b(0)`` belongs to the loss 0,
-    where f is a line of slope -1.
+    *Loss.* f is symmetric, that is, its own inverse. Let P be uniform on [0, 1] and Q have the decreasing density
+    ``-f'(t)``. The best test of P against Q at level t rejects below t and has power 1 - f(t), so f is the trade-off
+    function of (P, Q). The loss is ``log -f'``. For l >= 0, the loss exceeds l with probability a(l) under P and b(l)
+    under Q. By the symmetry of f, it is below -l with probability a(l) under Q and b(l) under P. The remaining
+    probability ``1 - a(0) - b(0)`` belongs to the loss 0.
 
-    The probability of a cell between the points l and l + step of the grid is divided into x at l and y at l + step, so
-    that ``x + y = Q(cell)`` and ``x e^-l + y e^-(l + step) = P(cell)``. delta at eps is the mean under P of the
-    function ``max(0, r - e^eps)`` of the ratio r = e^loss. This function is convex. So its mean does not decrease if
-    the probability of a ratio is divided between a smaller and a larger ratio without a change of the mean of r
-    (Doroshenko et al. 2022). If eps is a point of the grid, delta is exact. The probability beyond the grid is divided
+    *Grid.* The probability of a cell between the grid points l and l + step is divided into x at l and y at l + step,
+    so that ``x + y = Q(cell)`` and ``x e^-l + y e^-(l + step) = P(cell)``. The probability beyond the grid is divided
     between its last point and infinity.
+
+    *Proof.* Delta is the mean under P of ``max(0, r - e^eps)``, a convex function of the ratio r = e^loss. This mean
+    does not decrease if the probability of a ratio is divided between a smaller and a larger ratio without a change of
+    the mean of r (Doroshenko et al. 2022). If eps is a point of the grid, delta is exact.
 
     Parameters
     ----------
@@ -330,13 +337,14 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
     """Return an upper bound for the composition of `times` copies of a privacy-loss distribution.
 
     At every eps >= 0, the delta of the bound is at least the delta of the composition. The bound is most accurate near
-    the eps at which the composition has the given `delta`. The probabilities p(l) of the losses l are exponentially
-    tilted to ``p(l) e^(tilt l) / M``, with the normalising constant M, so that the losses that determine this eps are
-    likely. The tilted probabilities are convolved by a Fourier transform and tilted back, so that small deltas are
-    accurate. The transform is periodic; under the tilted distribution, the total loss lies beyond either end of its
-    range with a probability of at most `WRAPPED` (Chernoff's bound). Losses above the range are counted as infinite.
-    Losses below the range are negative; their probability reappears at the upper end of the range, where it can only
-    increase delta.
+    the eps at which the composition has the given `delta`.
+
+    The probabilities p(l) of the losses l are exponentially tilted to ``p(l) e^(tilt l) / M``, with the normalising
+    constant M. This makes the losses near this eps likely, so that small deltas are accurate. The tilted probabilities
+    are convolved by a Fourier transform and tilted back. The transform is periodic; under the tilted distribution, the
+    total loss lies beyond either end of its range with a probability of at most `WRAPPED` (Chernoff's bound). Losses
+    above the range are counted as infinite. Losses below the range are negative; their probability reappears at the
+    upper end of the range, where it can only increase delta.
 
     Parameters
     ----------
@@ -383,11 +391,11 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
 
 
 def _coarser(one: LossDistribution, step: float) -> LossDistribution:
-    """Return the loss distribution `one`, moved to every second point of its grid, with no lower delta at any eps.
+    """Return the loss distribution `one` on every second point of its grid; at no eps does its delta decrease.
 
-    `step` is the distance between points of the grid, which contains 0. The probability at an omitted point is divided
-    between the two adjacent points without a change of the mean of e^-loss: a share of ``1 / (1 + e^-step)`` goes to
-    the point above, and the remaining share to the point below.
+    `step` is the distance between points of the original grid, which contains 0. The probability at an omitted point
+    is divided between the two adjacent points without a change of the mean of e^-loss: a share of
+    ``1 / (1 + e^-step)`` goes to the point above, and the remaining share to the point below.
     """
     odd = len(one.atoms) // 2 % 2
     # each side of 0 gets one more point of probability 0, or two more points if its number of points is odd
@@ -401,8 +409,7 @@ def _coarser(one: LossDistribution, step: float) -> LossDistribution:
 class _Cumulants:
     """Cumulant generating function of the total privacy loss of `times` copies of a mechanism.
 
-    It is K(tilt) = ``times log sum w e^(tilt l)``, summed over the values l of the loss of one copy, which have the
-    probabilities w.
+    This function is ``K(tilt) = times log(E(e^(tilt l)))``, where E is the mean over the loss l of one copy.
     """
 
     def __init__(self, one: LossDistribution, times: int) -> None:
@@ -415,9 +422,9 @@ class _Cumulants:
         return self.times * self._log_sum(tilt)[1]
 
     def tilted(self, tilt: float) -> FloatArray:
-        """Return the tilted distribution of the privacy loss of a single copy of the mechanism.
+        """Return the exponentially tilted probabilities of the privacy losses of a single copy of the mechanism.
 
-        It is the array of the probabilities of the losses l, each multiplied by e^(tilt l), with the sum 1.
+        The probability of each loss l is multiplied by e^(tilt l); the products are divided by their sum.
         """
         exponents, total = self._log_sum(tilt)
         return np.exp(exponents - total)
@@ -441,8 +448,8 @@ class _Cumulants:
     def within(self, tilt: float) -> tuple[float, float]:
         """Return limits (low, high) for the total privacy loss of all copies of the mechanism.
 
-        Under the distribution of the total loss l weighted by e^(tilt l), a loss below `low` has a probability of at
-        most 1e-9 (`WRAPPED`), and so has a loss above `high`.
+        If the probability of each total loss l is multiplied by e^(tilt l) and normalised, losses below `low` have a
+        probability of at most 1e-9 (`WRAPPED`), and so have losses above `high`.
         """
         at, ends = self(tilt), []
         for sign in (-1, 1):

@@ -19,7 +19,7 @@ LINES = ("-", "--", "-.", ":")  # line styles, for print without colour
 HATCHES = ("", "//", "..", "xx")
 BESIDE = 40  # largest number of characters in a line of a name beside an axis or in a legend
 LINE_HEIGHT = 0.18  # height of a line of text, in inches
-LETTERS = 11  # assumed number of letters per inch, by which a title is broken into lines
+LETTERS = 11  # assumed number of characters per inch in a title
 SPACES = re.compile(r"(\s+|(?<=[-+*~,:])(?=[^\s*]))")  # where a line of a title may end; formulas may have no blanks
 LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # type I error rates at which a curve is drawn
 
@@ -41,7 +41,7 @@ def new_axes(width: float, height: float) -> Axes:
 
 
 def in_two_lines(text: str, width: int) -> str:
-    """Return text, such as a formula, broken at blanks and operators into at most two lines of `width` letters.
+    """Return text, such as a formula, broken at blanks and operators into at most two lines of `width` characters.
 
     If the text is longer, the rest is replaced by " ...".
 
@@ -53,7 +53,10 @@ def in_two_lines(text: str, width: int) -> str:
 
 
 def broken(text: str, width: int, **options: Any) -> list[str]:
-    """Return text in lines of at most `width` letters, broken at blanks and operators, with options of `textwrap`."""
+    """Return the lines of a text, broken at blanks and operators to at most `width` characters each.
+
+    `options` are further arguments of `textwrap.TextWrapper`.
+    """
     wrapper = textwrap.TextWrapper(width, break_on_hyphens=False, **options)
     wrapper.wordsep_simple_re = SPACES
     return wrapper.wrap(text)

@@ -133,7 +133,7 @@ class Ledger(Account):
 
 
 def identity(account: Account) -> str:
-    """Return an identifier of the ledger, equal for all fits charged to it, which does not reveal the file's path."""
+    """Return an identifier that is the same for all fits charged to a ledger and does not reveal the file's path."""
     while whole := getattr(account.book, "whole", None):  # only an analyst's part of a ledger has this attribute
         account = whole
     if path := getattr(account.book, "path", None):

@@ -8,8 +8,8 @@ charge, so that threads and forked processes share neither a connection nor SQLi
 a rollback journal and never a write-ahead log, whose shared memory is not visible to other machines.
 
 *Append-only.* Triggers refuse changes, and each entry has a digest (SHA-256 of the previous digest and of the entry);
-a file in which a digest does not match is refused. The file contains its own inode number, so a copy is refused, as
-is a file that was moved to another disk or restored, until ``Ledger(path=..., moved=True)`` declares that no other
+a file in which a digest does not match is refused. The file contains its own inode number. So a copy is refused, and
+also a file that was moved to another disk or restored, until ``Ledger(path=..., moved=True)`` declares that no other
 copy is in use. A file with several names (hard links) is refused, as each name would have a journal of its own.
 
 *Not detectable*: the removal of the last entries, and an older, undamaged state of the file that was written over the

@@ -37,7 +37,7 @@ class AtFirstCharge(LedgerFile):
 
 
 def created_later(budget: Promise, path: str | PathLike[str], analyst: str | None = None) -> Ledger:
-    """Return a ledger with a budget whose file is created with the first charge."""
+    """Return a ledger with the given budget; its file is created with the first charge."""
     ledger = Ledger(budget, analyst=analyst)
     ledger.book = AtFirstCharge(os.path.realpath(path), budget)
     return ledger

@@ -66,7 +66,7 @@ def allotted(whole: Ledger, analyst: str, promise: Promise) -> Ledger:
     ------
     BudgetError
         If `analyst` is not a name; if `promise` is not a guarantee, or does not have the neighbouring relation of the
-        whole ledger; if `whole` is itself a ledger for one analyst, without the charges of other analysts.
+        whole ledger; if `whole` is itself a ledger for one analyst.
     """
     if not isinstance(analyst, str) or not analyst:
         raise BudgetError(f"a part of a budget is for an analyst and not for {quote(analyst)}; give a name")

@@ -57,10 +57,10 @@ class Prepaid(Ledger):
         self._due, self._process, self.key = list(charges), os.getpid(), identity(account)
 
     def charge(self, parts: Iterable[tuple[str, Promise]], call: str = "", method: str = "") -> None:
-        """Check that a fit is the next fit of the study, and mark its entry, charged in advance, as used.
+        """Check that a fit is the next of the fits charged in advance, and mark its entry as used.
 
         Raise an error if the queries and their guarantees (`parts`), the call or the method differ from the charge of
-        the next fit, or if another process charged the study. The fit is not charged a second time.
+        the next fit, or if another process made the charges. The fit is not charged a second time.
         """
         with CHARGING:
             if os.getpid() != self._process:

@@ -109,7 +109,7 @@ def _rounded(budget: str) -> str:
 
 
 def _size(budget: str) -> str:
-    """Return the first number in the text of a budget, such as "1" of "eps = 1, delta = 1e-06"."""
+    """Return the first number in a text such as "eps = 1, delta = 1e-06", rounded to three significant digits."""
     return f"{float(budget.partition(' = ')[2].partition(',')[0]):.3g}"
 
 

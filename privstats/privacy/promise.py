@@ -75,7 +75,7 @@ class Neighbors:
         return self.kind == "replace"
 
     def relation(self, folded: bool, may_be_absent: bool) -> Relation:
-        """Return how far the rows' contributions to one query may differ between neighbouring data sets.
+        """Return the largest difference in the rows' contributions to one query between neighbouring data sets.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class Neighbors:
 
 @dataclass(frozen=True)
 class Relation:
-    """How far the rows' contributions to one query of the data may differ between neighbouring data sets.
+    """The largest difference in the rows' contributions to one query between neighbouring data sets.
 
     Parameters
     ----------
@@ -532,10 +532,10 @@ class ZeroCDP(Promise):
     def kept_by(self, *mechanisms: Any) -> Promise:
         """Return the joint guarantee of mechanisms that share this guarantee as their budget.
 
-        The result is a guarantee in mu if all noise is normal, because mu^2 adds up as rho = mu^2 / 2 does, even if
-        later queries depend on earlier releases (Smith and Thakurta 2022). It is in eps for a single eps-DP mechanism.
-        Otherwise it is this guarantee itself, in rho; this includes several eps-DP mechanisms, each with a part of rho,
-        because the sum of their eps would exceed the eps of a single mechanism with the whole rho.
+        If all noise is normal, the result is mu-GDP with ``mu^2 = 2 rho``, even if later queries depend on earlier
+        releases (Smith and Thakurta 2022). For a single eps-DP mechanism the result is in eps. Otherwise it is this
+        guarantee, also for several eps-DP mechanisms, because their eps add up to more than the eps of a single
+        mechanism with the whole rho.
         """
         if mechanisms and all(by.normal for by in mechanisms):
             return self.as_normal()
@@ -571,8 +571,8 @@ def eps_of(promises: Iterable[Promise]) -> float:
 def mu_of(promises: Iterable[Promise]) -> float:
     """Return the joint mu of several guarantees: the root of the sum of mu^2.
 
-    A guarantee in eps counts with the largest mu that an eps-DP mechanism can have. The result is infinite for
-    guarantees of other kinds.
+    A guarantee in eps has the largest mu that an eps-DP mechanism can have (`pure_mu`). The result is infinite if any
+    guarantee is in (eps, delta) or in rho.
     """
     return math.sqrt(math.fsum(_mu(promise) ** 2 for promise in promises))
 
@@ -589,8 +589,8 @@ def _mu(promise: Promise) -> float:
 def rho_of(promises: Iterable[Promise]) -> float:
     """Return the joint rho of several guarantees: the sum of all rho.
 
-    A guarantee in mu counts with mu^2 / 2, and a guarantee in eps with the largest rho that an eps-DP mechanism can
-    have. The result is infinite for guarantees in (eps, delta).
+    A guarantee in mu has rho = mu^2 / 2; a guarantee in eps has the largest rho that an eps-DP mechanism can have
+    (`pure_rho`). The result is infinite if any guarantee is in (eps, delta).
     """
     return math.fsum(map(_rho, promises))
 
@@ -677,5 +677,5 @@ EXAMPLES = {"eps": "1", "mu": "1", "rho": "0.5", "delta": "1e-6"}
 
 
 def _left(difference: float, whole: float) -> float:
-    """Return `difference`, the rest of the budget `whole`; 0 if it is negative or only due to rounding."""
+    """Return the rest `difference` of the budget `whole`, or 0 if this rest is negative or a rounding error."""
     return difference if difference > LEAST_LEFT * whole else 0.0

@@ -8,12 +8,13 @@ has the trade-off function
     ``C_q(G) = min{f_q, f_q^-1}**``,  ``f_q = q G + (1 - q) Id``,  q = m / n
 
 (Dong, Roth and Su 2022, Theorem 4.2), with G the trade-off function of N(0, 1) against N(1 / sigma, 1), Id(x) = 1 - x,
-and ``f**`` the largest convex function below f. T steps together have the T-fold product of C_q(G) as their trade-off
-function, in whatever way each step depends on earlier releases (Theorem 3.2). f_q is the trade-off function
-of N(0, 1) against its mixture with N(1 / sigma, 1), and f_q^-1 is the trade-off function of the mixture against
-N(0, 1). C_q(G) equals f_q up to the level at which the slope of f_q is -1, then is a straight line, then is f_q^-1.
-The functions of this module compose the symmetric C_q(G): products of f_q alone, or of f_q^-1 alone, are larger and
-would claim more privacy than is proved.
+and ``f**`` the largest convex function below f. f_q is the trade-off function of N(0, 1) against its mixture with
+N(1 / sigma, 1), and f_q^-1 is the trade-off function of the mixture against N(0, 1). C_q(G) equals f_q up to the level
+at which the slope of f_q is -1, continues as a straight line, and then equals f_q^-1.
+
+T steps together have the trade-off function of T independent experiments, each with the trade-off function C_q(G),
+even if a step depends on earlier releases (Theorem 3.2). The functions of this module compose the symmetric C_q(G),
+because compositions of f_q alone, or of f_q^-1 alone, would claim more privacy than is proved.
 
 Independent sampling of each row (Poisson sampling) and add/remove neighbours have other privacy costs, which are not
 computed here.
@@ -87,7 +88,7 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
     known, least = 1.0, max(float(_profile(eps, sigma, q)), 1e-60)
     guess = max(least, gdp_delta(limit_mu(sigma, q, steps), eps))
     # `sampled_losses` gives an upper bound for delta that is tight only near the guess of delta, so the bound is
-    # computed again, with the last bound as the new guess, until bound and guess agree within a factor of 10
+    # computed again, with itself as the new guess, until it is within a factor of 10 of the guess or stops decreasing
     while True:
         found = sampled_losses(sigma, q, steps, min(guess, 0.5)).delta(eps)
         if not (found < guess / 10 or found > 10 * guess) or found >= known:
@@ -234,11 +235,11 @@ def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, Fl
 
     A step releases a sum over a random subsample of the rows, with normal noise. In the worst case its output, shifted
     and divided by the noise sd, is N(0, 1) for one data set and the mixture ``(1 - q) N(0, 1) + q N(1 / sigma, 1)``
-    for its neighbour. For each l in `loss`, a test rejects N(0, 1) if the privacy loss ``log(1 - q + q L)`` exceeds l,
-    with L the likelihood ratio of N(1 / sigma, 1) against N(0, 1). The loss exceeds l if the output exceeds
-    ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``, which has probability Phi(-u) under N(0, 1) and
-    ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)`` under the mixture. The tests give the trade-off function of a step up to
-    the level for l = 0; above this level the function continues as a straight line (see the module's docstring).
+    for its neighbour. The privacy loss is the log likelihood ratio of the mixture against N(0, 1). For each l in
+    `loss`, one test rejects N(0, 1) if the privacy loss exceeds l, that is if the output exceeds
+    ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``. Its level is Phi(-u), and its power under the mixture is
+    ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)``. The tests give the trade-off function of a step up to the level for
+    l = 0; above this level the function continues as a straight line (see the module's docstring).
 
     Parameters
     ----------
@@ -319,7 +320,7 @@ def _sd(sigma: float, q: float) -> float:
 
 
 def _sigma_of_limit(mu: float, q: float, steps: int) -> float:
-    """Return a noise multiplier from which to search: about the sigma at which `limit_mu` equals `mu`."""
+    """Return the starting value of the search for a noise multiplier: the sigma at which `limit_mu` is about `mu`."""
 
     def excess(log_sigma: float) -> float:
         return math.log(max(limit_mu(math.exp(log_sigma), q, steps), 1e-300) / mu)
@@ -331,7 +332,7 @@ def _sigma_of_limit(mu: float, q: float, steps: int) -> float:
 
 
 def _check(sigma: float, q: float, steps: int) -> None:
-    """Refuse a noise multiplier, a sampling share or a number of steps that is out of range."""
+    """Raise an error if the noise multiplier, the sampling share or the number of steps is out of range."""
     if not (is_number(sigma) and 0 < sigma < math.inf):
         raise OptionError(f"the noise multiplier is {quote(sigma)}; give a positive number")
     if not (is_number(q) and 0 < q <= 1):
@@ -341,6 +342,6 @@ def _check(sigma: float, q: float, steps: int) -> None:
 
 
 def _check_delta(delta: float) -> None:
-    """Refuse a delta outside (0, 1)."""
+    """Raise an error if delta is not in (0, 1)."""
     if not (is_number(delta) and 0 < delta < 1):
         raise OptionError(f"delta is {quote(delta)}; give a number between 0 and 1, such as delta=1e-6")

@@ -30,10 +30,9 @@ def mills(u: ArrayLike) -> FloatArray:
 
 
 def reverse(eps: FloatArray, mirrored: FloatArray) -> FloatArray:
-    """Return the privacy profile of the distributions (Q, P) at `eps`, given the profile of (P, Q) at -eps.
+    """Return the privacy profile of two distributions (Q, P) at `eps`; `mirrored` is the profile of (P, Q) at -eps.
 
-    The profile of (Q, P) at eps is the smallest delta with ``Q(S) <= e^eps P(S) + delta`` for all sets S. The argument
-    `mirrored` is the profile of (P, Q) at -eps.
+    The profile of (Q, P) at eps is the smallest delta with ``Q(S) <= e^eps P(S) + delta`` for all sets S.
     """
     return np.asarray(-np.expm1(eps) + np.exp(eps) * mirrored)
 
@@ -64,7 +63,7 @@ def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
 
 
 def _checked(asks: str, *, eps: Any = 0.0, mu: Any = 0.0, delta: Any = 0.5) -> None:
-    """Raise an error for an invalid eps, mu or delta; `asks` is the name of the calling function in the error."""
+    """Raise an error for an invalid eps, mu or delta; its message names `asks`, the calling function."""
     for name, value in {"eps": eps, "mu": mu}.items():
         if not _is_number(value) or not value >= 0:
             raise BudgetError(f"{asks} needs {name} >= 0, not {quote(value)}")
@@ -193,8 +192,8 @@ def gdp_eps(mu: float, delta: float) -> float:
 def pure_mu(eps: float) -> float:
     """Smallest mu such that every eps-DP mechanism is mu-GDP.
 
-    ``mu = -2 Phi^-1(1 / (1 + e^eps))``: the trade-off function of mu-GDP touches the trade-off function of randomised
-    response, the worst eps-DP mechanism, at the kink of the latter.
+    The worst eps-DP mechanism is randomised response. Its trade-off function has a kink, at which the trade-off
+    function of mu-GDP touches it if ``mu = -2 Phi^-1(1 / (1 + e^eps))``.
 
     Parameters
     ----------
@@ -214,7 +213,8 @@ def pure_mu(eps: float) -> float:
     if eps > 700:
         return math.sqrt(8 * eps)  # an upper bound of mu; in the formula below e^eps could overflow
     if eps < 1e-4:
-        return eps * math.sqrt(math.pi / 2)  # an upper bound of mu, 2 eps^2 % too large; the formula below loses digits
+        # an upper bound of mu, too large by a factor of about 1 + 0.018 eps^2; the formula below loses digits
+        return eps * math.sqrt(math.pi / 2)
     return -2 * float(ndtri(1 / (1 + math.exp(eps))))
 
 
@@ -296,8 +296,8 @@ def zcdp_delta(rho: float, eps: float) -> float:
     """Smallest delta for which rho-zCDP is known to imply (eps, delta)-DP.
 
     It is the minimum, over orders a > 1, of ``(1 - 1 / a)^a / (a - 1) exp((a - 1)(a rho - eps))`` (Canonne, Kamath and
-    Steinke 2020, Proposition 12). The logarithm of this expression is convex in a, and smallest where ``eps = (2 a - 1)
-    rho + log(1 - 1 / a)``, with the value ``-(a - 1)^2 rho - log a``.
+    Steinke 2020, Proposition 12). The logarithm of this expression is convex in a. Its minimum is ``-(a - 1)^2 rho -
+    log a``, at the order a with ``eps = (2 a - 1) rho + log(1 - 1 / a)``.
 
     Parameters
     ----------
@@ -387,9 +387,9 @@ def _root(rises: Callable[[float], float], low: float, high: float) -> float:
 def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
     """Smallest delta' for which (eps_pure, delta)-DP implies (eps, delta')-DP, where eps <= eps_pure.
 
-    At level x, the trade-off function of (eps_pure, delta)-DP is ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))``,
-    with a = eps_pure. Its two sloping lines meet in a kink. delta' is the number for which the steep line of (eps,
-    delta')-DP, ``1 - delta' - e^eps x``, goes through this kink.
+    At level x, the trade-off function of (a, delta)-DP is ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))``. For
+    a = eps_pure, its two sloping lines meet at a kink. The steeper line of the trade-off function of (eps, delta')-DP,
+    ``1 - delta' - e^eps x``, goes through this kink.
 
     Parameters
     ----------
@@ -414,7 +414,7 @@ def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
 
 
 def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
-    """Smallest eps' for which (eps, delta)-DP implies (eps', larger_delta)-DP: `pure_delta`, solved for its `eps`.
+    """Smallest eps' for which (eps, delta)-DP implies (eps', larger_delta)-DP: the inverse of `pure_delta` in `eps`.
 
     Parameters
     ----------

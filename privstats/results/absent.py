@@ -60,7 +60,7 @@ OF_LINEAR_MEANS = dict.fromkeys(  # attributes that models with a link function,
     ("exists for linear regression alone", "to test whole terms write fit.wald_test_terms()"),
 )
 RESIDUALS = [name for name, cure in ABSENT.items() if cure == ABSENT["resid"]]
-OF_OTHER_REGRESSIONS = dict.fromkeys(  # residuals of models that `dp_diagnostics` does not take
+OF_OTHER_REGRESSIONS = dict.fromkeys(  # residuals of models that `dp_diagnostics` does not accept
     RESIDUALS,
     (
         ROWS,

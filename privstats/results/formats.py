@@ -145,7 +145,7 @@ class Sheet:
     # ---------------------------------------------------------------- LaTeX
 
     def as_latex(self) -> str:
-        """Return the table in LaTeX with caption and label; it needs only the LaTeX package booktabs."""
+        """Return the table as LaTeX code with a caption and a label; it needs only the LaTeX package booktabs."""
         short, long = self._shortened()
         fits = len(self.caption) <= WIDTH
         notes = [*(() if fits else (("Formula", self.about),)), *self.above, *self.below, *long]
@@ -287,7 +287,7 @@ def _latex_cell(cell: str) -> str:
 
 
 def _latex(text: str) -> str:
-    """Return text in LaTeX: special characters are escaped, minus signs and parts such as eps = 1 are in math mode."""
+    """Return the text as LaTeX code, with minus signs of numbers and parts such as eps = 1 in math mode."""
     parts, last = [], 0
     for found in EQUATION.finditer(text):
         parts += [_escaped(text[last : found.start()]), _equation(*found.groups())]

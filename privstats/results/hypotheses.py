@@ -120,7 +120,7 @@ class ContrastTest:
 
     @property
     def _bounds(self) -> tuple[str, ...]:
-        """A note, in a tuple, that some or all std errors of the tests are upper bounds; else an empty tuple.
+        """The note that some or all std errors are upper bounds, as a tuple; the tuple is empty if none of them are.
 
         A std error is an upper bound if its linear function combines estimates with unknown covariances.
         """
@@ -152,14 +152,13 @@ class WaldTest:
         not identified. If V is unknown (`bonferroni`), the largest squared z statistic of linearly independent
         hypotheses that are equivalent to ``R params = r``.
     pvalue : float
-        Probability of a statistic at least as large if the hypotheses are true. It allows for the residual degrees of
-        freedom (F distribution, or chi-squared for many degrees of freedom), for noise that is not normal, and for bias
-        bounds. If V is unknown, it is the smallest p-value of the linearly independent hypotheses, times their number
-        (Bonferroni).
+        P-value, which allows for the residual degrees of freedom, for noise that is not normal, and for bias bounds.
+        If V is unknown, it is the smallest p-value of the linearly independent hypotheses, times their number
+        (Bonferroni), and at most 1.
     df : int
         Number of linearly independent hypotheses.
     bonferroni : bool
-        Whether V is unknown, because the hypotheses combine estimates from the same rows.
+        Whether V is unknown, as for hypotheses about several quantiles of the same rows.
     """
 
     statistic: float
@@ -423,7 +422,7 @@ OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def _value(side: str, text: str, names: Sequence[str]) -> FloatArray:
-    """Return the multipliers of all model coefficients in the linear expression `side`, and last its constant term.
+    """Return the multiplier of each model coefficient in the linear expression `side`, followed by its constant term.
 
     In `side` the model coefficients are written ``b[0]``, ``b[1]`` and so on. The error message for an expression that
     is not linear quotes `text`, the whole equation.

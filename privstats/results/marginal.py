@@ -7,10 +7,10 @@ columns and the shares of levels in the data would require another private relea
 Each mean, comparison or slope is a function of the coefficients theta, ``q(theta) = sum_k w_k g(x_k theta + o_k)``, a
 sum over rows x_k of the grid with public weights w_k and offsets o_k, where g is the inverse of the link function. By
 the delta method, the error of its estimate is about ``R (theta-hat - theta)`` with ``R = sum_k w_k g'(x_k theta + o_k)
-x_k``. Therefore its standard error and bias bound are computed as for the linear function R theta of the coefficients,
-which is exact without a link function. Intervals of means are computed on the scale of the linear predictor and
+x_k``. Its standard error and bias bound are therefore those of the linear function R theta of the coefficients;
+without a link function this is exact. Intervals of means are computed on the scale of the linear predictor and
 transformed by g, as in `Results.get_prediction`. In models with a link function, intervals of comparisons and slopes
-also contain the quantiles of q over random draws of the coefficients (`_with_curvature`).
+also contain quantiles of q over random draws of the coefficients (`_with_curvature`).
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ STEP = 2.0**-17  # step of a central difference at x, relative to |x|; the slope
 # The step at a value x of the predictor is `STEP` times |x|, after |x| is clipped to [`NEAR_ZERO` D, `FAR_AWAY` D],
 # where D is the distance between the bounds of the predictor.
 NEAR_ZERO, FAR_AWAY = 2.0**-10, 2.0**7
-# for each of three equally spaced values: weight of its mean in a one-sided and a central difference, times spacing
+# one pair for each of three nodes: its weight, times the spacing, in a one-sided and in a central numerical derivative
 ONE_SIDED_CENTRAL = ((-1.5, -0.5), (2.0, 0.0), (-0.5, 0.5))
-# no slope if halving the step multiplies the first or the second difference by more than these numbers, respectively
+# no slope if halving the step multiplies the first difference by over ROUGH[0], or the second by over ROUGH[1]
 ROUGH = (0.65, 0.4)
-ROUNDING = 2.0**-40  # differences below this share of the size of a column are rounding errors
+ROUNDING = 2.0**-40  # differences below this share of a column's largest absolute value are rounding errors
 MOST_ROWS = 1000  # largest number of rows of a table of means, comparisons or slopes; larger tables raise an error
 MOST_GRID = 100_000  # largest number of rows of a grid of synthetic rows; larger grids raise an error
 MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and smallest number of random draws of the coefficients for an interval
-MOST_DRAWN = 20_000_000  # fewer draws are used if (rows of the grid) * MOST_DRAWS is at least twice this number
+MOST_DRAWN = 20_000_000  # draws are left out so that (rows of the grid) * (draws) stays below twice this number
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
 UNDEFINED = "Not given: an expression of the formula has no value there, as the log of a negative number."
 BEYOND = "Not given: a spline is constant beyond its bounds, so that changes there are not estimated."
@@ -124,7 +124,7 @@ class _Grid:
     rows : DataFrame
         The synthetic rows: combinations of values of the predictors.
     keys : DataFrame
-        For each row of the results table, the values in the grid columns that distinguish it from other rows.
+        One row for each average of fitted means: the values of the predictors that distinguish it from other averages.
     averaged : int
         Number of consecutive rows of the grid that are averaged into one row of the results table.
     over : tuple of str
@@ -199,12 +199,11 @@ class _Call:
         return _predictors(self.results)
 
     def grid(self, needed: Sequence[str], own: Mapping[str, Sequence[Any]]) -> _Grid:
-        """Return the grid of synthetic rows for means, comparisons or slopes that depend on the columns `needed`.
+        """Return a grid of synthetic rows for means, comparisons or slopes that depend on the columns `needed`.
 
-        The grid has all combinations of the values in the argument `own`, a mapping from columns to values, the levels
-        of the factors in the attribute `by`, the values in the attribute `at`, and the levels of all remaining factors
-        in `needed`, over which the means, comparisons or slopes are averaged. Each column that is not among these has
-        the same value in all rows.
+        The rows are all combinations of the values in `own` (a mapping from columns to values), the values in the
+        attribute `at` (except those of `name`), the levels of the factors in the attribute `by`, and the levels of the
+        remaining factors in `needed`, over which averages are taken. Every other column is constant.
         """
         known = self.known
         kept = {
@@ -256,10 +255,10 @@ def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: 
 def comparisons_table(
     results: FitNumbers, term: str, at: Any, by: Any, pairwise: bool, simultaneous: bool, alpha: float
 ) -> MarginalTable:
-    """Return the table of differences of marginal means between levels of `term`, or for an increase of `term` by 1.
+    """Return the table of differences of marginal means between levels of `term`, or when a numeric `term` grows by 1.
 
-    Each level is compared with the first level or, if `pairwise` is true, with every other level. For a factor `term`,
-    ``at[term]`` lists the levels to compare; for a numeric `term`, it lists values before the increase. The table has
+    Each level is compared with the first level or, if `pairwise` is true, with every other level. ``at[term]`` lists
+    the levels of a factor that are compared, or the values of a numeric `term` before the increase. The table has
     separate rows for the values of all columns in the mapping `at`, and for the levels of the factors in `by`. If
     `simultaneous` is true, the intervals of all rows jointly have the confidence level 1 - alpha.
     """
@@ -301,12 +300,12 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 
 
 def _near(x: FloatArray, known: Any, widen: float = 1.0) -> list[tuple[FloatArray, FloatArray]]:
-    """Return the nodes and weights of numerical derivatives at the values x of a predictor.
+    """Return the three nodes, with weights, of a numerical derivative at each value x of a predictor.
 
-    The list has three pairs of arrays shaped like x: nodes near each x, and their weights. The weighted sum of the
-    fitted means at the three nodes approximates the slope at x. The nodes are equally spaced and centred at x or, near
-    a bound of the predictor, start at x and stay within the bounds. `known` is the `Predictor` with these bounds; the
-    spacing is multiplied by `widen`.
+    The weighted sum of the fitted means at the three nodes approximates the slope at x. Each node and its weight are a
+    pair of arrays shaped like x. The nodes are equally spaced, and x is the middle node or, near a bound of the
+    predictor, the node closest to this bound. `known` is the `Predictor` with the bounds; `widen` multiplies the
+    spacing.
     """
     low, high = known.ends
     widest = FAR_AWAY * known.width if np.isfinite(high - low) else np.inf
@@ -321,18 +320,17 @@ def _near(x: FloatArray, known: Any, widen: float = 1.0) -> list[tuple[FloatArra
 
 
 def _rough(call: _Call, grid: _Grid) -> NDArray[np.bool_]:
-    """Return a mask of the rows of a grid at which a function of the predictor `call.name` has a kink or a step.
+    """Return a mask of the rows of `grid` at which a function of the predictor `call.name` has a kink or a step.
 
-    Slopes that average over such rows are not given. The tested functions are the offset and the columns of X C, where
-    X is the model matrix and C is `Design.coding`; the linear predictor is a linear combination of them.
-
-    Each function is evaluated at three equally spaced values near the predictor's value x, with two spacings. If the
-    spacing is halved, the difference of a smooth function between the outer values is about halved, and its second
-    difference is divided by about 4. A kink at x halves the second difference, and a step leaves one of the two
-    differences unchanged. Differences that are tiny compared with the function are ignored as rounding errors.
+    Slopes that average over such rows are not given. The functions are the offset and the columns of X C, with the
+    model matrix X and the matrix C in `Design.coding`. Each function is evaluated at three equally spaced values of
+    the predictor, with two spacings. Halving the spacing about halves the first difference of a smooth function
+    (between the outer values) and divides its second difference by about 4. At a kink the second difference is only
+    halved; at a step at least one of the two is unchanged. Differences that are tiny compared with the function are
+    ignored as rounding errors.
     """
     design: Any = call.results.facts.design
-    coding = scipy.linalg.block_diag(design.coding, 1.0)  # the last column is the offset
+    coding = scipy.linalg.block_diag(design.coding, 1.0)  # acts on X with the offset as an additional last column
     size, found = np.abs([*design.bounds(), design.offset_bounds]).max(axis=1), []
     for widen in (1.0, 2.0):
         near = _near(grid.rows[call.name].to_numpy(dtype=float), call.known[call.name], widen)
@@ -369,7 +367,7 @@ def _changes(
         the means at these values: for instance (x + 1, 1) and (x, -1) for the effect of an increase by 1.
     slopes : bool
         True for slopes, which are not given where the mean has a step or a kink. For differences, a warning is given
-        if a new value is outside the domain, unless the difference is the same at all values of the predictor.
+        if a new value is outside the domain and the user gave values of the predictor in the argument `at`.
     """
     if call.known[call.name].dates:
         raise FormulaError(f"{call.name} has dates; compare fit.get_prediction(new_data) at two of them")
@@ -409,10 +407,10 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
     results : FitNumbers
         The fit.
     parts : sequence of _Part
-        Copies of a grid of synthetic rows (values of the predictors), with weights; in a comparison of two levels, one
-        copy for each level, with the weights 1 and -1. The weighted fitted means of corresponding rows are added.
+        Copies of a grid of n synthetic rows, with weights; a comparison of two levels has one copy for each level,
+        with the weights 1 and -1. The weighted fitted means of the copies are added, which gives n sums.
     averaged : int
-        Number of consecutive rows of the grid whose sums are averaged.
+        Number of consecutive sums that are averaged into one mean, comparison or slope.
     mean : bool
         True for means; False for comparisons and slopes.
     """
@@ -437,17 +435,18 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
 def _quantity(
     results: FitNumbers, blocks: Sequence[tuple[FloatArray, FloatArray, FloatArray]], averaged: int, mean: bool
 ) -> _Quantity:
-    """Return means, comparisons or slopes: weighted sums of fitted means, averaged over consecutive rows of the grid.
+    """Return means, comparisons or slopes: weighted sums of fitted means, averaged over rows of a synthetic grid.
 
     Parameters
     ----------
     results : FitNumbers
         The fit.
     blocks : sequence of (ndarray, ndarray, ndarray)
-        For each copy of the grid (such as one copy per level in a comparison): the weights of the fitted means, shape
-        (n,), the rows of the model matrix, shape (n, c), and the offsets, shape (n,). The copies' means are added.
+        For each copy of the grid (a comparison has one copy per level): the weights of the fitted means, shape (n,),
+        the model matrix, shape (n, c), and the offsets, shape (n,). The weighted means of the copies are added, which
+        gives n sums.
     averaged : int
-        Number of consecutive rows of the grid whose sums are averaged.
+        Number of consecutive sums that are averaged into one mean, comparison or slope.
     mean : bool
         True for means, whose intervals are transformed from the linear predictor; False for comparisons and slopes.
     """
@@ -481,7 +480,8 @@ def _quantity(
 def _errors_of(results: FitNumbers, rows: int) -> FloatArray:
     """Return random draws of the errors of the coefficients, shape (coefficients, draws).
 
-    The number of draws decreases with the number `rows` of rows of the grid, which limits the amount of computation.
+    `rows` is the number of rows of the model matrix by which the draws are multiplied. If it is large, fewer draws are
+    returned, which limits the amount of computation.
     """
     estimate = _without_margins(results.estimate)
     if not isinstance(estimate, NormalEstimate):
@@ -503,12 +503,12 @@ def _moved(
     errors : ndarray, shape (c, draws)
         Drawn errors of the coefficients.
     blocks : sequence of (ndarray, ndarray, ndarray)
-        For each copy of the grid (such as one copy per level in a comparison): the weights of the fitted means, shape
-        (n,), the rows of the model matrix, shape (n, c), and the estimated linear predictors, shape (n,).
+        For each copy of a grid of synthetic rows (a comparison has one copy per level): the weights of the fitted
+        means, shape (n,), the model matrix, shape (n, c), and the estimated linear predictors, shape (n,).
     link : str
         Name of the link function.
     over : callable
-        Function that averages an array over consecutive rows of the grid.
+        Function that averages an array over groups of consecutive rows of the grid.
     """
     found: Any = 0.0
     for w, X, eta in blocks:
@@ -536,10 +536,10 @@ def _table(
 ) -> MarginalTable:
     """Return the table of means, comparisons or slopes, with estimates, intervals and a legend.
 
-    `each` has the estimates and their gradients, one `_Quantity` for each tau (quantile level) of the fit, and `shown`
-    has the labels of the rows, which are repeated for each tau. The legend names the factors `over` whose levels were
-    averaged. If `tested` is false, statistics and p-values are NaN. `absent` maps each further reason why numbers are
-    not given to a mask of the affected rows of `shown`.
+    `each` has a `_Quantity` (estimates and gradients) for each tau (quantile level) of the fit. `shown` has the labels
+    of the rows of the table, which are repeated for each tau. `over` has the names of the factors over whose levels
+    the quantities are averaged. If `tested` is false, statistics and p-values are NaN. `absent` maps reasons why
+    numbers are not given to masks of the affected rows of `shown`.
     """
     results, many = call.results, len(each)
     value, fixed, undefined = (
@@ -569,16 +569,14 @@ def _numbers(
     tested: bool,
     moved: FloatArray | None,
 ) -> tuple[dict[str, FloatArray], int]:
-    """Return the columns `NUMBERS` of a table of means, comparisons or slopes, and a number of random draws.
+    """Return the numeric columns of a table of means, comparisons or slopes, and the number of draws for intervals.
 
-    The draws are those of simultaneous intervals; their number is 0 if the intervals are not simultaneous. Columns are
-    NaN where a quantity (a mean, comparison or slope) is not identified. If `tested` is false, statistics and p-values
-    are NaN.
+    Columns are NaN where a mean, comparison or slope is not identified. If `tested` is false, statistics and p-values
+    are NaN. The number of random draws is 0 if the intervals are not simultaneous.
 
-    The other arguments are attributes of a `_Quantity`: the estimates `value`, their gradients `R` with respect to the
-    coefficients, the mask `fixed` of quantities that depend on no coefficient and have no error, and the changes
-    `moved` over random draws of the coefficients. If `link` is given, `value` is on the scale of the linear predictor
-    and the returned estimates and limits are on the scale of the mean.
+    `value`, `R`, `fixed` and `moved` are attributes of a `_Quantity`; `link` is its attribute `scale`. If `link` is
+    given, `value` is on the scale of the linear predictor, but the returned estimates and limits are on the scale of
+    the mean.
     """
     known, many = ~(np.isnan(value) | np.isnan(R).any(axis=1)), len(R)
     names = tuple(map(str, range(many)))
@@ -616,11 +614,11 @@ def _with_curvature(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return interval limits and p-values that allow for the curvature of the mean as a function of the coefficients.
 
-    An interval by the delta method (first order) is too short if the derivative of the mean is small at the estimate
-    but large within the range of the errors of the coefficients. The returned interval therefore also contains the
-    quantiles of the quantity over random draws of the coefficients. The changes over these draws are enlarged if there
-    are bias bounds or if coverage is simultaneous: they are multiplied by the half-length of the first-order interval,
-    divided by the 1 - alpha quantile of the absolute first-order changes (`first`).
+    A first-order interval (delta method) is too short if the derivative of the mean is small at the estimate but large
+    within the range of the errors of the coefficients. The returned interval therefore also contains the alpha/2 and
+    1 - alpha/2 quantiles of ``value + c moved`` over random draws of the coefficients. Here c is the half-length of
+    the first-order interval divided by the 1 - alpha quantile of ``|first|``; it is near 1, but larger if the
+    first-order interval includes bias bounds or is simultaneous.
 
     Parameters
     ----------

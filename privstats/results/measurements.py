@@ -1,6 +1,7 @@
 """The releases of a fit with the distributions of their noise, for readers who combine noisy numbers themselves.
 
-A release has noisy sums over rows or privately chosen values, before any inference. There are two kinds of sums:
+A release consists of noisy sums over rows or of privately chosen values; estimates and intervals are computed from
+releases. There are two kinds of sums:
 
 - Sums of quantities that depend only on declarations, such as columns scaled into [-1, 1] by their declared bounds.
   They have the same meaning in all fits of one plan, so sums from several fits may be averaged.
@@ -77,10 +78,10 @@ def _rows(release: Release) -> Iterator[tuple[Any, ...]]:
 
 
 def _each(values: FloatArray, k: int) -> FloatArray:
-    """Return a property of the noise, such as its sd, for each of the k coordinates of a release, shape (k,).
+    """Return a property of the noise, such as its sd, for each of the k numbers of a release, shape (k,).
 
-    If the release has the same coordinates for several groups of rows, `values` has the numbers for one group, and the
-    numbers are repeated for each group.
+    If `values` has fewer than k entries (one entry for all numbers, or the entries for one of several groups of rows),
+    its entries are repeated.
     """
     return np.resize(values, k)
 

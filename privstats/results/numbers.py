@@ -25,8 +25,8 @@ from privstats.results.labels import spelled_label
 COUNTS = ("rows used", "rows used sd", "weights used", "weights used sd")
 IN_UNITS = ("sigma", "response_sd")  # diagnostics in the units of the response
 HETEROSKEDASTIC = ("HC", "HC0", "HC1", "HC2", "HC3")  # values of `cov_type` that all give the HC1 sandwich covariance
-NO_EXPONENTIALS = ("hist", "mode")  # functions whose estimates are counts, densities or levels
-KNOWN_SCALE = {"binomial": 1.0, "poisson": 1.0}  # dispersion of the families in which it is known
+NO_EXPONENTIALS = ("hist", "mode")  # functions whose estimates are counts, densities or modes
+KNOWN_SCALE = {"binomial": 1.0, "poisson": 1.0}  # families with a known dispersion, and its value
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ModelView:
 class FitNumbers:
     """Estimates, standard errors and public information about a fit, as pandas objects.
 
-    If a fit lacks a number, the property for this number raises an AttributeError without message;
+    If a fit lacks a number, the property for this number raises an AttributeError without a message;
     `Results.__getattr__` then raises an error that names an alternative.
 
     Parameters
@@ -140,7 +140,7 @@ class FitNumbers:
 
     @property
     def nobs_used(self) -> float:
-        """Number of rows used: the public number if every row is used, else the released number; NaN if unreleased."""
+        """Number of rows used: the public number if all rows are used, else the released number (NaN if none)."""
         return self.facts.used_value
 
     @property
@@ -239,9 +239,8 @@ class FitNumbers:
     def k_constant(self) -> int:
         """1 if the model was fitted with an intercept, else 0.
 
-        The dummies of all levels of a factor add up to 1, so ``y ~ 0 + C(g)`` is usually fitted as the equivalent
-        ``y ~ C(g)``, and the value is 1. With ``mech="kng"`` or ``margins=True``, for instance, the formula is fitted
-        as written, and the value is 0.
+        For ``y ~ 0 + C(g)``, the value is usually 1, because the equivalent model ``y ~ C(g)`` is fitted. It is 0 if
+        the formula is fitted as written, for example with ``mech="kng"`` or ``margins=True``.
         """
         return int(self.facts.constant or "Intercept" in self._terms)
 
@@ -305,8 +304,8 @@ class FitNumbers:
     def rsquared_adj(self) -> float:
         """`rsquared`, adjusted for the number of coefficients.
 
-        The number of rows in the adjustment is `nobs` or, in a fit with ``subset=``, `nobs_used`: the released number
-        of rows in the subset. The adjusted value is NaN if `nobs` is private, if `nobs_used` was not released (as with
+        The adjustment uses the number of rows `nobs` or, in a fit with ``subset=``, the released number `nobs_used` of
+        rows in the subset. The adjusted value is NaN if `nobs` is private, if `nobs_used` was not released (as with
         ``weights=``), or if the number of rows does not exceed the number of coefficients.
         """
         unexplained = 1 - self.rsquared
@@ -333,7 +332,8 @@ class FitNumbers:
         [[2.0, -2.0], [-2.0, 4.0]]
         """
         facts, sampling = self.facts, getattr(self.estimate, "sampling", None)
-        inverse = facts.mech == "suffstats" or facts.family in KNOWN_SCALE  # by other methods `scale` has its own noise
+        # with other methods, `scale` has noise of its own, so the quotient below is not the inverse
+        inverse = facts.mech == "suffstats" or facts.family in KNOWN_SCALE
         if sampling is None or not inverse or self.cov_type != "nonrobust" or facts.weights is not None:
             raise AttributeError
         total = self.cov_params()
@@ -378,7 +378,7 @@ class FitNumbers:
 
     @property
     def use_t(self) -> bool:
-        """Always False: tests use the joint law of sampling error and privacy noise instead of Student's t."""
+        """Always False: tests use the distribution of sampling error plus privacy noise instead of Student's t."""
         return False
 
     @property
@@ -397,9 +397,9 @@ class FitNumbers:
         return self.facts.link
 
     def _heteroskedastic(self) -> FitNumbers:
-        """Return this fit if it is by least squares with HC1 standard errors; otherwise raise AttributeError.
+        """Return this fit if it is a least-squares fit with HC1 standard errors; otherwise raise AttributeError.
 
-        The properties `HC1_se` and `cov_HC1` thus exist only in such fits.
+        Therefore other fits lack the properties `HC1_se` and `cov_HC1`.
         """
         if not (self.facts.least_squares and self.cov_type in HETEROSKEDASTIC):
             raise AttributeError
@@ -422,7 +422,7 @@ class FitNumbers:
 
 
 def _spelled_levels(values: FloatArray, levels: tuple[tuple[Any, ...] | None, ...]) -> Any:
-    """Return estimates of modes, with the estimated level in place of its index for columns with declared levels.
+    """Return estimated modes; if a column has declared levels, its estimate is an index that is replaced by the level.
 
     `levels` has, for each estimate, the declared levels of the column, or None for a numeric column.
     """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 ALONG = ("tau", "q")  # label parts that are quantile levels; a line joins the estimates of a term at these levels
-TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of whole intervals and of sampling error, distinct for the colour-blind
+TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of an interval and its sampling-error part, safe for the colour-blind
 BAR = "0.85"  # colour of bars, a lighter grey than the colour of intervals
 ACROSS = 3  # largest number of panels in a row
 WIDE, NARROW = 7.0, 3.3  # in inches: width of a single panel, and of each panel if there are several
@@ -40,9 +40,9 @@ def draw_intervals(
 ) -> Figure:
     """Return a figure of the estimates of one fit with their intervals; for the arguments see `Results.plot`.
 
-    By default one panel lists the terms from top to bottom. For a fit with quantile levels (tau or q) there is a panel
-    for each term and group, in which a line joins the estimates at these levels. For other fits by group there is a
-    panel for each term, which lists the groups; for a histogram there is a panel of bars for each group.
+    For quantile levels (tau or q) there is a panel for each term and group, with a line over the levels; for a
+    histogram there is a panel of bars for each group. Other fits by group have a panel for each term, which lists the
+    groups; other fits without groups have one panel, which lists the terms.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def draw_intervals(
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return a figure of the given size in inches, which needs no display.
+    """Return an empty figure with the given width and height in inches; it can be drawn without a display.
 
     Raises
     ------
@@ -110,10 +110,10 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def _title(results: FitNumbers, rows: pd.DataFrame, alpha: float, width: int) -> str:
-    """Return the title of a plot, in lines of at most `width` characters, for the estimates in the table `rows`.
+    """Return the title of a plot of the estimates in the table `rows`, in lines of at most `width` characters.
 
-    The title has the formula, cut after two lines, then the confidence of the intervals (if there are any), and the
-    privacy budget, or a remark that the noise was seeded.
+    The title contains at most two lines of the formula, the confidence of the intervals (if there are any), and the
+    privacy budget or a remark that the noise was seeded.
     """
     formula = in_two_lines(results.formula, width)
     given = rows["conf_low"].notna().any()
@@ -130,17 +130,17 @@ def _check_over(results: FitNumbers, over: str | None) -> None:
 
 
 def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return a table with a row for each estimate to plot, with the limits of its interval of confidence 1 - alpha.
+    """Return a table with a row for each estimate to plot, including the limits of a 1 - alpha confidence interval.
 
-    The estimates belong to the terms in `terms`, in this order; by default to all terms except the intercept, or to
-    the intercept if the fit has no other term.
+    The argument `terms` selects and orders the terms. By default, all terms except the intercept are plotted, or the
+    intercept if the fit has no other term.
     """
     rows, keys = tidy(results, alpha), results.facts.keys
     rows["words"] = ["" if isinstance(value, float) else str(value) for value in rows["estimate"]]
     rows["estimate"] = [value if isinstance(value, float) else np.nan for value in rows["estimate"]]
     sampling = np.clip(1 - results.noise_share.to_numpy(dtype=float), 0.0, 1.0)
     rows["name"] = list(results.names)
-    # half-length of an interval that allows for sampling error alone, and not for noise and bias
+    # half-length of an interval for the sampling error alone, without noise and bias
     rows["half"] = -ndtri(alpha / 2) * rows["std_error"].to_numpy(dtype=float) * np.sqrt(sampling)
     rows["panel"] = [", ".join(map(part_of, label)) for label in rows[[*keys[:-1]]].to_numpy()]
     if terms is None:

@@ -66,15 +66,15 @@ class Prediction:
         return sd * slope_of(eta, self.link)
 
     def conf_int(self, alpha: float = 0.05, obs: bool = False) -> FloatArray:
-        """Return interval limits for new rows, shape (rows, 2): lower, upper; they allow for the bias due to clipping.
+        """Return lower and upper interval limits for each new row, shape (rows, 2); they allow for clipping bias.
 
         Parameters
         ----------
         alpha : float
             One minus the confidence.
         obs : bool
-            False for intervals of the mean. True for prediction intervals of a new response, in least squares only;
-            these assume normal errors with the same std dev `sigma` in all rows, and ignore the error of `sigma`.
+            False for intervals of the mean. True for prediction intervals of a new response (NaN if `sigma` is NaN),
+            which assume normal errors with std dev `sigma` in all rows, and ignore the error of `sigma`.
             ``python -m benchmarks.predictions --seed 1`` measures the coverage of both kinds on real populations.
 
         Raises
@@ -86,13 +86,13 @@ class Prediction:
         if obs:
             z = ndtri(1 - alpha / 2)
             own, whole = z * sd, z * np.hypot(sd, self.sigma)
-            # `low` is eta - own - b, where b >= 0 allows for bias; the limit for a new response is eta - whole - b
+            # low = eta - own - b with a bias bound b >= 0; for a new response, `whole` replaces `own`
             low = np.minimum(low + own, eta) - whole
             return np.column_stack([low, np.maximum(high - own, eta) + whole])
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return predictions and intervals in columns named as in statsmodels; ``obs_ci_...`` are prediction limits."""
+        """Return means, std errors and limits, named as in statsmodels; ``obs_ci_...`` are prediction limits."""
         ends, wide = self.conf_int(alpha), self.conf_int(alpha, obs=True)
         return pd.DataFrame(
             {
@@ -226,8 +226,8 @@ def slope_of(eta: FloatArray, link: str | None) -> FloatArray:
 def placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -> FloatArray:
     """Return a model matrix whose product with the coefficients at all quantile levels is the prediction at `tau`.
 
-    It has a column for each coefficient label in `labels`, the last part of which is a quantile level. The columns for
-    `tau` are the columns of X, and the other columns are zero.
+    The matrix has a column for each coefficient. The last part of a coefficient's label in `labels` is its quantile
+    level: the columns of coefficients at `tau` are the columns of X, and all other columns are zero.
     """
     own = [k for k, label in enumerate(labels) if label[-1] == tau]
     if len(own) != X.shape[1]:

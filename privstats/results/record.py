@@ -1,9 +1,8 @@
 """Conversion of results to numbers, strings, lists and dicts, which can be stored as JSON, and back.
 
-An object is written as the name of its class and its state. The state consists of numbers, strings, arrays, and objects
-of classes of this package, which are written in the same way. Reading creates objects of this package only and restores
-the state of each object. The only functions that reading calls are the functions that make a design from a formula and
-a domain.
+An object is written as the name of its class and its state: numbers, strings, arrays, and objects of this package,
+which are written in the same way. Reading a saved object restores objects of this package only, and calls no functions
+of this package except the functions that make a design from a formula and a domain.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ T = TypeVar("T")
 FORMAT = "privstats results, version 1"
 ROOMS = "errors|estimators|formula|inference|losses|mechanisms|models|numerics|privacy|results|sets|workflow"
 CLASS_NAME = re.compile(rf"privstats\.({ROOMS})(\.\w+)*:\w+(\.\w+)*")
-# objects of these modules open files, and are not restored
+# modules with objects that open files; such objects are not restored
 OPENS = ("privstats.privacy.ledger_file", "privstats.privacy.ledger_later")
 CALLED = re.compile(r"privstats\.formula\.\w+:(bind_\w+|_rebound)")
 SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -50,14 +49,14 @@ def read_record(saved: Mapping[str, Any], kind: type[T], used: Callable[[T], obj
     kind : type
         Class of the object, a dataclass.
     used : callable
-        A test of the rebuilt object, which fails if it raises an exception or returns None, for instance because a
-        part was changed to another type or shape.
+        Function that tests the rebuilt object, for instance by printing it. The test fails if the function raises an
+        exception or returns None.
 
     Raises
     ------
     OptionError
-        If the mapping was not returned by `written`, was returned for an object of another class, or was changed so
-        that the object cannot be rebuilt or fails the test. A number replaced by another valid number is not detected.
+        If `saved` was not returned by `written` for an object of class `kind`, or was changed so that the object
+        cannot be rebuilt or fails the test. A number replaced by another valid number is not detected.
     """
     known = isinstance(saved, Mapping) and saved.get("format") == FORMAT and "content" in saved
     value = _attempt(_read, saved["content"]) if known else None
@@ -73,7 +72,7 @@ def _attempt(act: Callable[[Any], Any], given: Any) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return act(given)
-    except Exception:  # all give the same error
+    except Exception:  # whatever the exception, `read_record` raises the same error
         return None
 
 

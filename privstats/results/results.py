@@ -166,8 +166,7 @@ class Results(FitNumbers):
         -------
         DataFrame
             A row for each term, with the columns statistic, pvalue and df; statistic and pvalue are NaN if a
-            coefficient of the term is not identified. For code written for statsmodels, the attribute `table` of the
-            DataFrame is the same table.
+            coefficient of the term is not identified. As in statsmodels, the attribute `table` has these tests.
 
         Examples
         --------
@@ -192,15 +191,14 @@ class Results(FitNumbers):
             Adjustment of the p-values. "max-t" uses the simulated joint distribution of the identified differences, as
             in `comparisons`; the other adjustments are computed by ``statsmodels.stats.multitest.multipletests``.
         alpha : float
-            One minus the confidence of each interval; intervals are not adjusted for the number of pairs. `alpha` is
-            also the familywise error rate of the adjusted tests (with "fdr_by" and "fdr_bh", the false discovery rate).
+            Familywise error rate of the adjusted tests (with "fdr_by" and "fdr_bh", their false discovery rate), and
+            one minus the confidence of each interval; intervals are not adjusted for the number of pairs.
 
         Returns
         -------
         DataFrame
             A row for each pair, with the column names of statsmodels; if a difference is not identified, its numbers
-            are NaN and its hypothesis is not rejected. For code written for statsmodels, the attribute `result_frame`
-            of the DataFrame is the same table.
+            are NaN and its hypothesis is not rejected. As in statsmodels, attribute `result_frame` has the same tests.
 
         Raises
         ------
@@ -230,9 +228,9 @@ class Results(FitNumbers):
     ) -> MarginalTable:
         """Return estimated marginal means of the response at each level of a factor, averaged over other factors.
 
-        The means are computed on a public grid of rows: all combinations of the declared levels, with equal weights
-        even if the levels have unequal shares in the data, and numeric predictors at the values in `at`. Each numeric
-        predictor needs a value, because the mean of the predictor in the data would require another private release.
+        The averages are over all combinations of the declared levels, with equal weights whatever the shares of the
+        levels in the data. Each numeric predictor needs a value in `at`, because its mean in the data would require
+        another private release.
 
         Parameters
         ----------
@@ -242,11 +240,10 @@ class Results(FitNumbers):
             Values of numeric predictors, or levels of factors, such as ``{"exper": [5, 10]}``. The table has separate
             rows for each value or level.
         by : str or list of str, optional
-            Further factors over which the means are not averaged: the table has separate rows for each of their levels.
+            Further factors over which the means are not averaged; the table has separate rows for their levels.
         simultaneous : bool
             Whether the intervals of all rows jointly have the confidence level 1 - alpha. They are then based on the
-            distribution of the largest standardised error (max-t), which is simulated from the joint law of sampling
-            error and noise with a fixed seed; bounds on the bias of estimates are added in full.
+            distribution of the largest standardised error of all rows (max-t), simulated with a fixed seed.
         alpha : float
             One minus the confidence of the intervals.
 
@@ -285,7 +282,7 @@ class Results(FitNumbers):
         pairwise: bool = False,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return differences of marginal means between levels of a factor, or when a numeric predictor increases by 1.
+        """Return differences of marginal means between levels of a factor, or when a numeric predictor grows by 1.
 
         Each level is compared with the first level of the factor, or all pairs are compared if `pairwise` is true.
 
@@ -294,12 +291,12 @@ class Results(FitNumbers):
         term : str
             A predictor: a column with levels, or a numeric column.
         at : mapping of str to value or list, optional
-            Values of numeric predictors, or levels of factors, each with separate rows in the table. A numeric
-            predictor needs a value only if the difference depends on the predictor: if it interacts with `term`, or if
-            the model has a link function. For a factor `term`, the list gives the levels to compare, beginning with the
-            reference level.
+            Values of numeric predictors, or levels of factors; the table has separate rows for each. A numeric
+            predictor needs a value only if the difference depends on it: if it interacts with `term`, if `term` itself
+            is not linear, as in ``I(x**2)``, or if the model has a link function. A numeric `term` increases by 1 from
+            each value; for a factor `term`, the list has the levels to compare, beginning with the reference level.
         by : str or list of str, optional
-            Further factors over which differences are not averaged; the table has separate rows for each of the levels.
+            Further factors over which differences are not averaged; the table has separate rows for their levels.
         simultaneous : bool
             Whether the intervals of all rows jointly have confidence level 1 - alpha; p-values are then also adjusted.
         pairwise : bool
@@ -310,9 +307,9 @@ class Results(FitNumbers):
         Returns
         -------
         MarginalTable
-            In models with a link function, differences are on the scale of the response. Standard errors use the delta
-            method; intervals also use random draws of the errors of the coefficients, because the mean is a nonlinear
-            function of the coefficients. A difference between two values beyond the bounds of a spline is NaN.
+            In models with a link function, differences are on the scale of the response; standard errors use the delta
+            method, and intervals also use random draws of the errors of the coefficients. A difference between two
+            values beyond the bounds of a spline is NaN.
 
         Raises
         ------
@@ -340,7 +337,7 @@ class Results(FitNumbers):
         *,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return derivatives of the mean response with respect to a numeric predictor, averaged over factors.
+        """Return derivatives of the mean response with respect to a numeric predictor, averaged over factor levels.
 
         A derivative includes the contributions of all terms with the predictor, such as ``x`` and ``I(x**2)``.
 
@@ -349,11 +346,11 @@ class Results(FitNumbers):
         term : str
             A numeric predictor.
         at : mapping of str to value or list, optional
-            Values of numeric predictors, or levels of factors, each with separate rows in the table. A numeric
-            predictor needs a value only if the slope depends on the predictor: if it interacts with `term`, or if the
-            model has a link function. `term` itself needs a value if the slope depends on it, as for ``I(x**2)``.
+            Values of numeric predictors, or levels of factors; the table has separate rows for each. A numeric
+            predictor needs a value only if the slope depends on it: if it interacts with `term`, if `term` itself is
+            not linear, as in ``I(x**2)``, or if the model has a link function.
         by : str or list of str, optional
-            Further factors over which slopes are not averaged; the table has separate rows for each of the levels.
+            Further factors over which slopes are not averaged; the table has separate rows for their levels.
         simultaneous : bool
             Whether the intervals of all rows jointly have confidence level 1 - alpha; p-values are then also adjusted.
         alpha : float
@@ -385,10 +382,10 @@ class Results(FitNumbers):
     def get_margeff(self) -> EffectsTable:
         """Return average marginal effects on the mean response, which are released only by fits with ``margins=True``.
 
-        The effect of a dummy is the mean change of the mean response from the reference level to the dummy's level; the
-        effect of any other column is the mean derivative. Only one column of the model matrix changes at a time; its
-        products with other columns are held fixed. In a product of a numeric predictor and a factor, the predictor is
-        centred at the midpoint of its bounds.
+        The effect of a dummy is the change of the mean response from the reference level to the dummy's level, and the
+        effect of any other column is the derivative, both averaged over the rows. Products of the column with other
+        columns stay fixed. In a product of a numeric predictor and a factor, the predictor is centred at the midpoint
+        of its bounds.
 
         Raises
         ------
@@ -398,24 +395,23 @@ class Results(FitNumbers):
         return marginal_effects(getattr(self.estimate, "margins", None))
 
     def measurements(self, json: bool = False) -> pd.DataFrame | str:
-        """Return every released number with the law of its noise, for readers who combine noisy numbers themselves.
+        """Return every released number with the distribution of its noise, for analyses that combine noisy numbers.
 
         Parameters
         ----------
         json : bool
-            Whether to return JSON text, with an object for each release and all parameters of its law.
+            Whether to return JSON text, with an object for each query and all parameters of the distribution.
 
         Returns
         -------
         DataFrame, or str if `json` is true
-            One row for each released number, with the columns question (name of the query), index (position of the
-            number in the answer to the query), coordinate (description of the number, such as "sum of column 3"),
-            value, law (name of the distribution of the noise), noise_in (the quantity to which the noise is added: the
-            value, the score at the value, or the rank of the value), scale and sd (scale and standard deviation of the
-            noise; NaN if its law depends on the rows) and cost (privacy cost of the whole query). The values are
-            privately chosen values or noisy sums over rows. The summed columns are columns of the data, scaled into
-            [-1, 1] by their declared bounds, or quantities that depend on earlier releases of this fit, such as scores
-            at a starting value.
+            One row for each released number: a noisy sum over rows, or a privately chosen value. The columns are
+            question (name of the query), index (position in the answer to the query), coordinate (description, such as
+            "sum of column 3"), value, law (distribution of the noise), noise_in (the quantity to which the noise is
+            added: the value, the score at the value, or the rank of the value), scale and sd (scale and standard
+            deviation of the noise; NaN if its distribution depends on the rows) and cost (privacy cost of the query).
+            The summed columns are scaled into [-1, 1] by their declared bounds, or depend on earlier releases of the
+            fit, such as scores at a starting value.
         """
         return measurements.as_json(self.releases) if json else measurements.as_frame(self.releases)
 
@@ -466,8 +462,8 @@ class Results(FitNumbers):
         Returns
         -------
         DataFrame
-            Columns term, estimate, std_error, statistic, p_value, conf_low, conf_high, bias_bound, and component (the
-            quantile level, group or bin).
+            Columns term, estimate, std_error, statistic, p_value, conf_low, conf_high, bias_bound (largest possible
+            bias of the estimate, for example from clipping), and component (quantile level, group or bin, if any).
 
         Raises
         ------
@@ -535,11 +531,11 @@ class Results(FitNumbers):
         return statement(self)
 
     def deployment(self) -> str:
-        """Return a record for the public registry of deployments of differential privacy, as YAML.
+        """Return a record of the fit, in YAML, for the public registry of deployments of differential privacy.
 
         The fields follow github.com/opendp/deployments-registry-data: all fields of tier 2, and the fields of tier 3
         whose content is known. Fields that only the custodian can fill in are empty, with a comment. The registry has
-        no field for mu: the record gives the implied rho = mu^2 / 2 and says so.
+        no field for mu, so a guarantee in mu is recorded as the implied rho = mu^2 / 2.
 
         Raises
         ------
@@ -588,8 +584,8 @@ class Results(FitNumbers):
         Raises
         ------
         OptionError
-            If the mapping was not returned by `to_dict`, or was changed so that the result has no summary. A number
-            replaced by another valid number is not detected.
+            If `saved` was not returned by `to_dict`, or was changed so that the summary of the result cannot be
+            computed. A number replaced by another valid number is not detected.
         """
         return record.read_record(saved, cls, lambda fit: (repr(fit), str(fit.summary())))
 

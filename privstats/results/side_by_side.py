@@ -145,7 +145,7 @@ class SideBySide:
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """Labels of all rows: terms in the order of first appearance, quantile levels of a term in ascending order."""
+        """Labels of all rows: terms in the order of first appearance, and each term's quantile levels ascending."""
         found = dict.fromkeys(label for model in self.models for label in model.entries)
         place = {term: k for k, term in reversed([*enumerate(label[0] for label in found)])}
 
@@ -229,9 +229,9 @@ class SideBySide:
 
 
 def _checked(results: Any, names: Any) -> tuple[FitNumbers, ...]:
-    """Return the fits as a tuple.
+    """Return `results`, one fit or a sequence of fits, as a tuple.
 
-    An error is raised unless `results` are fits, and `names` is None or a sequence of one string for each fit.
+    An error is raised if `results` is anything else, or if `names` is neither None nor a list of one string per fit.
     """
     fits = (results,) if isinstance(results, FitNumbers) else results
     if not isinstance(fits, list | tuple) or not fits or not all(isinstance(fit, FitNumbers) for fit in fits):
@@ -411,10 +411,10 @@ def _part_of(fit: FitNumbers, other: FitNumbers) -> bool:
 def _composed(asked: Sequence[Promise], kept: tuple[Promise, ...]) -> Promise:
     """Return the joint guarantee of several fits to the same rows.
 
-    It is stated in the first of eps, mu, rho and (eps, delta) to which all requested guarantees (`asked`) can be
-    converted. Its parameters are computed from the guarantees of the mechanisms (`kept`), which may be stronger than
-    requested. For (eps, delta), delta is the sum of the requested deltas, and eps is the smallest eps that is proved
-    at this delta for the composition of the mechanisms.
+    The joint guarantee has the first of the forms eps, mu, rho and (eps, delta) to which all requested guarantees,
+    `asked`, can be converted. Its parameters are computed from `kept`, the guarantees of the mechanisms, which may be
+    stronger. In the form (eps, delta), delta is the sum of the requested deltas, and eps is the smallest eps that is
+    proved at this delta.
     """
     kind = next(kind for kind, counts in COUNTED.items() if all(isinstance(promise, counts) for promise in asked))
     delta = math.fsum(promise.delta for promise in asked if isinstance(promise, ApproxDP))

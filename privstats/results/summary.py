@@ -236,7 +236,7 @@ def _selection(facts: FitFacts) -> tuple[tuple[str, str | None], ...]:
 def _outcomes(facts: FitFacts) -> str | None:
     """Return a text that says which response level counts as 1; None for a numeric response or the levels 0 and 1."""
     levels: tuple[object, ...] = getattr(facts.design, "outcomes", ())
-    if len(levels) != 2 or levels == (0, 1):  # also true for the levels False and True
+    if len(levels) != 2 or levels == (0, 1):  # (0, 1) also equals (False, True)
         return None
     return f"{levels[1]} counts as 1, {levels[0]} as 0"
 
@@ -244,7 +244,8 @@ def _outcomes(facts: FitFacts) -> str | None:
 def _labels(facts: FitFacts, names: list[str]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Return the headings and the cells of the columns of row labels; a cell that repeats the cell above it is empty.
 
-    If the fit has no labels with several parts, such as term and tau, the estimates' `names` are the labels.
+    If the terms alone identify the estimates, the labels are their `names`; otherwise a label has several parts, such
+    as term and tau.
     """
     if not facts.labels:
         return ("",), tuple((name,) for name in names)
@@ -294,10 +295,10 @@ def _exponentials(head: str, numbers: TableValues, ends: tuple[str, str], digits
 def _location(
     results: FitNumbers, numbers: TableValues, ends: tuple[str, str], shares: Column, exp: bool, digits: int
 ) -> tuple[Column, ...]:
-    """Return the columns of numbers in the table of a fit without tests (of means, quantiles, modes or counts).
+    """Return the numeric columns of the table for a fit of means, quantiles, modes or counts, which has no tests.
 
-    The columns are numbers of rows, estimates, std errors, exponentiated estimates (with `exp`), interval limits (with
-    the two headings `ends`), and `shares`, the noise shares of the squared std errors. `digits` is the number of
+    The columns are row counts, estimates, std errors, exponentiated estimates (with `exp`), interval limits (with the
+    two headings `ends`), and `shares`, the shares of the noise in the squared std errors. `digits` is the number of
     significant digits of std errors. Columns without numbers are left out.
     """
     facts = results.facts

@@ -80,7 +80,7 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
         adjusted = _by_largest(estimate, R, alpha, tests.effect)
         reject = adjusted <= alpha
     else:
-        reject, adjusted, *_ = multipletests(np.where(given, p, 1.0), alpha, method)  # p = 1 if not identified
+        reject, adjusted, *_ = multipletests(np.where(given, p, 1.0), alpha, method)  # 1 replaces missing p-values
     frame[f"pvalue-{method}"] = np.where(given, adjusted, np.nan)
     frame[f"reject-{method}"] = reject & given
     return PairTests(frame)

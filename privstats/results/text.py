@@ -86,7 +86,7 @@ def decimals(error: float, value: float, digits: int = 3) -> int:
 
 
 def number(value: float, places: int) -> str:
-    """Return a number as text with `places` decimals, or, if very long, with an exponent and at most 5 decimals."""
+    """Return a number as text with `places` decimals; a long number gets an exponent and at most 5 decimals."""
     if math.isnan(value):
         return ""
     if math.isinf(value):
@@ -147,7 +147,7 @@ def aligned(cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _exceptional(cell: str) -> bool:
-    """Return whether a cell has letters (word, inf, exponent); the decimal points of such cells are not aligned."""
+    """Return whether a cell contains a letter, as in "inf" or an exponent; its decimal point is not aligned."""
     return any(letter.isalpha() for letter in cell)
 
 

@@ -14,7 +14,7 @@ from privstats.numerics.law import FloatArray, IntArray
 from privstats.sets.base import Set, clipped, known, positive_radius, squared_length
 
 COUNT_STEP = 2.0**-SUM_BITS  # step of the grid of noisy counts; far below 1, because the noise is not a whole number
-HALF_BITS = 21  # integers up to 2^42 are added in two halves (lowest 21 bits, the rest), exact in float64 for 2^20 rows
+HALF_BITS = 21  # integers are split after their lowest 21 bits, so that float64 sums of either half are exact
 APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthogonal unit vectors, by norm
 
 
@@ -132,9 +132,9 @@ class ByCell(Set):
     Each row is in one group (cell), and its contribution is zero in all other cells. In each cell, the coordinates
     have the weights that they have in `inner` (see `Set.weights`). The contributions of two rows in the same cell
     differ by at most the bound on the distance in `inner`. If the rows are in different cells, the distance is at most
-    the bound on the norm of a contribution in `inner`, times 2 (l1), sqrt 2 (l2) or 1 (linf). `distance` is the larger
-    bound. Even under "replace" a row may leave one cell and enter another, so a bound on the norm of a contribution is
-    needed. Some sets assume a public number of rows and therefore have no such bound; they are refused.
+    the bound on the norm of a contribution in `inner`, times 2 (l1), sqrt 2 (l2) or 1 (linf). `distance` returns the
+    larger of these two bounds. It needs the bound on the norm even under "replace", since a row may move to another
+    cell. Sets that assume a public number of rows have no bound on the norm; for them `distance` raises an error.
     """
 
     inner: Set

@@ -22,11 +22,11 @@ class CodedProducts(BoxProducts):
     """Set for second moments of rows with a group of dummies for each factor; its bounds are proved in `BoxProducts`.
 
     A row is given as a short vector: for each group the index of the row's level, then the square root r of the row's
-    weight, and then r times the row's entries outside the groups. An index equal to the number of the group's dummies
-    means that the row has none of their levels; `project` moves an index outside the range to the nearest valid index.
-    A short vector represents a long vector, which belongs to the set `BoxProducts`: in each group, it has the value r
-    at the dummy of the row's level, if there is one, and zeros at the other dummies. Both vectors have the same
-    contribution, so the bounds on distances and lengths that are proved in `BoxProducts` apply.
+    weight, and then r times the row's entries outside the groups. If an index equals the number of the group's
+    dummies, they are all 0; `project` moves an index outside the range to the nearest valid index. A short vector
+    represents a long vector, which belongs to the set `BoxProducts`: in each group, the dummy of the row's level, if
+    there is one, is r, and all other dummies are 0. Both vectors have the same contribution, so the bounds on
+    distances and lengths that are proved in `BoxProducts` apply.
 
     *Total*: each row's products with dummies are integer multiples of `step`; the integers, at most 2^42 in absolute
     value, are summed by level.

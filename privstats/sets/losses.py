@@ -1,10 +1,10 @@
 """Sets of rows for mechanisms that minimise a sum of losses over theta, or draw theta from a density based on this sum.
 
 A set bounds the loss of a row, the score (the derivative of the loss with respect to the parameters theta) and the
-curvature (the second derivative). The method `length` has the name of a norm as an argument. For "score l1",
-"score l2", "score linf" and "score hull" (a norm that `CheckLosses` defines) it returns the largest length of a score;
-for "loss", it returns a bound on the change of the sum of losses by one row. These names differ from the names of the
-norms of contributions, so that mechanisms that add noise to sums refuse these sets.
+curvature (the second derivative). For the names "score l1", "score l2", "score linf" and "score hull" (defined in
+`CheckLosses`), the method `length` returns the largest norm of a score. For "loss" it returns a bound on the change of
+the sum of losses, up to a constant, if a row is added or removed. A mechanism that adds noise to a sum uses other
+names of norms, such as "l2"; for these names, the sets raise an error.
 """
 
 from __future__ import annotations
@@ -43,15 +43,16 @@ class SquaredLosses(Packed):
 
     Notes
     -----
-    The gradient of a row's loss is ``-x u`` with the residual u, ``|u| = |y - x'theta| <= 1 + |theta|_1``, and x lies
-    in the cube [-1, 1]^m. So the length of the gradient is at most ``1 + |theta|_1`` times 1 (linf), sqrt(m) (l2) or m
-    (l1). Gradients of two rows may be opposite, so their distance is at most twice the largest length. In linf this
-    bound is reached if a coefficient is zero, in the other norms at theta = 0. The method `length` returns the bound
-    for ``|theta|_1 = theta_bound``; at another theta the bound is ``(1 + |theta|_1) / (1 + theta_bound)`` times as
-    large. (Reimherr and Awan 2019, section 4.1, write the constant 4 (1 + B), for the loss without 1/2, with a bound B
-    of |theta|_1. Their theorem also holds if the sensitivity is a function of theta.) The loss lies between 0 and (1 +
-    theta_bound)^2 / 2, so one row changes the sum of losses by at most (1 + theta_bound)^2 / 2. The curvature x x' has
-    rank one and the eigenvalue |x|^2 <= m.
+    *Gradient*: the gradient of a row's loss is ``-x u``, where x lies in the cube [-1, 1]^m, and the residual u = y -
+    x'theta has ``|u| <= 1 + |theta|_1``. So the length of the gradient is at most ``1 + |theta|_1`` times 1 (linf),
+    sqrt(m) (l2) or m (l1). The distance of two rows' gradients is at most twice as large; this limit is reached in
+    linf if a coefficient is zero, and in the other norms at theta = 0. The method `length` returns the bound for
+    ``|theta|_1 = theta_bound``; at another theta the bound is ``(1 + |theta|_1) / (1 + theta_bound)`` times as large.
+    (Reimherr and Awan 2019, section 4.1, use the sensitivity 4 (1 + B) for the loss without the factor 1/2, with a
+    bound B on |theta|_1. Their theorem also holds if the sensitivity is a function of theta.)
+
+    *Loss*: the loss lies between 0 and (1 + theta_bound)^2 / 2, so one row changes the sum of losses by at most (1 +
+    theta_bound)^2 / 2. The curvature x x' has rank one and the eigenvalue |x|^2 <= m.
     """
 
     m: int
@@ -145,7 +146,7 @@ class CheckLosses(Set):
 
     With an intercept, the first entries of x and x' are equal. In l1 the diameter is the larger of ``2 M (m - 1)`` and
     m; in l2 it is the larger of ``2 M sqrt(m - 1)`` and sqrt(m). In linf it is 2 M if there are other predictors, and 1
-    if the intercept is the only one. The hull of all differences of gradients is the unit ball of the norm ``max(|g_0|,
+    if x has only the intercept. The hull of all differences of gradients is the unit ball of the norm ``max(|g_0|,
     (|g|_inf + (2 M - 1) |g_0|) / (2 M))``, where 2 M - 1 is the constant `tilt`. Proof: the extreme points of this ball
     with ``|g_0| = 1`` are the sign vectors, that is, the differences ``(1 - tau) x - (-tau x)`` and their negatives.
     The extreme points with ``g_0 = 0`` are 2 M times sign vectors of the other entries, which are the differences ``M

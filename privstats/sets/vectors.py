@@ -1,4 +1,4 @@
-"""Balls, boxes and other sets of vectors, for sums over rows of the vectors, or of squares or products of entries."""
+"""Balls, boxes and other sets of vectors; a total adds up the vectors, or squares or products of their entries."""
 
 from __future__ import annotations
 
@@ -155,9 +155,10 @@ class Packed(Set):
         return place
 
     def unpacked(self, values: FloatArray) -> FloatArray:
-        """Return the symmetric matrix of the products v_i v_j of a row's vector v from the vector of released products.
+        """Return a vector with one number for each released product v_i v_j as a symmetric matrix.
 
-        `values`, shape (size,), has one number for each released product; all other entries of the matrix are zero.
+        `values` has shape (size,). Entry (i, j) is zero if v_i v_j is neither released nor equal to a released product
+        in every row.
         """
         return np.where(self.where >= 0, np.append(values, 0.0)[self.where], 0.0)
 
@@ -262,9 +263,9 @@ class SumAndProducts(Packed):
 
     @property
     def corner(self) -> float:
-        """The constant B in the vector (B, s) of a score s: `radius`, rounded down to the grid of the entries of s.
+        """The constant B in the vector (B, s) of a score s: `radius`, rounded down to a multiple of `entry_step`.
 
-        The sum of the scores is computed from the released sums of the products of B with the entries of s.
+        The sum of the scores is the released sum of B s, divided by B.
         """
         return float(toward_zero(np.array([self.radius]), self.entry_step)[0])
 
@@ -310,8 +311,9 @@ class BoxProducts(Packed):
     the larger of the distances of the segment's two ends from this point.
 
     The squares and cross products of z are released. With an `intercept`, the first-order products ``1 z_j`` are
-    released, too; if `counted`, also the count, which is the sum of ``1 1``. For each norm, the coordinates have
-    *weights*: a larger weight means less noise. The weights raise the sensitivity little or not at all.
+    released, too; if `counted`, so is the count of rows, the sum of the products ``1 1`` of the leading 1 with itself.
+    For each norm, the coordinates have *weights*: a larger weight means less noise. The weights raise the sensitivity
+    little or not at all.
 
     Parameters
     ----------
@@ -343,9 +345,9 @@ class BoxProducts(Packed):
     non-negative and t = 1 - s. Their sum is then concave and symmetric in s, so it is largest if all s_i are equal. The
     largest sum is q (q+2)^2 / (2 (q+1)) with an intercept, at s = q / (2 (q+1)), and q (q+1) / 2 without an intercept,
     at s = 1/2. The distance of a row from zero is at most the number of products, each at most 1. (Awan and Slavkovic
-    2021 use dim * Delta_inf, about twice as large.) In a row, the products of a group's entries with one another
-    (squares included) add up to at most 1. So do their products with one entry outside the group, and those with
-    the entries of another group. Thus each of these three sums adds at most 2 to the distance.
+    2021 use dim * Delta_inf, about twice as large.) In a row, the l1 norm of a group's squares (with an intercept, of
+    its first-order products) is at most 1. So is the l1 norm of the group's products with one entry of z outside the
+    groups, or with the entries of another group. Each of these norms adds at most 2 to the distance.
 
     *l2*, replace: let r and s be the two rows, p and p' the vectors of their squares, and T = T0 + sum B_i. The squared
     distance of the contributions is ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i - p'_i)^2``, where ``|rr' -
@@ -427,7 +429,7 @@ class BoxProducts(Packed):
 
     @property
     def _singles(self) -> NDArray[np.bool_]:
-        """Mask, shape (q + 1,), of the coordinates of a row r that are neither dummies nor the leading constant 1."""
+        """Mask, shape (q + 1,), of the entries of a row ``r = (1, z)`` that are neither dummies nor the leading 1."""
         single = np.arange(self.q + 1) > 0
         for group in self.groups:
             single[list(group)] = False
@@ -447,12 +449,12 @@ class BoxProducts(Packed):
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
-        """Return bounds on contributions, and weights of their entries, for "replace" (`exchange`) or "add_remove".
+        """Return bounds on weighted contributions, and the weights, for "replace" (`exchange`) or "add_remove".
 
-        The entries of a contribution are multiplied by weights. The results are: the largest distance and the largest
-        length of contributions in the given norm; the weight of the square of each entry of a row ``r = (1, z)``, shape
-        (q + 1,), where the first weight is unused; the weight of the count of rows; and a scale of each entry of r,
-        shape (q + 1,). A product of two different entries has the product of their scales as weight.
+        The four results are (1) a bound on the distance of two contributions and a bound on the length of one, in the
+        given norm; (2) the weights of the squares of a row's entries ``r = (1, z)``, shape (q + 1,), the first of them
+        unused; (3) the weight of the count of rows; (4) one scale for each entry of r, shape (q + 1,). The weight of
+        the product of two different entries is the product of their scales.
         """
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
         if norm not in sides:
@@ -518,14 +520,14 @@ class Squares(Set):
     If `counted`, a contribution begins with the 1, so that the number of rows is released, too. The contribution of a
     row of weight h in [0, 1] is (h, h u, h u^2), a point of the segment between zero and (1, u, u^2).
 
-    *Replace*: in the norm a square has the weight w, and the count the weight c k in l1, c sqrt(k) in l2 and c in linf,
-    with numbers w and c to be chosen. In each column, two rows that are present differ in (u, w u^2) by at most 2, the
-    distance between u = 1 and u = -1. Proof: for values of opposite sign, the worst pairs are u = 1 and v = -t with t
-    in [0, 1]. In l1, ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 + w^2 (1 - t)^2) <= 4`` for w
-    <= 1.6. In linf the bound holds for w <= 2. Values of equal sign differ by at most 1, and their weighted squares by
-    at most w. A row and a missing row also differ by at most 1 and w in each column, and they differ in the count. So
-    neither the squares nor the count raise the sensitivity if c + 1 + w <= 2 in l1, c^2 + 1 + w^2 <= 4 in l2, and c <=
-    2 in linf.
+    *Replace*: the weight of a square is w; the weight of the count is c k in l1, c sqrt(k) in l2 and c in linf. Let u
+    and v be the values of two rows in one column. Then (u, w u^2) and (v, w v^2) are at most 2 apart, the distance for
+    u = 1 and v = -1. Proof: if the signs are opposite, the worst pairs are u = 1 and v = -t with t in [0, 1]. In l1,
+    ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 + w^2 (1 - t)^2) <= 4`` for w <= 1.6. In linf
+    the bound holds for w <= 2. If the signs are equal, the values differ by at most 1, and their weighted squares by
+    at most w. A row and a missing row also differ by at most 1 and w in each column, and they differ in the count. Let
+    p be the fraction of columns whose squares are summed. Then neither the squares nor the count raise the sensitivity
+    if c + 1 + p w <= 2 in l1, c^2 + 1 + p w^2 <= 4 in l2, and c <= 2 in linf.
 
     *Add/remove*: the sensitivity is the largest norm of a contribution.
 
@@ -605,12 +607,12 @@ class Squares(Set):
         return known(norm, lengths)
 
     def _weights(self, norm: str, exchange: bool) -> tuple[float, float]:
-        """Return two numbers, c and w, that determine the weights of a contribution's entries in the given norm.
+        """Return the numbers c and w that determine the weights of the count and of the squares in the given norm.
 
-        With k columns, the weight of the count of rows is c k in l1, c sqrt(k) in l2 and c in linf. The weight of each
-        square is w. Under "replace" (`exchange`) in l1 and l2, c is larger if fewer squares are released, and w is
-        larger if the count is not released. With these weights, the sensitivity under "replace" is the
-        same as without the squares and the count (proof in `Squares`).
+        The weight of the count of rows is c k in l1, c sqrt(k) in l2 and c in linf, with k columns; the weight of each
+        square is w. Under "replace" (`exchange`), neither the count nor the squares raise the sensitivity (proof in
+        `Squares`). Therefore, in l1 and l2, c is larger if the squares of some columns are not summed, and w is larger
+        if the count is not released.
         """
         if not exchange:
             return {"l1": (0.5, 0.25), "l2": (0.7, 0.5)}.get(norm, (1.0, 1.0))

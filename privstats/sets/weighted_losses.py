@@ -13,7 +13,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.base import Set, known, positive_radius, squared_length
 
 GEOMETRIES = ("l1", "l2", "linf")
-MARGIN = 1 - 1e-14  # factor of shortened predictors and of lowered weights, so that rounding violates no bound
+MARGIN = 1 - 1e-14  # predictors and weights that are lowered get this extra factor, so that rounding violates no bound
 LARGEST = 1e150  # absolute values of entries are first clamped to this limit, so that their squares are finite
 
 
@@ -21,11 +21,11 @@ LARGEST = 1e150  # absolute values of entries are first clamped to this limit, s
 class WeightedLosses(Set):
     """Set of rows (weight w, predictors x, response y, offset o) with losses ``w l(x't + o; y)`` at the parameters t.
 
-    The function l is convex in the linear predictor. Projection onto the set shortens x to |x|_2 <= `longest` and then
-    lowers w until ``w |x| <= radius``, with |x| the norm `geometry`, and ``w |x|_2^2 s(y) <= curvature``. Here ``s(y) =
-    steepest(y) / max_curvature`` is the largest curvature of l at y, divided by `max_curvature`; s(y) = 1 for most
-    losses. Then, at every t, the row's score ``w l' x`` has length at most ``radius max|l'|`` in the norm `geometry`,
-    and the row's curvature ``w l'' x x'`` has rank one and an eigenvalue of at most ``curvature max_curvature``.
+    The function l is convex in the linear predictor. Projection onto the set scales x down to ``|x|_2 <= longest``
+    and then lowers w until ``w |x| <= radius``, where |x| is the norm of x named by `geometry`, and until ``w |x|_2^2
+    s(y) <= curvature``. Here s(y) is the largest curvature of l at y, ``steepest(y)``, divided by `max_curvature`; it
+    is 1 for most losses. Then, at every t, the norm of the row's score ``w l' x`` is at most ``radius max|l'|``. The
+    row's curvature ``w l'' x x'`` has rank one, and its eigenvalue is at most ``curvature max_curvature``.
     Weights that depend on x alone do not change the population minimiser of a correct model (Mallows 1975).
 
     Parameters

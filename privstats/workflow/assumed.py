@@ -35,7 +35,7 @@ from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Neighbors
 
 ROWS = 4096  # number of simulated rows
-MANY, MORE = (30_000, 300_000), 4  # above each planned number of rows in `MANY`, quantiles have `MORE` times as many
+MANY, MORE = (30_000, 300_000), 4  # for quantiles, `ROWS` is multiplied by `MORE` for each element of `MANY` below n
 FILLED = 0.25  # width of the assumed uniform distribution of a column without a hint, divided by the column's range
 SPREAD = 1 / 6  # assumed residual standard deviation, divided by half of the response's range
 # assumed mean of the response in models with a link function, divided by the largest value of the response; `HALF` is
@@ -44,7 +44,7 @@ HALF, LOW = 0.5, 0.05
 RARE = 0.05  # share of rows at a rare factor level, or with a rare binary outcome, in the pessimistic assumption
 LIGHT = 0.1  # pessimistic assumption: (mean - lower bound) and sd of weights, both divided by the range of the weights
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
-POINTS, FAR = 1024, 700.0  # number of quantiles for a logit-normal law; limit of |mean of the logits| in a search
+POINTS, FAR = 1024, 700.0  # number of quantiles for a logit-normal law; largest |mean of the logits| that is tried
 DENSE = 30.0  # largest |logit| of the points at which an expression with a hint is evaluated
 # identifiers of public random streams: simulated predictors and responses, columns and expressions with hints
 PREDICTORS, RESPONSE, HINTED, SOLVED = -1, -2, -50, -51
@@ -75,7 +75,7 @@ class Assumption:
 
 @dataclass(frozen=True, eq=False)
 class AssumedDesign:
-    """A design (map from rows to model columns) with a synthetic response, computed from an additional column of rows.
+    """A design (map from rows to model columns) whose response is computed from an additional, synthetic column.
 
     Parameters
     ----------
@@ -84,7 +84,8 @@ class AssumedDesign:
     middle : float
         Constant added to the values of the additional column; the sum, clipped to [-1, 1], is the response.
     precise : bool
-        Whether the values are first divided by the root of the row's weight, as for error variances inverse to weights.
+        Whether each value is first divided by the square root of the row's weight, so that its variance is inversely
+        proportional to the weight.
     """
 
     design: Any
@@ -183,9 +184,9 @@ def _with_response(
 ) -> tuple[pd.DataFrame, AssumedDesign]:
     """Return `frame` with an additional column for a simulated response, and a design that reads this column.
 
-    The values of the column are independent of the predictors. If `residual`, the residual standard deviation in units
-    of the response, is given, they are normal with this standard deviation. Otherwise their distribution follows from
-    `assumed` and, without a hint about the response, from default assumptions.
+    The column is independent of the predictors. If the residual standard deviation `residual` is given, in units of
+    the response, the column is normal with this standard deviation. Otherwise it follows the user's hint about the
+    response or, without a hint, the share of ones in `assumed` or a default distribution.
     """
     rng, n, linked = public_stream(RESPONSE), len(frame), design.family is not None
     middle = (HALF if is_binary(design) else LOW * (assumed.share or HALF) / HALF) if linked else 0.0
@@ -203,7 +204,7 @@ def _with_response(
 
 
 def is_binary(design: Any) -> bool:
-    """Return whether the response is binary: it has a binomial family, two levels or the form of a comparison y > 3."""
+    """Return whether the response is binary: of a binomial family, a column with two levels, or a comparison y > 3."""
     if getattr(design, "family", None) is not None:
         return bool(design.family.support == (0.0, 1.0))
     return design.zero_to_one and not isinstance(design.domain.get(design.response), Numbers)
@@ -233,8 +234,8 @@ def _outcome(design: Any) -> tuple[str, ...]:
 def rows_for_quantiles(n: int) -> int:
     """Return the number of simulated rows for a forecast of quantiles that are estimated from n rows.
 
-    The std error of a quantile depends on the density of the responses there, which is estimated from responses in an
-    interval that narrows as n grows. With too few simulated rows in this interval, the forecast std error is too large.
+    The std error of a quantile depends on the density of the responses at the quantile. The density is estimated in an
+    interval that narrows as n grows; with too few simulated rows in it, the forecast std error is too large.
     """
     return int(ROWS * MORE ** sum(n > many for many in MANY))
 
@@ -242,10 +243,9 @@ def rows_for_quantiles(n: int) -> int:
 def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = None) -> dict[str, Known]:
     """Return the declarations (bounds or levels), by name, of columns for which a user's hint would be most useful.
 
-    Interval widths depend most on the distributions of weights, of columns with levels and, if the model has a link or
-    the response is binary, of the response. The result has the columns of these kinds about which there is no hint
-    (mean and sd, or shares of levels) among the user's `hints`. If the residual standard deviation `residual` is
-    given, a hint about the response is not needed, and the response is left out.
+    Interval widths depend most on the distributions of weights, of columns with levels and of the response, if it is
+    binary or the model has a link. The result has the columns of these kinds without a hint (mean and sd, or shares of
+    levels) in `hints`. If the residual standard deviation `residual` is given, the response is left out.
     """
     outcome, found = _outcome(design), dict[str, Known]()
     skewed = outcome and residual is None and (design.family is not None or is_binary(design))
@@ -292,13 +292,15 @@ def usual_rows(
     """Return `many` synthetic rows with the columns that are named in `reads`.
 
     Columns with hints follow the hints. Numeric columns without hints are uniform on the middle part of their range. In
-    columns with levels and without hints, all levels are equally frequent. A hint about an expression such as
-    ``np.log(x)`` is followed by the column x, unless the column is among `outcome`, the columns of the response.
+    columns with levels and without hints, all levels are equally frequent. If a hint is about an expression such as
+    ``np.log(x)``, x is simulated so that the expression has the distribution of the hint, unless x is among `outcome`,
+    the columns of the response.
 
     Raises
     ------
     OptionError
-        If a hint is about an expression in several columns, or in one that has no bounds or another hint.
+        If a hint is about an expression in several columns, in a column that is not numeric, or in a column that has
+        no bounds or another hint.
     """
     rows, rng = narrowed(domain, reads).draw(reads, many, public_stream(PREDICTORS)), public_stream(HINTED)
     places = {name: (rng.permutation(many) + 0.5) / many for name in reads if name in hints}
@@ -328,12 +330,11 @@ def _columns_of(code: str) -> tuple[str, ...]:
 
 
 def _solved(part: NumericFactor, known: Numbers, hint: Hint, places: FloatArray) -> FloatArray:
-    """Return values of a numeric column for which an expression in this column has the distribution of a hint.
+    """Return values of a numeric column, such that the expression `part` in the column has the distribution of `hint`.
 
-    For each probability in `places`, the expression `part` is to be equal to the corresponding quantile of the hint's
-    distribution. The returned value is the point of a grid within the bounds of the column at which the expression is
-    nearest to this quantile. If several points are equally near because the expression has the same value at all of
-    them, as for a comparison, one of them is chosen at random. The grid is dense near the bounds.
+    For each probability in `places`, the value is the point of a grid within the bounds of the column at which `part`
+    is nearest to the corresponding quantile of this distribution. If `part` has the same value at several nearest
+    points, as for a comparison, one of them is chosen at random. The grid is dense near the bounds.
     """
     share = np.concatenate([np.linspace(0, 1, POINTS), special.expit(np.linspace(-DENSE, DENSE, 8 * POINTS))])
     points = known.lo + (known.hi - known.lo) * np.sort(share)

@@ -19,7 +19,7 @@ from privstats.workflow.verbs import BY_NAME
 
 BUDGETS = ("eps", "mu", "rho")
 DODGE = 0.06  # distance between the markers of two terms in a plot; neighbouring budgets have the distance 1
-MARKS = "osD^v*"  # markers of terms in a plot; of more terms it shows the median and the range
+MARKS = "osD^v*"  # markers of terms in a plot; for more terms, it shows by default their median and range
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,13 +29,13 @@ class Comparison:
     Parameters
     ----------
     frame : DataFrame
-        One row for each term and budget, with the columns term, budget (in words), method, std_error, width (of the 95%
-        interval), noise_share (share of the noise in the squared standard error), and ratio (of widths with and without
-        privacy). Numbers are NaN if no interval is expected.
+        One row for each term and budget, with the columns term, budget (in words), method, std_error, width (of the
+        95% interval), noise_share (share of the noise in the squared standard error), and ratio (width divided by the
+        width without privacy). Numbers are NaN if no interval is expected.
     title, formula : str
         Heading, such as "Budgets for dp_lm", and the formula.
     rows : int
-        Number of rows that the widths are for.
+        Planned number of rows.
     """
 
     frame: pd.DataFrame
@@ -142,7 +142,7 @@ class Comparison:
 def _at(budget: str, ratios: pd.Series[float]) -> str:
     """Return the axis label of `budget` in a plot, with the number of terms for which no interval is expected, if any.
 
-    `ratios` has the ratio of interval widths of each term, with and without privacy; NaN if no interval is expected.
+    `ratios` has the width ratio of each term, which is NaN if no interval is expected.
     """
     missing = int(ratios.isna().sum())
     return f"{budget}\n({missing} not given)" if missing else budget

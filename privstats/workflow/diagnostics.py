@@ -177,8 +177,8 @@ def _range(fit: Results, eta: str) -> tuple[float, float]:
 def _location(fit: Results, intercept: bool) -> tuple[float, float]:
     """Return the mean and sd of the rows' linear predictors; NaN without a sampling covariance matrix or an intercept.
 
-    Mean and sd are computed from the sampling covariance matrix of the coefficients, because the inverse of this matrix
-    is roughly proportional to the second moments of the model matrix's columns, the first of which is the intercept.
+    The inverse of the sampling covariance matrix of the coefficients is roughly proportional to the second moments of
+    the model matrix. The first column of the model matrix is the intercept, which determines the constant factor.
     """
     sampling = getattr(fit.estimate, "sampling", None)
     if sampling is None or not intercept:

@@ -13,7 +13,7 @@ from privstats.errors import OptionError
 from privstats.formula.domain import Domain
 from privstats.privacy.promise import Promise
 
-DIGITS = 6  # number of significant digits to which numbers are rounded; all machines compute the same rounded numbers
+DIGITS = 6  # number of significant digits to which numbers are rounded; later digits may differ between machines
 
 
 def digest(*parts: Any) -> str:

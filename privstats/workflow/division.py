@@ -1,18 +1,18 @@
 """Division of a privacy budget among the queries of a plan, and the resulting charge of the ledger.
 
 This file is trusted code: privacy depends on it. Each query gets the part `promise.part(share)` of the budget. The
-parts of a plan add up to the budget, and eps and delta, mu^2, or rho add up under adaptive composition, also after any
-earlier releases (`privstats.privacy.promise`). A part of rho is charged as mu or eps if the mechanisms that spend
-it guarantee mu or eps (`ZeroCDP.kept_by`).
+parts of a plan add up to the budget: under adaptive composition, eps and delta, mu^2, or rho of the queries add up,
+also after any earlier releases (`privstats.privacy.promise`). A part of rho is charged as mu if all mechanisms that
+spend it add normal noise, and as eps if it is spent by a single eps-DP mechanism (`ZeroCDP.kept_by`).
 
 An estimator may choose once between branches (alternative algorithms), depending on the releases of queries that all
 branches have in common. The common queries then have fractions of the budget, and the queries of each branch divide the
 remaining budget. The remaining budget is one entry of the charge, since exactly one branch is taken.
 
-An optional query takes its budget from the budget of another query, its host; the host spends the remainder of this
-budget (mu^2 composes fully adaptively: Smith and Thakurta 2022; so does rho: Feldman and Zrnic 2021). An optional query
-that is asked before the choice may have a host in each of several branches: only one of these branches is taken, and
-the host in this branch spends the remainder.
+An optional query spends a part of the budget of another query, its host. If it is asked, the host spends only the
+remainder. The host's budget may thus depend on releases, as fully adaptive composition allows (for mu^2: Smith and
+Thakurta 2022; for rho: Feldman and Zrnic 2021). An optional query that is asked before the choice may have a host in
+each of several branches: only one of these branches is taken, and its host spends the remainder.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _part(label: str, share: float) -> float:
 
 
 def _by_branch(asked: Sequence[Asked]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the labels of the queries before the choice of a branch (method) and, by branch, of the queries after it.
+    """Return the labels of the queries before the choice of a branch (method), and each branch's labels after it.
 
     Queries of stage 0 (estimates of undeclared bounds) and optional queries are left out.
     """

@@ -99,8 +99,8 @@ def _why(choice: Choice, gate: Gate) -> str:
 def _times(length: float) -> str:
     """Return `length`, the ratio of interval lengths with and without privacy, as text with two significant digits.
 
-    A ratio of 99.5 or more becomes "at least 100". A ratio below 1 is an error of the expected length and becomes 1,
-    because noise never makes an interval shorter.
+    A ratio of 99.5 or more becomes "at least 100". A ratio below 1, which is due to error in the expected length,
+    becomes 1, because noise never makes an interval shorter.
     """
     return f"{max(length, 1.0):.2g}" if length < 99.5 else "at least 100"
 
@@ -125,7 +125,7 @@ def _estimated(plan: Plan, public: PublicFacts) -> tuple[tuple[str, float, float
 def _budget(plan: Plan, gate: Gate) -> tuple[tuple[str, float], ...]:
     """Return the budget shares of the queries that were asked, by name; they add up to 1.
 
-    The share of an optional query is a part of the share of another query, which is listed without this part.
+    An optional query takes its share from the share of another query, which is reduced accordingly.
     """
     asked = {release.name for release in gate.releases}
     shares: dict[str, float] = {}

@@ -1,8 +1,7 @@
 """The steps of every fit: make the plan, charge the ledger, send the queries to the data, return the result.
 
 This file is trusted code: privacy depends on it. Before the ledger is charged, only the names and types of columns are
-read, and the number of rows or privacy units if this number is public. The number is public if it is the same for all
-neighbouring data sets.
+read and, if it is the same for all neighbouring data sets and therefore public, the number of rows or privacy units.
 """
 
 from __future__ import annotations
@@ -71,11 +70,11 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
 
 
 def before_reading(reader: Batches, settings: Settings, promise: Promise) -> None:
-    """Raise an error if the ledger has too little budget; then replace the text of errors of the reader of rows.
+    """Raise an error if the ledger has too little budget; then make `reader` raise errors with a fixed text only.
 
-    The ledger is not checked in a dry run. For a guarantee in (eps, delta), or of another kind than the ledger's
-    budget, it is checked only when it is charged. If the reader fails while it reads public information (columns,
-    public number of rows), an error with a fixed text is raised, because the reader's own text might quote rows.
+    The ledger is not checked in a dry run. A guarantee in (eps, delta), or with another parameter or neighbouring
+    relation than the ledger's budget, is checked only when it is charged. The fixed text appears if `reader` fails
+    to read public information (columns, public number of rows), because the original text may quote rows.
     """
     if not settings.dry_run:
         check_affordable(settings.ledger, promise)

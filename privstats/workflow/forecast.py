@@ -64,10 +64,10 @@ class Expected:
     Parameters
     ----------
     table : DataFrame
-        One row for each term, with the columns std_error, width (of the 95% interval), noise_share, ratio (of widths
-        with and without privacy) and given (share of the fits with an interval). Its attribute `attrs` has two keys:
-        "branch" is the method that most simulated fits chose, and "why" is the reason why the method gives no intervals
-        with any data, or an empty text if it can give intervals.
+        One row for each term, with the columns std_error, width (of the 95% interval), noise_share, ratio (width
+        divided by the width without privacy) and given (share of the fits with an interval). Its dict `attrs` has two
+        keys: "branch" is the method that most simulated fits chose, and "why" is the reason if the method never gives
+        intervals, otherwise an empty text.
     fits : mapping of int to ndarray
         For each identifier of a simulated fit, the widths of its intervals; infinite if an interval is not reported.
     """
@@ -164,7 +164,7 @@ class Forecast(Conversation):
                 draws = TOGETHER
             if total is not None:
                 exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-                draws = 1 if law is None else FEW  # without a noise law, the release is a bin's number: no mean
+                draws = 1 if law is None else FEW  # without a noise law, a release is an index, which has no mean
             mean = _mean(question, by, exact, given, relation, draws)
             self._said[way] = mean if given is promise else replace(mean, law=law)
         return self._said[way]
@@ -220,9 +220,9 @@ def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
 
 
 class _Repeated(RowValues):
-    """The vectors that a query computes from the synthetic rows, repeated in order as if there were `many` rows.
+    """The vectors that a query computes from `many` rows, which are copies of the synthetic rows.
 
-    If there are more synthetic rows than `many`, evenly spaced rows are taken.
+    If there are more synthetic rows than `many`, evenly spaced synthetic rows are taken.
     """
 
     def __init__(self, rows: BlockRows, question: Question, many: int) -> None:
@@ -235,9 +235,9 @@ class _Repeated(RowValues):
         return np.concatenate([np.zeros((0, self._dim)), *super().made()])
 
     def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
-        """Apply the function `take` to each copy of the vectors, the last of which may be incomplete.
+        """Apply the function `take` to each copy of the synthetic rows' vectors; yield the results.
 
-        All complete copies have the same result, which is computed once.
+        The last copy may be incomplete. All complete copies have the same result, which is computed once.
         """
         once = self._once
         total = round(len(once) / max(1, self._rows.source.n) * self._many)
@@ -313,11 +313,10 @@ def expected(
 
 
 def error_of_median(widths: FloatArray) -> float:
-    """Return the standard error of the median log width of an interval over simulated fits.
+    """Return the standard error of the median of log interval widths over simulated fits, for the median term.
 
-    More fits may be simulated if this standard error is large. It is computed for each term from the standard
-    deviation of the finite log widths, which are assumed to be normal. The result is the median over the terms, or 0
-    if there is only one fit.
+    For each term, the standard error is computed from the standard deviation of the finite log widths, which are
+    assumed to be normal. The result is the median of the terms' standard errors, or 0 if there is only one fit.
 
     Parameters
     ----------

@@ -27,11 +27,11 @@ class Gathered:
     row : int
         Upper bound on the memory for each row, in bytes, including the memory for the method's own computations.
     rows : int or None
-        Number of rows or, if rows belong to privacy units, of units; None if it is private and no number is assumed.
+        Number of rows, or of privacy units if the call has `unit`; None if it is private and no number is assumed.
     each : int
         Largest number of rows of one privacy unit (person) that are used.
     cure : str
-        Argument, such as "mech='newton'", with which the user selects another method, which reads the rows in parts.
+        Argument of the call, such as "mech='newton'", that selects a method without this requirement.
     """
 
     method: str

@@ -163,11 +163,10 @@ class Plan:
 
     @property
     def kept(self) -> Promise:
-        """The privacy guarantee that the mechanisms of the fit satisfy, which may be stronger than the requested one.
+        """The privacy guarantee that the mechanisms satisfy, which may be stronger than the requested guarantee.
 
-        If a budget rho is requested, the mechanisms together satisfy Gaussian differential privacy (mu) if all noise is
-        normal, and pure differential privacy (eps) if there is only one mechanism and it satisfies pure differential
-        privacy. In all other cases, this guarantee is the requested guarantee.
+        Only for a requested budget rho can it be stronger: a guarantee in mu if all noise is normal, or in eps if the
+        only mechanism of the fit satisfies pure differential privacy.
         """
         return self.guarantee.kept_by(*(p.mechanism for p in self.planned))
 
@@ -192,9 +191,8 @@ class Plan:
     def questions(self) -> pd.DataFrame:
         """Table of the queries of the data (questions): share of the budget, mechanism, branch (method) and budget.
 
-        For an optional query, the column `part_of` names other queries, at most one for each branch. The share of the
-        optional query is a part of the share of the named query in the chosen branch. The named query has its whole
-        share if the optional query is not asked.
+        An optional query spends a part of the share of another query; if the optional query is not asked, the other
+        query spends its whole share. The column `part_of` names the other query, or one such query for each branch.
         """
         of = f"of_{shared(self.accounted).replace('^', '')}"
         return pd.DataFrame(
@@ -248,12 +246,14 @@ class Plan:
         DataFrame
             One row for each estimate, with the columns std_error, width (of the 95% interval), width_low, width_high,
             noise_share (share of the noise in the squared standard error), ratio (of widths with and without privacy)
-            and given (share of the simulated fits with an interval). width_low and width_high equal width, with two
-            exceptions. First, if neither `like` nor hints describe the outcome, levels or weights, a second forecast
-            assumes rare outcomes, rare levels and unequal weights; width_low and width_high are then the smaller and
-            the larger of the two forecast widths. Second, with `like`, width_low and width_high are quartiles of the
-            widths in simulated fits if these quartiles differ by more than a factor of 1.5. A width is NaN if most
-            simulated fits have no interval.
+            and given (share of the simulated fits with an interval). A width is NaN if most simulated fits have no
+            interval.
+
+            width_low and width_high equal width if the forecast is precise. If hints about the outcome, levels or
+            weights are missing, and `like` is not given, a second forecast assumes rare outcomes, rare levels and
+            unequal weights, and width_low and width_high are the smaller and the larger forecast. If `like` is given,
+            they are the quartiles of the widths in simulated fits, provided that the median over all estimates of the
+            ratio of the quartiles exceeds 1.5.
 
         Raises
         ------
@@ -540,9 +540,8 @@ class Plan:
 
         This is one step of a search for the number of rows, or the budget, at which intervals have the width `wanted`.
         The expected width is a median over simulated fits. The simulation ends as soon as it is clear whether every
-        expected width is at most `wanted`. `bounds` contains lower and upper bounds on the ratio in each fit, with
-        which fewer fits suffice. These bounds follow from earlier steps of the search, because the widths in a fit
-        decrease as the number of rows (or the budget) grows.
+        expected width is at most `wanted`. For this decision, fits that are not simulated are represented by `bounds`:
+        lower and upper bounds on their ratios, known from earlier steps of the search.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -774,9 +773,9 @@ def forget() -> None:
 def accountings(spec: Specification) -> tuple[Promise, ...]:
     """Return the privacy guarantees that a plan may use as the budget to divide among the queries.
 
-    Each returned guarantee implies the requested guarantee. For a request in (eps, delta), the first is in mu, for
-    normal noise, and the second in pure eps. In all other cases, and for a method that is proved to be (eps, delta)-DP
-    without mu, the requested guarantee is the only one.
+    Each returned guarantee implies the requested guarantee. If (eps, delta) is requested, one guarantee in mu, for
+    normal noise, and one in pure eps are returned. For other requests, and for methods whose privacy proof is in terms
+    of (eps, delta) itself, only the requested guarantee is returned.
     """
     promise = spec.promise
     own_delta = isinstance(spec.mech, str) and spec.mech in spec.model.with_delta
@@ -788,10 +787,10 @@ def accountings(spec: Specification) -> tuple[Promise, ...]:
 def _shorter(normal: Plan, pure: Plan, rough: bool) -> Plan:
     """Return the plan with the shorter expected intervals: the plan with normal noise, or the plan with pure eps.
 
-    The comparison of the expected widths is added to the text that explains the choice of the method in the returned
-    plan. If the widths cannot be compared, the plan with normal noise is returned. If no mechanism of this plan has
-    normal noise, the plan with pure eps is returned without a comparison. If `rough` is true, only as many fits are
-    simulated as are necessary to decide which intervals are shorter.
+    The returned plan states the ratio of the expected widths as a reason for the choice of its method. The plan
+    `normal` is returned if the widths cannot be compared. The plan `pure` is returned without a comparison if no
+    mechanism of `normal` has normal noise. If `rough` is true, only as many fits are simulated as are necessary to
+    decide which intervals are shorter.
     """
     if not any(p.mechanism.normal for p in normal.planned):
         return pure
@@ -837,13 +836,13 @@ def _ratio(normal: Plan, pure: Plan, rough: bool) -> float:
 def _planned(
     spec: Specification, promise: Promise, rows: int | None, assumed: int | None, near: Plan | None = None
 ) -> Plan:
-    """Return the plan of a call in which the budget of the guarantee `promise` is divided among the queries.
+    """Return the plan of a call in which the budget `promise` is divided among the queries.
 
     Trial runs on synthetic rows and the division of the budget are repeated until the queries no longer change. The
     runs alternate between few and many rows, because some queries are asked only if the noise is relatively large, and
-    others only if it is small. If the plan `near` has the same method and divides a guarantee of the same kind, the
-    first trial run begins with the queries of `near`, which were audited for that plan (see `rehearsed`). No further
-    run is necessary if the first run finds the same queries as `near`, even if their mechanisms differ.
+    others only if it is small. If the plan `near` has the same method and the same kind of budget, the budget is first
+    divided among the queries of `near`. If the first run then asks these queries, possibly with other mechanisms, no
+    further run is needed, because the queries were audited for `near` (see `rehearsed`).
     """
     public = _public(spec, rows, assumed)
     design = public.design
@@ -976,7 +975,7 @@ def _quick(by: Any) -> Any:
 
 @dataclass(frozen=True)
 class _NormalStandIn:
-    """Substitute for a mechanism with additive noise, which adds normal noise with the same variances."""
+    """Substitute for a mechanism with additive noise: it adds normal noise with the same variances."""
 
     by: Additive
 
@@ -1019,14 +1018,15 @@ def rehearsed(
 ) -> tuple[tuple[Asked, ...], Turns]:
     """Run the estimator on synthetic rows; return its queries, and the numbers of passes over the rows by method.
 
-    An estimator that chooses among several methods has one branch per method, and each branch is run. Because the query
-    budgets depend on the set of queries, a plan takes several rounds of trial runs. This function runs one round, whose
-    number is `turn`; `planned` contains the queries of the previous round with their budgets, and `promise` is the
-    budget of the whole fit. If the queries equal the queries of the previous round (`before`), every query was asked
-    with its final budget, and the round includes two checks: each query is audited (a row's contribution must not
-    depend on other rows), and each branch is run again without its optional queries, on which no other query may
-    depend. If `audited` is true, the queries `before` passed these checks for another plan, and the checks are left
-    out. The inference after the last query is run only in the first round of a new plan.
+    The budgets of queries depend on the set of queries, so a plan takes several rounds of trial runs. This function
+    runs round number `turn`: one run for each branch (method) among which the estimator chooses. `planned` contains
+    the queries of the previous round with their budgets, and `promise` is the budget of the whole fit. The inference
+    after the last query is run only in the first round of a new plan.
+
+    If the queries equal the queries `before` of the previous round, the round includes two checks. First, each query
+    is audited: a row's contribution must not depend on other rows. Second, each branch is run again without its
+    optional queries, and must ask the same other queries. If `audited` is true, the queries `before` passed these
+    checks for another plan, and the checks are left out.
 
     Raises
     ------
@@ -1093,9 +1093,9 @@ def _check_delta(promise: Promise, rows: int | None) -> None:
 
 
 def _of_terms(term: str | None, names: Sequence[str]) -> NDArray[np.bool_]:
-    """Return a mask of the terms in `names`: True for `term` or, if it is None, for all but the intercepts.
+    """Return a mask of the terms in `names`: True for `term` or, if it is None, for all terms but the intercepts.
 
-    If the model has only intercepts, one for each tau, these are the terms.
+    If `term` is None and the model has only intercepts, the mask is True for all of them.
     """
     if term is None:
         slopes = np.array([name.partition("[")[0] != "Intercept" for name in names])

@@ -14,9 +14,9 @@ SHARED = "0.6"  # grey colour of queries that all branches (methods) have in com
 def draw_shares(plan: Any, ax: Any = None) -> Any:
     """Plot the budget shares of a plan's queries as bars, in the order of the printed plan, coloured by method.
 
-    The budget share of an optional query has its own bar. This share is subtracted from the bar of the query that
-    spends the share if the optional query is not asked. Therefore the bars of one branch, together with the bars that
-    all branches have in common, add up to 100%.
+    An optional query may spend a part of the share of another query; this part has its own bar and is not included in
+    the bar of the other query. Therefore the bars of one branch (method), together with the bars that all branches
+    have in common, add up to 100%.
     """
     lines = query_lines(plan)
     ax = new_axes(7.0, 1.5 + 0.28 * len(lines)) if ax is None else ax

@@ -99,11 +99,10 @@ class Bounds:
     def median(self, ratios: Mapping[int, FloatArray], fits: Sequence[int]) -> FloatArray | None:
         """Return the median ratios of interval width to requested width, or None if more fits must be simulated.
 
-        For fits that are not simulated yet, only lower and upper bounds of the ratios are known. These bounds give a
-        lower and an upper bound of each median. The simulated fits suffice if one lower bound of a median is above 1,
-        or if all upper bounds are at most 1; unless `rough` is True, these bounds must differ from 1 by about 5%. The
-        returned medians are computed from simulated and predicted ratios and clipped to their bounds. The ratios are
-        predicted from the ratios of the same fits at other numbers of rows (or budgets).
+        The bounds `least` and `most` on the ratios of fits that are not simulated yet give a lower and an upper bound
+        of each median. The simulated fits suffice if the lower bound of any median is above 1, or if the upper bounds
+        of all medians are at most 1 (by a margin of 5% unless `rough` is True). The returned medians are computed from
+        simulated and predicted ratios and clipped to their bounds.
 
         Parameters
         ----------
@@ -128,12 +127,12 @@ class Bounds:
         return np.clip(np.median([*made, *self._others(ratios, rest)], axis=0), lowest, highest)
 
     def _others(self, ratios: Mapping[int, FloatArray], rest: Sequence[int]) -> list[FloatArray]:
-        """Return predicted ratios of interval width to requested width for the fits `rest` that are not simulated yet.
+        """Return predicted ratios of interval width to requested width for fits `rest` that are not simulated yet.
 
-        The prediction for a fit, shape (terms,), is its ratio at an earlier tried number of rows (or budget), times
-        the median change from earlier ratios to the present `ratios`, over the fits simulated at both numbers. The
-        earlier ratios are in `least` or `most`, whichever has more fits in common with `ratios`. A fit without an
-        earlier ratio there has no prediction.
+        The mappings `least` and `most` contain ratios at numbers of rows (or budgets) tried earlier; the mapping with
+        more fits in common with `ratios` is used. The earlier ratios of a fit, one for each term, are multiplied by
+        the median change from the earlier ratios to `ratios` in the common fits. A fit that is not in the mapping has
+        no prediction.
         """
         known = max((self.least, self.most), key=lambda at: len(at.keys() & ratios.keys()))
         both = [fit for fit in ratios if fit in known]
@@ -144,7 +143,7 @@ class Bounds:
         change = np.array(
             [np.median(some[np.isfinite(some)]) if np.isfinite(some).any() else 1.0 for some in changes.T]
         )
-        with np.errstate(all="ignore"):  # an interval that is not reported stays infinitely wide
+        with np.errstate(all="ignore"):  # the ratio of an interval that is not reported is inf
             return [np.where(np.isinf(known[fit]), math.inf, known[fit] * change) for fit in rest if fit in known]
 
 
@@ -167,8 +166,9 @@ class Fall:
     def root(self, rest: float, noise: float) -> float:
         """Return the number of rows (or budget) x at which the expected width of intervals equals the requested width.
 
-        At x, the modelled squared ratio of the two widths, ``rest x^-still + noise x^-falling``, is 1. The result is
-        inf if no x satisfies the equation, and NaN if `rest` or `noise` is negative or NaN.
+        The squared ratio of the two widths is ``rest x^-still + noise x^-falling`` (see `Fall`): at x = 1, `rest` is
+        its part due to sampling error, and `noise` its part due to noise. The result is inf if no number suffices, and
+        NaN if `rest` or `noise` is negative or NaN.
         """
         if not (rest >= 0 and noise >= 0):
             return math.nan
@@ -177,7 +177,7 @@ class Fall:
         return (noise / (1 - rest)) ** (1 / self.falling) if rest < 1 else math.inf
 
     def extrapolated(self, widths: Widths, times: float) -> Widths:
-        """Return the expected widths at `times` the number of rows (or the budget) at which `widths` are expected."""
+        """Return the expected widths after the number of rows (or the budget) of `widths` is multiplied by `times`."""
         noise = np.clip(np.nan_to_num(widths.shares), 0.0, 1.0)
         parts = (1 - noise) * times**-self.still, noise * times**-self.falling
         variances = parts[0] + parts[1]
@@ -197,10 +197,9 @@ class Fall:
     def from_two(self, a: tuple[float, float], b: tuple[float, float]) -> float:
         """Return the number of rows (or budget) at which the largest ratio of expected to requested width is 1.
 
-        The number is extrapolated from two tried numbers with the model of this class. If the widths decrease faster
-        than the model allows, a power law through the two ratios replaces the model; the result is NaN if the ratios
-        then differ by a factor of ``exp(JUMP)`` or more. If the widths decrease more slowly than the model allows, the
-        result is NaN, too.
+        The model of this class is fitted to the ratios at two tried numbers and extrapolated. If the ratios decrease
+        faster than the model allows, a power law is fitted instead, unless the ratios differ by a factor of e or more
+        (constant `JUMP`). The result is NaN if neither the model nor the power law is fitted.
 
         Parameters
         ----------
@@ -312,10 +311,10 @@ class Way:
     def __init__(self, law: Fall, least: float, most: float) -> None:
         self.law, self.least, self.most = law, least, most
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
-        self.roots = (math.nan, math.nan)  # extrapolated from the last tried number alone, and from two tried numbers
+        self.roots = (math.nan, math.nan)  # two extrapolations: from the last tried number, and from two tried numbers
         self.ratios: dict[float, float] = {}
-        # ratios of interval width to requested width, by identifier of the simulated fit: those found at `high` or more
-        # are lower bounds at numbers below `high`, and those found at `low` or less are upper bounds at numbers above
+        # ratios of interval width to requested width, by identifier of the simulated fit: ratios at `high` or more are
+        # lower bounds of the ratios at smaller numbers, and ratios at `low` or less are upper bounds at larger numbers
         self.at_high: dict[int, FloatArray] = {}
         self.at_low: dict[int, FloatArray] = {}
         self.before: list[tuple[float, dict[int, FloatArray]]] = []  # earlier values of `high` and `at_high`
@@ -371,9 +370,9 @@ class Way:
         self.ratios[number] = widths.ratio if widths.ratio > 0 else math.inf
 
     def takes_back(self, widths: Widths) -> None:
-        """Replace the upper limit by the previous upper limit, because intervals at the upper limit are too wide.
+        """Return to the previous upper limit, because intervals at the present upper limit are too wide.
 
-        `widths` has the expected widths at the replaced limit, computed only from fits simulated at this limit.
+        `widths` contains the expected widths at the present limit, computed only from fits simulated at this limit.
         """
         number, (self.high, self.at_high) = self.high, self.before.pop()
         self.goes_on(number, widths)
@@ -381,19 +380,17 @@ class Way:
     def next(self) -> float:
         """Return the next number of rows (or budget) to try in the search for the smallest sufficient number.
 
-        The lower limit is the largest number known to be insufficient, the upper limit the smallest number known to be
-        sufficient. A limit is close to the result if the largest expected width at this limit differs from the
-        requested width by less than 3%. The root is the extrapolated result of the search.
+        The class describes the lower limit, the upper limit and the root, which is the extrapolated result. A limit is
+        close if the largest expected width at this limit differs from the requested width by less than 3%.
 
-        1. If a limit is close and the root is near it or beyond it, try the number 1% away from it, towards the other
-           limit.
-        2. Otherwise try a number slightly larger than the root.
+        1. If the root is near a close limit or beyond this limit, the number 1% inside the limit is tried.
+        2. Otherwise a number slightly larger than the root is tried.
 
         If this number is not between the limits, or if recent tries have made little progress, rule 3 or 4 applies:
 
-        3. If both limits are known, try the geometric mean of the limits. Once in a search, the number 1% away from a
-           close limit is tried in place of the mean.
-        4. If only one limit is known, try a number far beyond this limit.
+        3. If both limits are known, their geometric mean is tried or, once in a search, the number 1% inside a close
+           limit.
+        4. If only one limit is known, a number far beyond this limit is tried.
         """
         low, high, root = self.low, self.high, self.root
         between = low > 0 and high < math.inf

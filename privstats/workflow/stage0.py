@@ -27,7 +27,7 @@ from privstats.workflow.division import BOUNDS
 FINEST = 1e-9  # the scale of `stretch` is linear for values up to this size, and logarithmic beyond
 WIDEST = 690.0  # largest position on the scale of `stretch`, slightly above arcsinh(1e290 / FINEST)
 GRID = 2.0**-22  # grid step on the scale of `stretch`; this step resolves six digits of a number
-LEVEL = 0.97  # level of the quantile of distances from the median; below 1, so that rank errors stay inside the data
+LEVEL = 0.97  # level of the quantile of distances from the median; below 1 to leave room for errors of the noisy rank
 MARGIN = 2.0  # distance of the bounds from the median, divided by the quantile of distances of values from the median
 FARTHEST = 1e70  # bounds lie within twice this number, so that products of four bounds do not overflow
 ENOUGH = 3000.0  # a column needs at least this product of number of rows and eps; otherwise its bounds may be far off
@@ -59,10 +59,7 @@ class Distance:
     point: float
 
     def __call__(self, block: Any) -> FloatArray:
-        """Return the distances from `point` of the numeric column of a block of n rows, shape (n, 1).
-
-        The distances are on the logarithmic scale of `stretch`.
-        """
+        """Return the distances of a block's n values from `point` on the log scale of `stretch`, shape (n, 1)."""
         return stretch(np.abs(block.numbers[:, 0] - self.point))[:, None]
 
 
@@ -89,7 +86,8 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
 def _range(ask: Ask, code: str) -> tuple[float, float]:
     """Release bounds that should contain nearly all values of an expression.
 
-    The bounds are centred at a differentially private estimate of the median, and differ even if all values are equal.
+    The bounds are centred at a differentially private estimate of the median. Even if all values are equal, the lower
+    bound is below the upper bound.
     """
     anywhere = Line(-WIDEST, WIDEST, GRID)
     middle = ask(Values(BOUNDS, Stretched(), anywhere, item=f"of {code}: location"), by=Rank((0.5,)))

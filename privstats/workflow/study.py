@@ -84,8 +84,8 @@ class Study:
     def guarantee(self) -> Promise | None:
         """The joint privacy guarantee of all plans.
 
-        It is None if guarantees of different kinds cannot be added up, or if the neighbouring relations differ; the
-        ledger then accounts for the plans.
+        It is None if the plans have different neighbouring relations. Such plans may still be charged to one ledger:
+        a ledger under "replace" also accepts plans under "add_remove" with the same privacy unit.
         """
         promises = [plan.guarantee for plan in self.plans]
         for one in promises:
@@ -131,7 +131,7 @@ class Study:
         ledger : Ledger, optional
             Ledger that is charged with all plans in one transaction.
         rng : None, int or numpy.random.Generator
-            Source of the noise; None is the operating system.
+            Source of the noise; None is the random source of the operating system.
 
         Returns
         -------
@@ -161,7 +161,7 @@ class Study:
         known = "" if total is None else f"{total}{implied(total)}"
         lines = [
             f"Study of {len(self)} plans; all of them are charged, or none.",
-            *labelled("Together", known or "plans of several kinds, which the ledger counts together"),
+            *labelled("Together", known or "plans with different neighbours, which the ledger counts together"),
             *labelled("Digest", self.digest),
         ]
         return "\n".join(lines)

@@ -110,12 +110,11 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
     Integration over the t_j gives the target density of the d_i, ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i +
     d_j) / 2) J^{q - k}``. Because of ``1 - x <= e^{-x}`` and Hoelder's inequality, the target density is at most
     ``prod_A g_k(d_i)``, with ``g_k(d) = (1 - d^2) exp(-(k - 1) d / 2) M_k(d)^{(q - k) / k}`` and ``M_k(d) = int_0^1 (1
-    - (d - t)_+ / 2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``. The function g_k is decreasing. The
-    interval [0, 1] is divided into `CELLS` equal cells. The step function whose value on a cell is g_k at the left end
-    of the cell is therefore nowhere smaller than g_k. This step function is the envelope. A proposal consists of a
-    number k, drawn with probability proportional to ``C(q, k) (int envelope)^k``, and of k independent numbers d_i,
-    drawn from the envelope. The proposal is accepted with a probability equal to the target density divided by the
-    product of the envelopes at the d_i.
+    - (d - t)_+ / 2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``. The envelope is the step function that on
+    each of `CELLS` equal cells of [0, 1] has the value of g_k at the left end of the cell. It is nowhere smaller than
+    g_k, because g_k is decreasing. A proposal consists of a number k, drawn with probability proportional to ``C(q, k)
+    (int envelope)^k``, and of k independent numbers d_i, drawn from the envelope. It is accepted with a probability
+    equal to the target density divided by the product of the envelopes at the d_i.
     """
     linear, squares, cross = np.empty((size, q)), np.empty((size, q)), np.empty((size, math.comb(q, 2)))
     done = 0
@@ -150,10 +149,11 @@ def second_moments_body(q: int) -> tuple[float, float, float]:
     """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body K.
 
     K contains the difference of any two rows' moments (module docstring), for rows of q entries. For q = 1, the mean
-    square of a cross product is 0. Let k be the number of linear coordinates u_j with |u_j| > 1, and ``d_j = |u_j| -
-    1``. Given these d_j, the mean squares are computed exactly. They are averaged over d_j from a Kronecker sequence
-    (coordinate i of point m is ``m 2^(i / (k + 1)) mod 1``, i = 1, ..., k), transformed by the quantile function of the
-    envelope, a bound on the density of the d_j (`sample_body`). The relative error is below 3e-4 for q <= 31.
+    square of a cross product is 0. Given the numbers ``d_j = |u_j| - 1`` of the k linear coordinates u_j with |u_j| >
+    1, the mean squares are computed exactly. They are averaged over the d_j by quasi-Monte Carlo with importance
+    weights (`_moments`). For each k, the points d are a Kronecker sequence (coordinate i of point m is ``m 2^(i / (k +
+    1)) mod 1``, i = 1, ..., k), transformed by the quantile function of the envelope of `sample_body`. The relative
+    error is below 3e-4 for q <= 31.
     """
     weights, _, sums = _steps(q)
     shares = weights / weights.sum()
@@ -206,10 +206,10 @@ def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
-    """Make proposals for a uniform point u of the body K, and return q numbers d_j for each accepted proposal.
+    """Return the accepted ones of `proposals` proposals of the rejection sampler `sample_body`, one per row.
 
-    K is the convex body of `sample_body`, and ``d_j = |u_j| - 1`` for the q linear coordinates u_j of u. The result has
-    one row per accepted proposal, with the positive d_j first; from a row, `sample_body` makes a point u.
+    A row has the q numbers ``d_j = |u_j| - 1``, with the positive ones first, for the linear coordinates u_j of a
+    uniform point u of the convex body K.
     """
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
@@ -228,11 +228,10 @@ def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
 
 
 def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
-    """Return the probability with which `sample_body` accepts each proposal, shape (n,).
+    """Return the probability with which `sample_body` accepts each of n proposals, shape (n,).
 
-    Each row of `above`, shape (n, k), has the k positive numbers ``d_i = |u_i| - 1`` of one proposal, where u_i is a
-    linear coordinate of a point of the convex body K. The target density of the d_i depends on J, shape (n,), which has
-    for each proposal the integral over [0, 1] of ``h(t) = prod_i (1 - (d_i - t)_+ / 2)``.
+    Each row of `above`, shape (n, k), has the k positive numbers d_i of one proposal. The array J, shape (n,), has the
+    integral over [0, 1] of ``h(t) = prod_i (1 - (d_i - t)_+ / 2)``; its power q - k is a factor of the target density.
     """
     k = above.shape[1]
     steps = _steps(q)[1][max(k, 1) - 1, np.minimum((above * CELLS).astype(int), CELLS - 1)]
@@ -260,7 +259,7 @@ def _h(above: FloatArray, t: FloatArray) -> FloatArray:
 def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
     """Return `count` independent random numbers t in [0, 1] for each row (d_1, ..., d_k) of `above`, shape (n, count).
 
-    They are drawn by rejection, with a density in t proportional to ``prod_i (1 - (d_i - t)_+ / 2)``.
+    Their density, proportional to ``prod_i (1 - (d_i - t)_+ / 2)``, is sampled by rejection.
     """
     t = np.empty(len(above) * count)
     left = np.arange(len(t))
@@ -272,18 +271,18 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 
 
 def _moments(above: FloatArray, q: int) -> FloatArray:
-    """Return an array, shape (4, n): n importance weights, and three conditional second moments times these weights.
+    """Return an importance weight for each row of `above`, and three mean squares times this weight, shape (4, n).
 
     Let u be a uniform point of the convex body K (`sample_body`). Each of the n rows of `above` has the numbers ``d_i =
     |u_i| - 1`` of the k linear coordinates u_i with ``|u_i| > 1``. The weight is proportional to the density of the d_i
-    divided by the density from which they were drawn. The second moments of a linear, a square and a cross-product
-    coordinate of u are conditional on the d_i; `second_moments_body` averages them over the rows, with these weights.
+    divided by the density from which they were drawn. The mean squares of a linear, a square and a cross-product
+    coordinate of u are conditional on the d_i.
     """
     n, k = above.shape
     t, mass = _overlaps(above, 2)
     J = mass.sum(axis=1)
-    # the cross product u_ij is uniform on an interval; `mixed` is the mean squared half-length of this interval, for a
-    # j with |u_j| <= 1 (it is the same for every such j), summed over the k indices i with |u_i| > 1
+    # if |u_i| > 1 and |u_j| <= 1, the cross product u_ij is uniform on an interval around 0; `mixed` is the mean
+    # square of the half-length of this interval, summed over i (the sum is the same for every j)
     mixed = ((2 - np.maximum(above.T[:, :, None] - t, 0.0)) ** 2 * mass).sum(axis=(0, 2)) / J
     linear = ((1 + above) ** 2).sum(axis=1) + (q - k) * ((1 - t) ** 2 * mass).sum(axis=1) / J
     square = 4 * ((1 - above**2) ** 2).sum(axis=1) + 4 * (q - k)

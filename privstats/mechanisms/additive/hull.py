@@ -46,7 +46,7 @@ class HullLaw(ScaledLaw):
 
     @property
     def _kinds(self) -> NDArray[np.int_]:
-        """Kind of each released moment, shape (dim,): 0 for linear, 1 for square, 2 for cross product, 3 for count."""
+        """Kind of each released moment, shape (dim,): 0 (linear), 1 (square), 2 (cross product) or 3 (row count)."""
         i, j = self.pairs
         return np.where(j == 0, 3, np.where(i == 0, 0, np.where(i == j, 1, 2)))
 

@@ -10,8 +10,8 @@ the density with exponent s_k, then M has the same density with exponent ``s_(k-
 proportional to ``(1 + |w|^2)^-(2 s_k - 1)``, t has density proportional to ``(1 + t^2)^-s_k``, and M, w and t are
 independent. For a noise matrix of order K, the recursion uses ``s_k = s - (K - k) / 2``. (Hua 1963, section 2.3, uses
 the symmetric root R; then the first term of m is ``w' M w``.) A *hollow* matrix has W_00 = 0, and its recursion starts
-from the matrix 0 of order 1. The recursion also shows that the principal submatrix without the last `beyond` rows and
-columns has the law of a noise matrix of its own order, with exponent ``s - beyond / 2``.
+from the matrix 0 of order 1. The recursion also shows that the principal submatrix of W without its last b rows and
+columns has a density of the same form, with exponent ``s - b / 2``.
 
 In the code R is the lower triangular root of I + M^2. Each step extends it to the lower triangular root of I + W^2: the
 block of the old indices becomes ``R C``, where C is the lower triangular matrix with ``C C' = I + w w'``, and the
@@ -48,10 +48,11 @@ ROW_BY_ROW = 32  # largest order of noise matrices that are sampled row by row
 
 
 def exponent(order: int, beyond: int = 0) -> float:
-    """Return the exponent s of the density ``det(I + W^2)^-s`` of a noise matrix W, chosen for small noise variances.
+    """Return the exponent s of the density ``det(I + W^2)^-s`` of a noise matrix W.
 
-    W has `order` rows and columns; a density exists only for s > order / 2. If `beyond` is positive, W is a principal
-    submatrix of a noise matrix that has `beyond` more rows and columns, and s is the exponent of the submatrix's law.
+    W has `order` rows and columns. A density exists for s > order / 2; the choice of s makes the noise variances small
+    at a given eps. If `beyond` is positive, W is a principal submatrix of a noise matrix that has `beyond` more rows
+    and columns, and s is the exponent of the submatrix's law.
     """
     return max(1.1 * (order + beyond) + 1, 3.0) - beyond / 2
 
@@ -103,7 +104,7 @@ class MatrixTLaw(ScaledLaw):
 
     @cached_property
     def parts(self) -> list[Part]:
-        """The principal submatrices into which the noise matrix W is divided; different submatrices are independent."""
+        """Principal submatrices of W that contain the released entries and have independent noise (`parts`)."""
         return list(parts(self.pairs))
 
     def standard(self, rng: Rng, shape: tuple[int, int]) -> FloatArray:

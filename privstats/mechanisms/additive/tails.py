@@ -1,9 +1,10 @@
 """Draws with full precision in the tails: exponential variables, and events with a given, possibly tiny probability.
 
 Points of a public grid are never drawn by applying a quantile function to one uniform number. A uniform number has 53
-bits, so it has 2^53 possible values. Of about 2^50 grid points with equal probability, some would be the result of 7 of
-these values and others of 8 values, in a pattern that depends on the data. Instead, a grid point is drawn as a uniform
-whole number (`Rng.integers` is exact) and accepted with the required probability (`passes`).
+bits, so it has only 2^53 possible values. If about 2^50 grid points have equal probabilities, 7 of these values would
+lead to some points and 8 values to others, and the data would determine which points are less likely. Instead, a grid
+point is drawn as a uniform whole number (`Rng.integers` is exact) and accepted with the required probability
+(`passes`).
 """
 
 from __future__ import annotations

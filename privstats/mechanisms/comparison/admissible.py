@@ -28,7 +28,7 @@ from scipy.special import erfcx, ndtr
 
 from privstats.numerics.law import FloatArray
 
-STEEPEST = 40.0  # upper limit of the log ratio beta of scales, and of exponents that contain eps; prevents overflow
+STEEPEST = 40.0  # limit on beta, on eps for Cauchy noise and on an exponent in `laplace_delta`; prevents overflow
 HALVINGS = 60
 # sigma of the log-normal factor e^(sigma Y) in `laplace_ln`; with this sigma the noise has the least variance if the
 # smooth sensitivity is proportional to 1 / beta
@@ -75,13 +75,13 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         log_cosh = math.log(delta) - np.log(-np.expm1(-beta)) + (eps + beta) / rho1
     far = np.maximum(log_cosh, 0.0)
-    # `wide`, the largest a at which the delta of the wide law is at most `delta`: rho1 arccosh(e^far), without overflow
+    # the delta of the wide law is at most `delta` if a <= `wide` = rho1 arccosh(e^log_cosh); this form cannot overflow
     wide = np.where(log_cosh < 0, 0.0, rho1 * (far + np.log1p(np.sqrt(-np.expm1(-2 * far)))))
     return largest(lambda a: laplace_delta(eps, a, beta)[1] <= delta, np.minimum(wide, eps))
 
 
 def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return two deltas, at eps, of Laplace laws with scales e^beta and 1 whose centres differ by a <= eps.
+    """Return delta in both directions for two Laplace laws with scales e^beta and 1, whose centres differ by a <= eps.
 
     The delta of a law P against a law Q is the smallest number with ``P(S) <= e^eps Q(S) + delta`` for all sets S. The
     law with the larger scale is called the wide law, the other the narrow law. The first array has the delta of the
@@ -111,18 +111,18 @@ def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     the scales. The law with the larger scale is called the wide law, the other the narrow law. For a^2 <= 2 eps, the
     delta of the wide law against the narrow law is largest at rho = e^beta, because the set where the density ratio
     exceeds e^eps does not contain the centre of the wide law. This delta is exact. For the narrow law N(0, 1) against
-    the wide law N(a, rho^2) at any rho, the log ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most
-    ``beta + a^2 / 2 - a x``. So delta at eps is at most the delta of N(0, 1) against N(a, 1) at eps - beta.
+    the wide law N(a, rho^2) at any rho, the log density ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most
+    ``beta + a^2 / 2 - a x``. So its delta at eps is at most the delta of N(0, 1) against N(a, 1) at eps - beta.
     """
     return largest(lambda a: np.maximum(*gaussian_delta(eps, a, beta)) <= delta, np.full_like(beta, math.sqrt(2 * eps)))
 
 
 def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return two deltas, at eps, of normal laws with standard deviations e^beta and 1 whose means differ by a.
+    """Return delta in both directions for normal laws with standard deviations e^beta and 1, whose means differ by a.
 
     The delta of a law P against a law Q is the smallest number with ``P(S) <= e^eps Q(S) + delta`` for all sets S. The
-    law with the larger standard deviation is called the wide law, the other the narrow law. The first array is delta of
-    the wide law against the narrow law; the second is an upper bound of delta of the narrow law against the wide law.
+    law with the larger standard deviation is called the wide law, the other the narrow law. The first array has the
+    delta of the wide law against the narrow law, the second an upper bound of the delta in the opposite direction.
     """
     rho2 = np.exp(2 * beta)
     half, slope, level = -np.expm1(-2 * beta) / 2, a / rho2, a * a / (2 * rho2) + beta + eps
@@ -141,12 +141,13 @@ def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatAr
 
 
 def laplace_ln(eps: float, delta: float) -> tuple[float, float]:
-    """Return a shift alpha and a log ratio beta of noise scales at which noise ``X e^(sigma Y)`` is (eps, delta)-DP.
+    """Return a shift alpha and a log ratio beta of scales at which noise ``X e^(sigma Y)`` is (eps, delta)-DP.
 
-    X is Laplace, Y standard normal, and sigma = `LN_SPREAD`. The release satisfies (c^2 / 2)-zCDP if ``beta / sigma +
-    e^(3 sigma^2 / 2) alpha <= c`` (Bun and Steinke 2019, Proposition 3). c is the largest number for which (c^2 /
-    2)-zCDP is known to imply (eps, delta) (`concentrated`). alpha and beta are chosen so that both terms are c / 2.
-    With this sigma the noise has the least variance if the smooth sensitivity is proportional to 1 / beta.
+    The module's docstring defines alpha and beta. X is Laplace, Y standard normal, and sigma = `LN_SPREAD`. The
+    release satisfies (c^2 / 2)-zCDP if ``beta / sigma + e^(3 sigma^2 / 2) alpha <= c`` (Bun and Steinke 2019,
+    Proposition 3). c is the largest number for which (c^2 / 2)-zCDP is known to imply (eps, delta) (`concentrated`).
+    alpha and beta are chosen so that both terms are c / 2. With this sigma the noise has the least variance if the
+    smooth sensitivity is proportional to 1 / beta.
     """
     c = math.sqrt(2 * concentrated(eps, delta))
     return math.exp(-1.5 * LN_SPREAD**2) * c / 2, LN_SPREAD * c / 2
@@ -155,8 +156,8 @@ def laplace_ln(eps: float, delta: float) -> tuple[float, float]:
 def concentrated(eps: float, delta: float) -> float:
     """Return the largest rho for which rho-zCDP (concentrated differential privacy) is known to imply (eps, delta).
 
-    According to Canonne, Kamath and Steinke (2020), Proposition 12, rho-zCDP implies (eps, delta) with ``delta = e^((a
-    - 1) (a rho - eps)) / (a - 1) (1 - 1 / a)^a`` for any order a > 1. Each order gives a rho; the maximum is returned.
+    For any order a > 1, rho-zCDP implies (eps, delta) with ``delta = e^((a - 1) (a rho - eps)) (1 - 1 / a)^a / (a -
+    1)`` (Canonne, Kamath and Steinke 2020, Proposition 12). The result is the largest rho over a grid of orders.
     """
     order = 1 + np.geomspace(1e-4, 1e9, 2000)
     log_ratio = math.log(delta) + np.log(order - 1) - order * np.log1p(-1 / order)

@@ -16,7 +16,7 @@ from privstats.numerics.law import FloatArray, Rng
 EXACT_DIM = 3  # largest number of columns for which draws are exact (`geometric_median`)
 STEPS = 2000  # number of steps of the Markov chain, which is used for more than EXACT_DIM columns
 UNIFORM, CELL = 0.05, 0.05  # probabilities that a proposal is uniform on the grid, or uniform in the median's cell
-DESCENT = 60  # most steps in either part of `geometric_median`: reduction of the loss, then of the score's norm
+DESCENT = 60  # largest number of steps in each part of `geometric_median` (loss, then norm of the score)
 
 
 def exact_location_for(dim: int) -> bool:
@@ -55,8 +55,8 @@ def geometric_median(rows: DistinctRows, start: FloatArray) -> FloatArray:
     The loss is the sum of the distances from the rows; its gradient is called the score. Up to `DESCENT` steps reduce
     the loss, and up to `DESCENT` further steps reduce the norm of the score. Each step moves to the best of five
     candidates: a full Newton step, a quarter and a sixteenth of a Newton step, a Weiszfeld step, and a step to the
-    nearest row. The gradient of the loss does not exist if theta equals a row; the Newton and Weiszfeld steps then use
-    the shortest subgradient (Vardi and Zhang 2000).
+    nearest row. At a row the loss has no gradient; the Newton and Weiszfeld steps then use the shortest subgradient
+    (Vardi and Zhang 2000).
     """
     theta = start
     for measure in (_loss, least_location_score):
@@ -77,7 +77,7 @@ def _loss(rows: DistinctRows, theta: FloatArray) -> float:
 
 
 def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
-    """Return the points to which `geometric_median` may step from theta; an empty list if the score there is zero."""
+    """Return the candidates for the next step of `geometric_median` from theta; none if the score is zero at theta."""
     away, weights = _pulls(rows, theta)
     gradient, steep, score = away @ weights, weights.sum(), least_location_score(rows, theta)
     if score == 0:
@@ -92,12 +92,12 @@ def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
 class Proposal:
     """The proposal law of the Markov chain in `chain_geometric`, a mixture of three laws.
 
-    A proposal is near the geometric median, or uniform in the grid cell of the median, or uniform on the grid. Near the
-    median the score (gradient of the sum of distances) at theta is about ``curvature (theta - median)``, where
-    `curvature` is the derivative of the score; the log density of the chain's stationary law is minus `rate` times the
-    score's norm. So a proposal near the median is ``median + (rate curvature)^-1 u``, where u has density proportional
-    to ``exp(-|u|_2)``. `slopes` are the eigenvalues of the matrix ``rate curvature``, clipped to the interval from 1 /
-    (number of grid points per column) to 1, and the columns of `axes` are the eigenvectors of this matrix.
+    A proposal is near the geometric median, or uniform in the grid cell of the median, or uniform on the grid. A
+    proposal near the median is ``median + (rate curvature)^-1 u``, where u has density proportional to ``exp(-|u|_2)``
+    and `curvature` is the derivative of the score (gradient of the sum of distances) at the median. This law resembles
+    the stationary law, with log density ``-rate |score|``, because the score at theta is about ``curvature (theta -
+    median)``. `slopes` are the eigenvalues of the matrix ``rate curvature``, clipped to the interval from 1 / (number
+    of grid points per column) to 1, and the columns of `axes` are the eigenvectors of this matrix.
     """
 
     median: FloatArray

@@ -1,13 +1,15 @@
-r"""Sets that contain a level set of the norm of a residual on the l1 ball: volumes, uniform draws, and dual bounds.
+r"""Sets that contain a level set of a residual norm on the l1 ball: volumes, uniform draws, and dual bounds.
 
-Notation: for a matrix A and a vector b, the residual is ``e = A theta - b``, its norm ``g = ||e||``, and the ball
-``|theta|_1 <= t``. For any y of dual norm at most 1, with ``c = A'y`` and ``mu = |c|_inf``, the norm is exactly the sum
+Notation: for a matrix A and a vector b, the residual is ``e = A theta - b``, its norm is ``g = ||e||``, and the l1
+ball of radius t is ``|theta|_1 <= t``. For any vector y of dual norm at most 1, with ``c = A'y`` and ``mu = |c|_inf``,
+the norm is exactly the sum
 
     g = G(t) + mu (t - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + (||e|| + y'e),      G(t) = b'y - mu t,
 
-and every summand after G(t) is non-negative on the ball. Hence ``g >= G(t)`` for every y (weak duality), also if y is
-not optimal. A `Cover` uses d of the summands to define d coordinates of theta, and omits all others. Omitting summands
-can only enlarge the set, so the set always contains the required level set.
+and every summand after G(t) is non-negative on the ball. Hence ``g >= G(t)`` for every such y (weak duality). On a
+level set ``g <= gamma``, the summands after G(t) add up to at most ``gamma - G(t)``. The function `corner` computes a
+`Cover` from this bound on the sum of some of them. Omitting the other summands can only enlarge the set, so the cover
+contains the level set. The function `nested` computes covers from bounds on entries of e and of theta.
 """
 
 from __future__ import annotations
@@ -32,25 +34,25 @@ class Cover:
     r"""Set that contains a level set: all theta for which ``M theta - shift`` lies in a product of three simple sets.
 
     The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, or the part of a level set of a squared loss with
-    ``|theta|_1 <= t``. A theta - b is called the residual. M is an invertible (d, d) matrix and `shift` a vector: each
-    of the d coordinates of ``M theta - shift`` belongs to one of the three sets. The positive numbers gamma, curve,
-    rise and t are not part of the cover: they are arguments of its methods, so that one cover serves many level sets.
+    ``|theta|_1 <= t``. A theta - b is called the residual. M is an invertible (d, d) matrix and `shift` a vector. The
+    d coordinates of ``M theta - shift`` are divided among the three sets, in this order. The sizes gamma, curve, rise
+    and t of the sets, all positive, are arguments of the methods, so that one cover serves many level sets.
 
-    1. A corner set ``sum_i x_i + |w|^2 / curve <= rise``. Its coordinates are a vector w of length k = `curved` and m
-      numbers z_i, called linear coordinates. Each z_i is either ``anchor_i gamma + plus_i x_i`` or ``anchor_i gamma -
-      minus_i x_i``, with ``x_i >= 0``. According to Dirichlet's integral, the volume of the corner set is ``(pi
+    1. A ball of radius gamma in the residual's norm, for the first `balls` coordinates. They are entries of the
+      residual or, if the norm is l2, of a rotation of the residual.
+    2. A corner set ``sum_i x_i + |w|^2 / curve <= rise``, for a vector w of the next k = `curved` coordinates and for
+      m further coordinates z_i, called linear coordinates. Each z_i is either ``anchor_i gamma + plus_i x_i`` or
+      ``anchor_i gamma - minus_i x_i``, with ``x_i >= 0``. The volume of this set is, by Dirichlet's integral, ``(pi
       curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) * prod_i (plus_i + minus_i)``.
-    2. A ball of radius gamma, in the residual's norm, over `balls` coordinates of the residual (or, if the norm is l2,
-      of a rotation of the residual).
-    3. The l1 ball of radius t over the remaining coordinates, which are entries theta_j of theta. If `slack` is not
-      empty, this ball is replaced by a simplex: with ``delta_j = rise |slack_j|`` and sign_j the sign of slack_j, the
-      numbers ``sign_j theta_j + delta_j`` are non-negative, and their sum is at most ``t + sum_j delta_j``. So a
-      theta_j with the sign opposite to sign_j is at most delta_j in absolute value.
+    3. The l1 ball of radius t, for the remaining coordinates, which are entries theta_j of theta. If `slack` is not
+      empty, a simplex replaces this ball: with ``delta_j = rise |slack_j|`` and sign_j the sign of slack_j, the
+      numbers ``sign_j theta_j + delta_j`` are non-negative, and their sum is at most ``t + sum_j delta_j``.
 
-    Let J be the set of the indices j for which theta_j itself is a coordinate of the cover. If `slope` is positive, the
-    last linear coordinate is ``sum_{j not in J} c_j theta_j - slope (t - sum_{j in J} |theta_j|)``. Here ``c = A'y``
-    for a vector y of dual norm at most 1, or c is minus the gradient of the squared loss at some point. The subtracted
-    term depends on other coordinates only (a shear), so it does not change the volume.
+    Let J be the set of the indices j for which theta_j itself is a coordinate of the cover. If `slope` is positive,
+    the last linear coordinate is ``sum_{j not in J} c_j theta_j`` minus the term ``slope (t - sum_{j in J}
+    |theta_j|)``. Here ``c = A'y`` for a vector y of dual norm at most 1, or c is minus the gradient of the squared
+    loss at some point. The subtracted term depends on other coordinates only (a shear), so it does not change the
+    volume.
     """
 
     norm: str
@@ -86,14 +88,13 @@ class Cover:
         return value + (m + k / 2) * np.log(rise) if m + k else value
 
     def draw(self, rng: Rng, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
-        """Return one uniform point of the cover of each of n level sets, shape (n, d).
+        """Return n independent uniform points, shape (n, d): one point of the cover of each of n level sets.
 
-        Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i``, or a level set of a squared loss. The
-        coordinates in the three sets of `Cover` are drawn independently. The corner set ``sum_i x_i + |w|^2 / curve <=
-        rise`` has m coordinates ``x_i >= 0`` and a vector w of k coordinates. For a uniform point of it, independent
-        variables are drawn: a standard exponential variable for each x_i, a Gamma(k/2) variable for ``|w|^2 / curve``,
-        and one more exponential variable for the difference between `rise` and the left-hand side. All of them are
-        divided by their sum, which gives a Dirichlet vector, and multiplied by `rise`.
+        Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i``, or a level set of a squared loss. The points
+        in the three sets of `Cover` are drawn independently. For the corner set ``sum_i x_i + |w|^2 / curve <= rise``,
+        a standard exponential variable is drawn for each x_i, a Gamma(k/2) variable for ``|w|^2 / curve``, with k the
+        length of w, and one more exponential variable for the difference between the two sides of the inequality.
+        These variables are divided by their sum, which gives a Dirichlet vector, and multiplied by `rise`.
         """
         size, m, k = len(gamma), len(self.plus), self.curved
         rest = len(self.M) - m - k - self.balls
@@ -152,15 +153,16 @@ def norm_of(norm: str, e: FloatArray) -> FloatArray:
 def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
     """Return rank(A) + 1 covers: sets that contain a level set of the residual norm ||A theta - b|| on the l1 ball.
 
-    The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, for theta with d entries. Cover number k bounds only
+    The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, for theta with d entries. Cover number k limits only
     k entries of the residual A theta - b and d - k entries of theta: it is the set ``||(A theta - b)_I|| <= gamma,
-    |theta_J|_1 <= t``, with a set I of k indices and a set J of d - k indices. Cover 0 is the l1 ball, and cover d (if
-    the rank of A is d) is the set ``||A theta - b|| <= gamma``. The covers with 0 < k < d are for level sets that are
-    thin in k directions and wider than the ball in all other directions, for example if A is singular. I and J are
-    chosen so that the matrix of the rows A_I and the unit vectors of J (M in `Cover`) has a large determinant. If the
-    norm is l1 or linf, A must be symmetric and positive semidefinite, and J has the indices outside I. So the
-    determinant is a principal minor of A, up to its sign, and a greedy Cholesky factorisation with pivots chooses I. If
-    the norm is l2, the residual may be rotated; a QR factorisation with pivots gives the rotation and J.
+    |theta_J|_1 <= t``, with a set I of k indices and a set J of d - k indices. Cover 0 is the l1 ball. The covers with
+    0 < k < d are for level sets that are thin in k directions and wider than the ball in all other directions, for
+    example if A is singular.
+
+    I and J are chosen so that the matrix of the rows A_I and the unit vectors of J (M in `Cover`) has a large
+    determinant. If the norm is l1 or linf, A must be symmetric and positive semidefinite; a pivoted Cholesky
+    factorisation chooses I, and J has the other indices. If the norm is l2, the residual may be rotated; a pivoted QR
+    factorisation gives the rotation and J.
     """
     d = A.shape[1]
     if norm == "l2":
@@ -205,25 +207,27 @@ def corner(
 ) -> Cover:
     r"""Return a `Cover`, a set that contains the level set {||A theta - b|| <= gamma, |theta|_1 <= t}.
 
-    The cover is small if the minimum of ||A theta - b|| on the ball |theta|_1 <= t lies on its boundary, |theta|_1 = t.
+    The cover is small if the minimum of ||A theta - b|| on the ball |theta|_1 <= t lies on its boundary.
 
-    Notation: e = A theta - b is the residual, y a vector of dual norm at most 1, c = A'y, and mu = |c|_inf. G(t) = b'y
-    - mu t is the lower bound of ||e|| on the ball, and ``rise >= gamma - G(t)`` and ``curve`` are the constants of the
-    corner set (see `Cover`). The identity in the module's docstring writes ``||e|| - G(t)`` as a sum of non-negative
-    terms of three kinds: ``mu (t - |theta|_1)``, ``mu |theta_j| - c_j theta_j`` for each j, and ``||e|| + y'e``. Under
-    every norm, some terms of the second kind give one linear coordinate each, and all other terms of the first two
-    kinds together may give one more. The term ``||e|| + y'e`` gives further coordinates, which depend on the norm:
+    The argument y is a vector of dual norm at most 1, and c = A'y. Let e = A theta - b be the residual, mu = |c|_inf,
+    and ``G(t) = b'y - mu t`` the lower bound of ||e|| on the ball. The arguments `curve` and ``rise >= gamma - G(t)``
+    are the constants of the corner set (see `Cover`). In the module's docstring, ``||e|| - G(t)`` is a sum of
+    non-negative terms; on the level set it is at most `rise`. The coordinates of the corner set are computed from
+    these terms:
 
-    * linf: with gamma in place of ``||e||``, the term is at least ``sum_j |y_j| (gamma + sign(y_j) e_j)``, and each
-      summand is non-negative;
-    * l1: ``||e|| + y'e = sum_i (|e_i| + y_i e_i)``;
-    * l2: let w be the part of the residual orthogonal to y, and a = -y'e. Then ``a - G(t)`` is the sum of the linear
-      terms, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``. So the linear terms plus ``|w|^2 / (2 gamma)`` are
-      at most ``gamma - G(t)``, and curve = 2 gamma. (`level_sets` uses this case for a squared loss, too, with y = 0; c
-      is then the negative gradient of the loss.)
+    * Some terms ``mu |theta_j| - c_j theta_j`` give one linear coordinate each. All other terms of this form, together
+      with ``mu (t - |theta|_1)``, may give one more.
+    * If the norm is linf, the term ``||e|| + y'e``, with gamma in place of ``||e||``, is at least ``sum_j |y_j| (gamma
+      + sign(y_j) e_j)``. If the norm is l1, the term is ``sum_j (|e_j| + y_j e_j)``. Some summands of these sums, all
+      non-negative, give one linear coordinate each.
+    * If the norm is l2, let w be the part of the residual orthogonal to y, and a = -y'e. Then ``a - G(t)`` is the sum
+      of the linear terms, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``. So the linear terms plus ``|w|^2 / (2
+      gamma)`` are at most ``gamma - G(t)``, and curve = 2 gamma.
 
-    Of these coordinates, d are chosen by a QR factorisation with pivots, so that the matrix M has a large determinant.
-    The choice affects only the speed.
+    For a squared loss, `level_sets` calls this function with the norm l2, y = 0 and minus the loss's gradient as c.
+
+    Of the possible coordinates, d are chosen by a pivoted QR factorisation, so that the matrix M has a large
+    determinant. The choice affects only the speed.
     """
     d = A.shape[1]
     mu = float(np.abs(c).max())

@@ -92,14 +92,14 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
 def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
     """For each grid point x, return the least number of additions and removals of values that make x the p/q-quantile.
 
-    p/q is `level`. The quantile, defined as in `quantile_replacing`, is one of the values. If x is none of them, it is
-    added first, counted as e = 1; otherwise e = 0. Let a be the number of values that are then equal to x, L the number
-    of values below x, G the number of values above x, and ``F = (1 - p/q)(L + a) - (p/q) G``. x is the quantile if and
-    only if ``0 <= F < a``. Removing a value above x increases F by p/q, and adding a value x increases F by 1 - p/q.
-    Removing a value below x increases a - F by 1 - p/q, and adding a value x increases a - F by p/q. So one change
-    increases F, or a - F, by at most M, the larger of p/q and 1 - p/q. M is less than a, so no change leads from one
-    side of the interval [0, a) to the other side. The returned number is ``e + ceil(-F / M)`` if F < 0, ``e + floor((F
-    - a) / M) + 1`` if F >= a, and e otherwise.
+    p/q is `level`. The quantile, defined as in `quantile_replacing`, is one of the values. So if no value equals x,
+    the first change adds x, and e = 1; otherwise e = 0. After this change, let L be the number of values below x, a
+    the number of values equal to x, G the number of values above x, and ``F = (1 - p/q)(L + a) - (p/q) G``. x is the
+    quantile if and only if ``0 <= F < a``. F increases by p/q if a value above x is removed, and by 1 - p/q if x is
+    added. a - F increases by 1 - p/q if a value below x is removed, and by p/q if x is added. So one change increases
+    F, or a - F, by at most M, the larger of p/q and 1 - p/q. M is less than a, so no change moves F from one side of
+    the interval [0, a) to the other side. The returned number is ``e + ceil(-F / M)`` if F < 0, ``e + floor((F - a) /
+    M) + 1`` if F >= a, and e otherwise.
     """
     p, q = level.numerator, level.denominator
     missing = (equal == 0).astype(np.int64)
@@ -201,15 +201,15 @@ def lift_replacing(gaps: IntArray) -> IntArray:
 
 
 def lift_adding(gaps: IntArray) -> IntArray:
-    """Return the least distance of the mean of n values from the top of the grid after k additions or removals.
+    """Return the least distance of the mean of n values from the grid's upper end after k additions or removals.
 
-    k is 1, ..., n + 1. The gap of a value is its distance from the top. After r removals of the lowest values and k - r
-    additions of the top, the distance is ``W_r / (n + k - 2 r)``, where W_r is the sum of all gaps except the r
-    largest. Removing one more value, in place of one addition, reduces the distance if and only if ``2 W_r < w_r (n + k
-    - 2 r)``, where w_r is the largest remaining gap. The least k for which this inequality holds increases with r. So
-    the best r for each k is found by binary search in the increasing sequence of these least k. Removals without any
-    addition are left out, because they lead to finitely many means, and not to the intervals of `mean_levels`; so k >=
-    1 and r <= k - 1. As in `lift_replacing`, `gaps` are in descending order, and the result is rounded up.
+    The result has an entry for each k = 1, ..., n + 1, rounded up. The gap of a value is its distance from the upper
+    end; `gaps` are in descending order. After r removals of the lowest values and k - r additions of values at the
+    upper end, the distance is ``W_r / (n + k - 2 r)``, where W_r is the sum of all gaps except the r largest. Removing
+    one more value, in place of one addition, reduces the distance if and only if ``2 W_r < w_r (n + k - 2 r)``, where
+    w_r is the largest remaining gap. The least k with this property increases with r, so the best r for each k is
+    found by binary search. At least one change is an addition (r <= k - 1), because removals alone lead to finitely
+    many means, and not to the intervals of `mean_levels`.
     """
     n, left = len(gaps), _left(gaps)
     r = np.arange(n)

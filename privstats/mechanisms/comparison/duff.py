@@ -34,19 +34,18 @@ class Duff(Mechanism):
     Medina 2020, Lemma 1, where "less than 1" is printed). Up to `rows` rows change, so the exponent changes
     by at most eps / 2, and the log normaliser changes by at most eps / 2, too.
 
-    The kind of change that k(x) counts is the kind of change between neighbours: additions and removals of values, or
-    replacements of values. If rows may be missing, replacing a row may also add or remove a value. k(x) then counts
-    replacements alone, as it would not be smaller if an addition or a removal counted as one change, too. So keeping
-    the number of values secret costs no accuracy.
+    k(x) counts additions and removals of values if neighbours differ by added or removed rows, and replacements of
+    values if they differ by replaced rows. In the second case, replacing a row may also add or remove a value, if rows
+    may be missing. But k(x) would not be smaller if additions and removals counted, too. So keeping the number of
+    values secret costs no accuracy.
 
-    Every grid point is a candidate, including the values of the rows, so that a value common to all rows can be chosen.
-    If x is one of the values, k(x) may differ from k at the grid points on both sides of x.
+    Every grid point is a candidate, including the values of the rows, so that a value common to all rows can be
+    chosen. If x is one of the values, k(x) may differ from k at the grid points on both sides of x.
 
-    The draw is exact. First k is drawn by the function `choose` of `mechanisms/additive/tails.py`, then a uniform grid
-    point among the points with this k. Algorithm 1 of the paper by Gillenwater and Munoz Medina, "racing", draws k in
-    another way (and its exponent has the wrong sign). It uses one uniform number with 53 bits for each k, and so
-    distorts or omits probabilities below 2^-53, although the guarantee must also hold for events with these
-    probabilities. `benchmarks/duff_bounds.py` computes bounds on the error of the chosen number.
+    First k is drawn by the function `choose` of `mechanisms/additive/tails.py`, then a uniform grid point among the
+    points with this k. All probabilities have small relative errors, even below 2^-53, as the guarantee requires.
+    Algorithm 1 of Gillenwater and Munoz Medina, which uses one uniform number with 53 bits for each k, distorts
+    probabilities below 2^-53. `benchmarks/duff_bounds.py` computes bounds on the error of the chosen number.
     """
 
     gathers = 80
@@ -78,12 +77,10 @@ class DuffQuantile(Duff):
 
     Privacy: see `Duff`. The function `quantile_adding` computes k(x) if neighbours differ by added or removed rows, and
     `quantile_replacing` if they differ by replaced rows. Up to rounding, `DuffQuantile` is the rank mechanism (Smith
-    2011): if rows are added or removed, k(x) is ``|rank of x - level n| / max(level, 1 - level)``. But k(x) may also
-    decrease as x moves away from the quantile: a point x that is one of the values need not be added to the data, and
-    k(x) may therefore be smaller than at the grid points on both sides of x.
-
-    Gillenwater and Munoz Medina (2020) give two formulas of k(x) for the median. Both assume distinct values and print
-    "k even" where "n even" is meant. If x is one of the values, the two formulas contradict each other.
+    2011): if rows are added or removed, k(x) is ``|rank of x - level n| / max(level, 1 - level)``. But if x is one of
+    the values, no value equal to x need be added to the data, so k(x) may be smaller than at the grid points on both
+    sides of x. Gillenwater and Munoz Medina (2020) give two formulas for the median, which contradict each other for
+    such an x.
     """
 
     label, bits = "duff", QUANTILE_BITS
@@ -99,16 +96,15 @@ class DuffMean(Duff):
 
     The probability of x decreases with k(x), the smallest number of changes of values after which x is the mean.
 
-    Privacy: see `Duff`. k(x) is the smallest k for which the interval of possible means after k changes (`mean_levels`)
-    contains x. If rows are added or removed, only sets of changes with at least one addition count, so that k(x) >= 1:
-    removals alone lead to finitely many means, not to intervals. Except at these means, k(x) is the number of values
-    that must change. k(x) changes by at most 1 if one row is added or removed: if k changes, one of them an addition,
-    lead from a data set to the mean x, then k + 1 changes, one of them an addition, lead to the mean x from any data
-    set with one row more or less.
+    Privacy: see `Duff`. k(x) is the smallest k for which the interval of possible means after k changes
+    (`mean_levels`) contains x. If rows are added or removed, at least one of the changes must be an addition, because
+    removals alone lead to finitely many means, and not to an interval. At these means, k(x) may be larger than the
+    number of values that must change. k(x) changes by at most 1 between two neighbours that differ by one added or
+    removed row. Proof: let k changes, one of them an addition, lead from the first data set to the mean x. Then the
+    change from the second data set to the first, followed by these k changes, leads from the second data set to x.
 
-    The intervals are found in O(n) after sorting; Gillenwater and Munoz Medina (2020) use a dynamic program. If rows
-    are replaced, the error is up to twice the error of Laplace noise. A grid of more than 2^30 steps is coarsened, for
-    every n, to at most 2^30 steps, so that no sum of fewer than 2^32 values overflows.
+    If rows are replaced, the error is up to twice the error of Laplace noise. A grid of more than 2^30 steps is
+    coarsened to at most 2^30 steps, so that no sum of fewer than 2^32 values overflows.
     """
 
     label, bits = "duff mean", MEAN_BITS

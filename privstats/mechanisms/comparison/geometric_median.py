@@ -4,15 +4,15 @@ All points lie on a grid and are given in grid steps, as whole numbers. The prob
 exp(-rate |score|) for a given rate. The score is the shortest subgradient, at the point, of the sum of losses that the
 quantile or the geometric median minimises. The loss of a row is convex, and smooth except at the row itself, where its
 subgradients form an interval or a unit ball. Therefore the score is small at the common value of tied rows, and this
-value is a likely draw. A continuous law defined by the gradient "almost everywhere" would not favour this value.
+value is a likely draw. A continuous law whose density is defined by the gradient alone would not favour this value.
 
 For several columns, the gradient of a row's loss is the unit vector from the row to the point. For each box of points,
 a lower bound on the norm of the score is computed: the norm of the score at the centre of the box, minus the sum of the
 largest changes of these unit vectors within the ball around the box. A box is chosen with probability proportional to
 its number of points times exp(-rate bound), and a uniform point of the box is proposed. It is accepted with probability
-exp(-rate (|score| - bound)), the ratio of required to proposal density. So the accepted point has exactly the required
-law, whatever the boxes are. The box of a rejected point is split. The split depends on rejected points only, so it does
-not change the law. "Exactly" means up to the rounding of float64.
+exp(-rate (|score| - bound)). So, up to the rounding of float64, the accepted point has exactly the required law,
+whatever the boxes are. The box of a rejected point is split. The split depends on rejected points only, so it does not
+change the law.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
 ROUND = 32  # a round of the sampler proposes 1 + (number of boxes) / ROUND points, then splits boxes of rejected points
-SLOW = 2.0**10  # upper limit of the rate in exp(-rate |score|), so that draws take seconds even if it is 0 on a line
+SLOW = 2.0**10  # upper limit of the rate in exp(-rate |score|): draws take seconds even if the score is 0 on a line
 WIDER = 1 + 2.0**-48  # factor for the radius of the ball around a box, so that it contains all corners after rounding
 CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache
 
@@ -177,7 +177,10 @@ class LocationBoxes:
         self.log_masses = [_log_mass(self.boxes[0], rate)]
 
     def draw(self, rng: Rng) -> Units:
-        """Return a random grid point, shape (d,), independent of earlier draws, which only affect the speed."""
+        """Return a random grid point, shape (d,), independent of earlier draws.
+
+        Earlier draws have split boxes, which affects only the speed.
+        """
         while True:
             rejected = set()
             for chosen in choose(rng, np.array(self.log_masses), 1 + len(self.boxes) // ROUND).tolist():

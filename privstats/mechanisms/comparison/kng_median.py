@@ -28,18 +28,18 @@ class KNGMedian(Mechanism):
     sets of subgradients of two neighbouring sums have a Hausdorff distance of at most D, and the norms of the shortest
     subgradients differ by at most D. If a privacy unit has up to k rows, D is k times the following bound:
 
-    - one coordinate at level t: a row adds ``1{x < theta} - t``, ``1{x <= theta} - t`` or a number between; the bound
-      is 1 if a row is replaced, which includes rows that become missing, and max(t, 1 - t) if a row is added or
-      removed;
-    - more coordinates: a row adds a unit vector, or at theta itself the unit ball; the bound is 2 if a row is replaced,
-      and 1 if a row is added or removed.
+    - one coordinate at level t: a row x adds ``1{x < theta} - t``, ``1{x <= theta} - t`` or any number between them;
+      the bound is 1 if a row is replaced, which includes rows that become missing, and max(t, 1 - t) if a row is added
+      or removed;
+    - more coordinates: a row adds a unit vector or, if it equals theta, any vector of norm at most 1; the bound is 2
+      if a row is replaced, and 1 if a row is added or removed.
 
-    The factor 1/2 in the exponent is needed because the log normaliser changes, too, by at most eps / 2. Reimherr and
-    Awan are corrected in three points. First, D for one coordinate is not 2 (1 - t), which is too small for t > 1/2 and
-    larger than needed for t < 1/2. Second, theta must lie in a bounded set. Third, where the gradient does not exist,
-    the shortest subgradient takes its place, so that rows equal to theta count, too. Their Theorem 3.2 assumes a
-    Hessian, which the loss of a quantile does not have. For any number of rows, theta is a random point of a random gap
-    between values, and its law does not approach Laplace noise (`benchmarks/kng_limit.py`).
+    The factor 1/2 in the exponent is needed because the log normaliser changes, too, by at most eps / 2. The mechanism
+    differs from Reimherr and Awan in three points. First, their bound D = 2 (1 - t) for one coordinate is too small
+    for t > 1/2. Second, theta must lie in a bounded set. Third, the shortest subgradient is used where the gradient
+    does not exist, so that rows equal to theta count, too. Their Theorem 3.2 assumes a Hessian, which the loss of a
+    quantile does not have. For any number of rows, theta is a random point of a random gap between values, and its law
+    does not approach Laplace noise (`benchmarks/kng_limit.py`).
 
     Up to three coordinates (`exact_location_for`) theta is drawn exactly, by rejection. With more coordinates, theta is
     the last state of a Markov chain of a fixed number of steps, and the guarantee holds for the chain's stationary law.

@@ -33,7 +33,7 @@ FIRST, MOST = 32, 1 << 15  # numbers of proposals in the first batch and in the 
 # h = d (number of coefficients) times these factors
 LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 TINY = float(np.finfo(float).tiny)
-# upper limit of a density's rate: at this rate, float64 resolves the density for 1e7 rows; a lower rate is more private
+# upper limit of a density's rate; up to it, float64 is precise enough for 1e7 rows, and a lower rate is more private
 STEEP = 1e4
 # Heights above a limit form one bin, in which the whole l1 ball is the cover. The limit is so large that at most about
 # the share exp(-FLAT) of the proposals has such heights. FLAT affects only the speed.
@@ -77,11 +77,12 @@ class Union:
     def draw(self, rng: Rng, size: int = 1) -> FloatArray:
         """Return independent exact draws of theta from the density, shape (size, d).
 
-        The draws are the first `size` accepted members of a sequence of independent proposals, made in batches only to
-        save time. A proposal is a random cell, a height h in its bin and a point theta of its cover. It is accepted if
-        theta lies in the cell's shell and the potential at theta is at most s0 + h, with s0 the potential's lower bound
-        on the shell. The comparison has a tolerance, because without it rounding errors of the potential above 1 could
-        lead to the rejection of all proposals. If the errors are small, its effect is negligible.
+        The draws are the first `size` accepted proposals in a sequence of independent proposals, which are made in
+        batches to save time. A proposal is a random cell (a shell and an interval of heights), a height h in the
+        interval and a point theta of the cell's cover. It is accepted if theta lies in the shell and the potential at
+        theta is at most h plus the potential's lower bound on the shell, plus the tolerance `grain`. Without this
+        tolerance, rounding errors above 1 in the potential could lead to the rejection of all proposals. Its effect is
+        negligible if the rounding errors are small.
         """
         cells, d = self.cells, len(self.covers[0].M)
         radius, room = float(cells.t.max()), 1.0 + 8.0 * d * ULP
@@ -280,7 +281,7 @@ def lay_out(
     ndarray of int, shape (cells,)
         Index of the smallest cover of each cell.
     ndarray, shape (cells,)
-        Cumulative sums of the cells' masses, up to a constant factor.
+        Cumulative sums over the cells of numbers proportional to the probabilities with which the cells are proposed.
     """
     d = len(covers[0].M)
     every = np.arange(len(outer))
@@ -335,11 +336,11 @@ def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatAr
 def residual_bounds(
     norm: str, A: FloatArray, b: FloatArray, inner: FloatArray, outer: FloatArray, radius: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return lower bounds of ||A theta - b||, one for each shell of theta, and a vector y that gives such bounds.
+    """Return a lower bound of ||A theta - b|| for each shell of theta, and a vector y that gives such bounds.
 
-    A shell is the set of theta whose l1 norm lies between an entry of `inner` and the same entry of `outer`; `norm`
-    names the norm ||.||. By weak duality, ``b'y - t |A'y|_inf`` is a lower bound for |theta|_1 <= t (`lower`), as y has
-    dual norm at most 1. y, shape (d,), is chosen for the outermost shell, and is zero if no positive bound is found.
+    Shell i is the set ``inner[i] < |theta|_1 <= outer[i]``, and `norm` names the norm ||.||. The vector y, shape (d,),
+    has dual norm at most 1. So, by weak duality, ``b'y - t |A'y|_inf`` is a lower bound for all |theta|_1 <= t; the
+    function `lower` computes it. y is chosen for the outermost shell, and is zero if no positive bound is found.
     """
     d = len(b)
     solution = scipy.linalg.lstsq(A, b)[0]

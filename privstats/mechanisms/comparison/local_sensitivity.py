@@ -6,7 +6,7 @@ V(0) = {T}, V(1), ... such that V(l) of one data set lies in V(l + 1) of every d
 replaced, inserted or removed row). Let W(l) be the width of V(l), and let neighbours differ by up to r = `rows` steps:
 
 * T changes by at most W(r) between neighbours, because T and the quantile T' of the neighbour both lie in V(r);
-* ``S_beta = max_q W(r (q + 1)) e^(-beta q)`` is a beta-smooth bound of this change: the ratio of the bounds of two
+* ``S_beta = max_q W(r (q + 1)) e^(-beta q)`` is a beta-smooth bound on this change: the ratio of the bounds of two
   neighbours is at most e^beta;
 * for a given eta, ``A = min {q : W(r (q + 1)) > eta}`` differs by at most 1 between neighbours, and if A > 0, r steps
   change T by at most eta.
@@ -23,10 +23,10 @@ the largest of their widths; V(l) lies in V(l + 1) if each interval of V(l) is c
   interval; in this case the interval is extended by one gap, to y_m. So in each case V(l + 1) of the neighbour
   contains the old interval. The proof applies to both kinds of neighbours, to all levels tau, and to a private number
   of values.
-* *centred*, for the median if a step removes or inserts: one interval, from the floor((n + 1 - l) / 2)-th lowest value
-  to the ceil((n + 1 - l) / 2)-th highest. For l + 1 and one value more, these ranks are the same; for l + 1 and one
-  value less, both fall by 1; so the neighbour's V(l + 1) contains V(l). On each side of T, V(l) has about half as many
-  gaps as the longest intervals of *sliding*.
+* *centred*, for the median if a step removes or inserts a row: one interval, from the floor((n + 1 - l) / 2)-th lowest
+  value to the ceil((n + 1 - l) / 2)-th highest value. The interval V(l + 1) of the neighbour has the same two ranks if
+  a row is inserted; if a row is removed, both ranks are lower by 1. So it contains V(l). On each side of T, V(l) has
+  about half as many gaps as the longest sliding intervals.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ def ladder(
     """Return a quantile and the widths W(0), W(1), ... of its ladder; l changed rows move the quantile by at most W(l).
 
     A ladder is a sequence of growing intervals, or sets of intervals, around the quantile; the module's docstring
-    defines the two kinds, sliding and centred. To save time, larger intervals are used at high levels, which also form
-    a ladder: above level l = REACH the whole range; above l = SLIDING, in place of all sliding intervals, the interval
-    [y_(m - l), y_(m + l)] of the sorted values y around the quantile y_m, which contains all of them.
+    defines the two kinds, sliding and centred. To save time, larger intervals, which also form a ladder, are used at
+    high levels l. Above SLIDING, the sliding intervals are replaced by one interval that contains all of them, [y_(m -
+    l), y_(m + l)], where y are the sorted values and y_m is the quantile. Above REACH, the interval is the whole
+    range.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def ladder(
     float
         The quantile.
     ndarray, shape (levels,)
-        Nondecreasing widths; at all further levels of the ladder, the width is ``high - low``.
+        Nondecreasing widths; at all higher levels of the ladder, the width is ``high - low``.
     """
     n, m = len(values), math.ceil(level * len(values))
     levels = min(REACH, n + 1)
@@ -116,7 +117,7 @@ def distance(moves: FloatArray, eta: float) -> float:
 
 
 def _around(values: FloatArray, m: int, reach: int, low: float, high: float) -> FloatArray:
-    """Return the sorted values of the ranks m - reach, ..., m + reach, shape (2 reach + 1,).
+    """Return the sorted values with the ranks m - reach, ..., m + reach, shape (2 reach + 1,).
 
     The lowest of the n values has rank 1. The entries are `low` at ranks below 1, and `high` at ranks above n.
     """

@@ -77,32 +77,32 @@ def minimise_on_l1_ball(
 
 
 def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, size_b: FloatArray) -> float:
-    r"""Return an upper bound of ``lambda_min |theta - theta*|_2``, rounding included; inf or NaN if none is found.
+    r"""Return an upper bound of ``lambda_min |theta - theta*|``, rounding included; inf or NaN if none is found.
 
-    theta* is the exact minimiser of ``theta'A theta / 2 - b'theta`` on the l1 ball, and lambda_min the smallest
-    eigenvalue of A. b is a computed difference, and `size_b` is the sum of the absolute values of its two terms, so the
-    rounding error of b is at most UNIT = 2^-53 times `size_b`. The rounding error of a diagonal entry of A is at most
-    UNIT times the entry, because the entry is a sum of positive numbers.
+    theta* is the exact minimiser of ``theta'A theta / 2 - b'theta`` on the l1 ball, lambda_min is the smallest
+    eigenvalue of A, ``|.|`` without an index is the Euclidean norm, and ' denotes the transpose. b is a computed
+    difference, and `size_b` is the sum of the absolute values of its two terms, so the rounding error of b is at most
+    UNIT = 2^-53 times `size_b`. The rounding error of a diagonal entry of A is at most UNIT times the entry, because
+    the entry is a sum of positive numbers.
 
-    The sign ' denotes the transpose, and ``|.|`` without an index is the Euclidean norm. Let lambda >= 0 be a Lagrange
-    multiplier of the constraint that theta lies in the ball. Let z = theta if theta lies in the ball and lambda = 0;
-    otherwise let ``z = theta radius / |theta|_1``. Let g be a subgradient of the l1 norm at theta; g is also a
-    subgradient at z. With r = A z - b + lambda g and delta = z - theta*,
+    Let lambda >= 0 be a Lagrange multiplier of the constraint that theta lies in the ball. Let z = theta if theta lies
+    in the ball and lambda = 0; otherwise let ``z = theta radius / |theta|_1``. Let g be a subgradient of the l1 norm
+    at theta, which is also a subgradient at z. With r = A z - b + lambda g and delta = z - theta*,
 
         delta' A delta = (r - lambda g)' delta - (A theta* - b)' delta
-                      <= \|r\| \|delta\| + lambda (\|theta*\|_1 - \|z\|_1) <= \|r\| \|delta\|.
+                      <= |r| |delta| + lambda (|theta*|_1 - |z|_1) <= |r| |delta|.
 
-    This holds for three reasons. The last term of the first line is at most 0, because theta* is optimal and z lies in
-    the ball. ``g' (theta* - z)`` is at most the difference of the l1 norms. And either lambda = 0 or ``|z|_1 =
-    radius``. Because ``delta' A delta`` is at least ``lambda_min |delta|^2``, it follows that ``|theta - theta*| <=
-    |r| / lambda_min + |theta - z|``. The smallest eigenvalue lambda_min is at most every A_jj, so ``|r| + |theta - z|
-    min A_jj`` is an upper bound of ``lambda_min |theta - theta*|``. The returned number is an upper bound of this sum.
+    The first inequality holds because ``(A theta* - b)' delta`` is non-negative (theta* is optimal and z lies in the
+    ball), and because ``g' (theta* - z)`` is at most the difference of the l1 norms. The second inequality holds
+    because lambda = 0 or ``|z|_1 = radius``. As ``delta' A delta`` is at least ``lambda_min |delta|^2``, and
+    lambda_min is at most every A_jj, it follows that ``lambda_min |theta - theta*| <= |r| + |theta - z| min A_jj``.
+    The returned number is an upper bound of this sum.
 
-    Rounding: r is computed at theta. Let terms_j be the sum of the absolute values of the summands of entry j of r, and
-    let ``miss = |theta - z|_1 / radius``. The computed entry has an error of at most (d + 5) UNIT / (1 - (d + 5) UNIT)
-    times terms_j, in any order of summation (Higham 2002, section 3.1). Replacing theta by z changes the entry by at
-    most miss times terms_j, and ``|theta - z| min A_jj <= miss d max(terms)``. As |r| is at most sqrt(d) times its
-    largest entry, the factor sqrt(d) + d suffices; 3 d in the code also covers the bound's rounding.
+    Rounding: r is computed at theta. Let terms_j be the sum of the absolute values of the summands of r_j, and let
+    ``miss = |theta - z|_1 / radius``. The computed r_j has an error of at most (d + 5) UNIT / (1 - (d + 5) UNIT) times
+    terms_j, in any order of summation (Higham 2002, section 3.1). Replacing theta by z changes r_j by at most miss
+    times terms_j, and ``|theta - z| min A_jj <= miss d max(terms)``. As |r| is at most sqrt(d) times its largest
+    entry, the factor sqrt(d) + d suffices; the factor 3 d in the code also covers the rounding error of the bound.
     """
     d, size, gradient = len(b), float(np.abs(theta).sum()), A @ theta - b
     held, signs = theta != 0, np.sign(theta)
@@ -122,8 +122,8 @@ def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float
     condition, or if there are too many steps. So the result is usually close to the minimiser, but this is not
     certain. The result is zero if a linear system is singular or an entry is not finite.
     """
-    # A is scaled so that its largest entry is about 1, like the coefficients of the sum of weights in the linear
-    # systems of `wolfe`; this improves the systems' condition number
+    # A is scaled so that its largest entry is about 1, because the linear systems of `wolfe` also have an equation
+    # with coefficients 1, for the sum of the weights; this improves the systems' condition number
     shift = -math.frexp(float(np.abs(A).max()))[1]
     slack = np.ldexp(tolerance, shift) / (4 * math.sqrt(len(b)))
     try:

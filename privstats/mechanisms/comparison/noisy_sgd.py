@@ -78,20 +78,20 @@ class NoisySGD(Mechanism):
     Privacy: (eps, delta), where neighbours replace one row and n is public. *One step*: replacing a drawn row changes
     the sum of the gradients, which lie in a ball of radius C, by at most 2 C, at every theta. The number of a missing
     row is drawn like any other number; such a row adds zero, which lies in the ball. So the noisy sum is G_(1 /
-    sigma)-DP (Gaussian DP with mu = 1 / sigma) if the drawn numbers are known. If they are not, the noisy sum is
-    C_q(G_(1 / sigma))-DP, where the operator C_q maps a trade-off function to the trade-off function with subsampling
-    at the rate q = m / n (Theorem 4.2, for neighbours that replace a row and samples of fixed size). *T steps*
-    together have the T-fold product of this trade-off function, since each step may depend on earlier noisy sums
-    (Theorem 3.2); theta_T is a function of the noisy sums. The drawn numbers and the other iterates are not released.
-    sigma is the noise multiplier (`noise_multiplier`) with which the product satisfies (eps, delta). *Rounding*:
-    gradients are rounded toward zero on a public grid. Their sum and the noise are added as whole numbers of grid
-    steps (`add_noise`). So theta is computed from noisy sums on a public grid; its rounding is post-processing.
+    sigma)-DP (Gaussian DP with mu = 1 / sigma), even if the drawn numbers are known. Because they are not released,
+    the noisy sum is C_q(G_(1 / sigma))-DP, where the operator C_q maps a trade-off function to the trade-off function
+    with subsampling at the rate q = m / n (Theorem 4.2, for neighbours that replace a row and samples of fixed size).
+    *T steps* together have the T-fold product of this trade-off function, since each step may depend on earlier noisy
+    sums (Theorem 3.2). theta_T is a function of the noisy sums; the other iterates are not released. sigma is the
+    noise multiplier (`noise_multiplier`) with which the product satisfies (eps, delta). *Rounding*: gradients are
+    rounded toward zero on a public grid. Their sum and the noise are added as whole numbers of grid steps
+    (`add_noise`). So theta is computed from noisy sums on a public grid; its rounding is post-processing.
 
-    The law of a subsample does not depend on which number a row has. So the rows that are present have the first
-    numbers, and missing rows have the last numbers. If there were more than n rows, each row would still have a number;
-    it would be drawn with a smaller probability than the proof assumes, so the guarantee would hold, too.
+    Every set of m numbers has the same probability. So the rows that are present can have the first numbers, and
+    missing rows the last. If there were more than n rows, each row would still have a number; it would be drawn with a
+    smaller probability than the proof assumes, so the guarantee would hold, too.
 
-    No interval is given: the law of theta_T depends on the rows, through the noise of the subsamples.
+    No interval is given, because the variance of theta_T due to the subsamples depends on the rows.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class NoisySGD(Mechanism):
         Parameters
         ----------
         rows : ndarray, shape (k, dim)
-            The rows of the data, without missing rows.
+            Rows of the data that are not missing.
         sigma : float
             Noise multiplier: the noise's standard deviation, divided by the sensitivity 2 `clip` of the sum.
         rng : Rng

@@ -41,10 +41,10 @@ class QuadraticPerturbation(Mechanism):
     the determinants of two neighbours is bounded row by row: each of the k rows of a unit has a curvature of rank one,
     and changes the determinant by a factor between 1 and 1 + L / gamma. The constraint is the limit of smooth
     penalties (Kifer, Smith and Thakurta 2012, Theorem 1). Outside the set the loss may be continued linearly without
-    effect on the minimiser, so D is needed on the set only.
+    effect on the minimiser, so the sensitivity D on the set suffices.
 
     The proof of these two parts follows Awan and Slavkovic (2021, Theorem 5.1) and Kifer et al. (2012). Awan and
-    Slavkovic print exp(e (q - 1)) in place of exp((1 - q) e), and use rank one without saying so.
+    Slavkovic print exp(e (q - 1)) in place of exp((1 - q) e), and do not state that curvatures have rank one.
 
     *Guard*: the computed minimiser is certified to lie within the distance r of the exact minimiser. Given the exact
     minimiser, the computed minimisers of two neighbours differ by at most 2 r. So noise v with density proportional to

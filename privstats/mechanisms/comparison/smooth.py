@@ -102,7 +102,7 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
-        """Return a draw of the noise Z, which is then multiplied by the scale N."""
+        """Return a draw of the noise without its scale; the method `release` multiplies it by the noise scale."""
 
     def scale(self, moves: FloatArray, promise: Promise) -> float:
         """Return the noise scale N, computed from bounds on the change of the quantile if one unit changes.
@@ -114,7 +114,7 @@ class Smooth(Mechanism):
         return max(TINY, float(np.exp((smooth(moves, betas[usable]) - np.log(alphas[usable])).min())))
 
     def largest(self, promise: Promise, within: Any) -> float:
-        """Return a public upper bound of the noise scale N: the width of the public range over the largest shift.
+        """Return a public upper bound of the noise scale N: the public range's width divided by the largest shift.
 
         `within` has the public range. The shifts are the numbers alpha(beta) of `curve`. The bound holds because no
         smooth sensitivity exceeds the width of the range.
@@ -131,12 +131,12 @@ class Smooth(Mechanism):
 class SmoothCauchy(Smooth):
     """Cauchy noise scaled to the smooth sensitivity of a quantile, for pure eps-DP.
 
-    Privacy: see `Smooth`, which defines the bound beta on the log ratio of two neighbours' noise scales, and
-    alpha(beta), the difference of their quantiles up to which the guarantee holds, in units of the smaller scale. For
-    Cauchy noise, alpha(beta) follows from the largest log ratio of two Cauchy densities (`admissible.cauchy`). Nissim,
-    Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina (2020), Proposition 3, take
-    alpha = beta = eps / 6. This choice satisfies eps-DP, too, but its noise is at least about six times as large as
-    the noise of this class at the same beta.
+    Privacy: see `Smooth`. Let beta be a bound on the log ratio of the noise scales of two neighbours. The guarantee
+    holds if their quantiles differ by at most alpha(beta) times the smaller scale. For Cauchy noise, alpha(beta)
+    follows from the largest log ratio of two Cauchy densities (`admissible.cauchy`). Nissim, Raskhodnikova and Smith
+    (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina (2020), Proposition 3, take alpha = beta = eps / 6.
+    This choice satisfies eps-DP, too, but its noise is at least about six times as large as the noise of this class at
+    the same beta.
     """
 
     label = "smooth cauchy"
@@ -174,11 +174,10 @@ class SmoothLaplace(Smooth):
 class SmoothLaplaceLN(Smooth):
     """Laplace noise times a log-normal number, scaled to the smooth sensitivity of a quantile at a fixed beta.
 
-    Privacy: see `Smooth`, which defines the bound beta on the log ratio of two neighbours' noise scales, and alpha,
-    the difference of their quantiles up to which the guarantee holds, in units of the smaller scale.
-    `admissible.laplace_ln` computes alpha and beta by Proposition 3 of Bun and Steinke (2019). The log-normal number
-    is e^(sigma Y), with Y normal of variance 1. Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, so
-    that sigma Y has the variance sigma^4.
+    Privacy: see `Smooth`. Let beta be a bound on the log ratio of the noise scales of two neighbours. The guarantee
+    holds if their quantiles differ by at most alpha times the smaller scale. The function `admissible.laplace_ln`
+    computes alpha and beta by Proposition 3 of Bun and Steinke (2019). The log-normal number is e^(sigma Y), with a
+    standard normal variable Y; Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, in place of 1.
     """
 
     label, needs_delta = "smooth laplaceln", True
@@ -199,7 +198,7 @@ class SmoothGaussian(Smooth):
     Privacy: see `Smooth`, which defines alpha(beta) and the smooth sensitivity S_beta; `admissible.gaussian` computes
     alpha(beta). Normal noise of scale 2 S_beta / eps, as in some lecture notes, does not satisfy (eps, delta)-DP: the
     scale lacks the factor 5 sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith (2007). With this factor, the
-    actual delta is far below the required delta, so the noise is larger than necessary; here it is smaller.
+    actual delta is far below the required delta, so the noise is larger than necessary; this class has less noise.
     """
 
     label, needs_delta = "smooth gaussian", True

@@ -42,7 +42,7 @@ from privstats.numerics.law import FloatArray
 UNIT = 2.0**-53  # relative rounding error of one float64 operation
 ROWS = 8000  # number of rows per batch, below 2^13, so that intermediate arrays fit in the cache
 SCORE_BITS = 49  # scores are rounded to a grid of about 2^-49 of their bound; a batch's sum is at most 2^62 grid steps
-HESSIAN_BITS = 20  # factors of Hessian entries are rounded to about 2^-20 of their bound; sums over a batch are exact
+HESSIAN_BITS = 20  # vectors v (a row's Hessian is vv') are rounded to about 2^-20 of their bound, to make sums exact
 MOST_STEPS = 200  # largest number of Newton steps in float64, halved steps included
 CLOSE = 0.1  # a Newton step is halved if the slope of f along it, at its end, exceeds this share of the initial |slope|
 DIGITS = 60  # smallest number of decimal digits in computations, and of digits after the decimal point in sums
@@ -52,11 +52,11 @@ Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies a funct
 
 
 class BoundedLosses(Protocol):
-    """Interface of a loss and of bounds on the rows, which objective perturbation requires (see `WeightedLosses`).
+    """Interface of a loss and of the bounds on rows that objective perturbation requires (see `WeightedLosses`).
 
-    For rows with weight w, m predictors x and response y, `radius` bounds w |x| in the norm `geometry`, `longest`
+    A row has a weight w, m predictors x and a response y. `radius` bounds w |x| in the norm `geometry`, `longest`
     bounds |x|_2, and `curvature` bounds w |x|_2^2 s(y), where s(y) is the loss's largest second derivative at y,
-    divided by its attribute `max_curvature`. `offset` has the lower and the upper bound of the offsets.
+    divided by ``loss.max_curvature``. `offset` has the lower and the upper bound of the offsets.
     """
 
     @property
@@ -79,11 +79,10 @@ class BoundedLosses(Protocol):
 class Derivatives:
     """Function that sums the derivatives of losses over rows (w, x, y, o), on the machine that has the rows.
 
-    A row consists of the weight w, the predictors x, the response y and the offset o.
-
-    All sums are exact because their terms are rounded first: scores to multiples of `step` and, since a row's Hessian
-    is vv', the vectors v to multiples of `root`. The terms a and b of the bound on a score's rounding error (see
-    `Tilted.derivatives`) are rounded up, to multiples of about 2^-10 of the largest score (a) and Hessian entry (b).
+    A row consists of the weight w, the predictors x, the response y and the offset o. All sums are exact because their
+    terms are rounded first: scores to multiples of `step`, and the vectors v of the rows' Hessians vv' to multiples of
+    `root`. The terms a and b of the bound on a score's rounding error (see `Tilted.derivatives`) are rounded up, to
+    multiples of about 2^-10 times the largest score (for a) or the largest Hessian entry (for b).
 
     Parameters
     ----------
@@ -102,12 +101,11 @@ class Derivatives:
     errors: bool
 
     def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
-        """Return four sums over the n rows of `part`, an array of shape (n, d + 3).
+        """Return the number of rows in `part`, shape (n, d + 3), and three sums over these rows.
 
-        A row has the weight w, the d predictors x, the response y and the offset o. The sums are: the number n; the
-        terms a and b of the bound on a score's rounding error, in units of 2^-53 (see `Tilted.derivatives`), shape
-        (2,); the scores, as whole multiples of the grid step `step`, shape (d,); and the Hessians, as whole multiples
-        of ``root^2``, with the grid step `root`, shape (d, d).
+        The first sum, shape (2,), is for the error bound: it has the sums of its terms a and b (see the class), in
+        units of 2^-53. The other two are the sum of the scores, in units of `step`, shape (d,), and the sum of the
+        Hessians, in units of ``root^2``, shape (d, d); both consist of whole numbers.
         """
         loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
         errors, scores, hessian = np.zeros(2), 0, 0
@@ -209,10 +207,10 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
 def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
     """Return a point found by Newton's method in float64, and whether it is proved to be close to the minimiser of f.
 
-    The proof shows a distance of at most ``tolerance / gamma``, with gamma the coefficient of the ridge penalty in f.
-    It is complete at a point where the gradient's norm, rounding errors included, is at most `tolerance`. If no step
-    reaches such a point, the point with the smallest gradient is returned, and the proof also uses the curvature of f
-    near this point (see the module docstring).
+    "Close" means a distance of at most ``tolerance / gamma``, with gamma the coefficient of the ridge penalty in f.
+    This is proved if the gradient's norm, rounding errors included, is at most `tolerance`. If no step reaches such a
+    point, the point with the smallest gradient is returned; the curvature of f near it may still prove the distance
+    (`curved_enough`).
     """
     theta = step = np.zeros(len(f.tilt))
     best, least, most, start, errors = theta, math.inf, math.inf, 0.0, None
@@ -224,7 +222,7 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
             best, least, most = theta, size, bound
         if bound <= tolerance:
             return theta, True
-        if not math.isfinite(size) or size <= wrong / 8:  # the gradient may be rounding error alone
+        if not math.isfinite(size) or size <= wrong / 8:  # not finite, or possibly only rounding error
             break
         if float(gradient @ step) > CLOSE * start:  # the last Newton step was too long, or too inexact
             step, start = step / 2, start / 2
@@ -242,13 +240,14 @@ def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
     r``. Here gamma is the coefficient of the ridge penalty in f, and m >= 0 is a lower bound of the eigenvalues of the
     Hessian of the sum of the rows' losses, at all points within r of theta. The rows are read once.
 
-    To compute m, let `reach` exceed the largest difference between a row's linear predictor at such a point and the
-    linear predictor computed at theta (Higham 2002, section 3.1). Let v be the row's predictors times ``sqrt(w c)``,
-    where w is its weight and c a lower bound of its loss's second derivative within `reach` of the computed linear
-    predictor. Then the Hessian is at least the sum of vv' over the rows. Let z be v rounded to a grid of step `root`,
-    and e = z - v. Then ``vv' >= zz' / (1 + a) - ee' / a`` for a = 1 / 16, and |e|^2 <= d root^2 / 4 for d predictors.
-    So m is the least eigenvalue of the sum of ``zz' / (1 + a)`` minus a bound of the sum of ``ee' / a``, or 0 if the
-    difference is negative. To cover rounding, the bound is multiplied by 4, and 1e-10 of the trace is subtracted.
+    *Computation of m.* Let `reach` exceed the difference between a row's linear predictor at any such point and its
+    computed linear predictor at theta (Higham 2002, section 3.1). For a row of weight w, let c be a lower bound of the
+    loss's second derivative within `reach` of the computed linear predictor, and v the d predictors times
+    ``sqrt(w c)``. Then the Hessian is at least the sum of vv' over the n rows. Let z be v rounded to a grid of step
+    `root`, and e = z - v, so that |e|^2 <= d root^2 / 4. Then ``vv' >= zz' / (1 + a) - ee' / a`` for a = 1 / 16. So
+    the least eigenvalue of the sum of ``zz' / (1 + a)``, minus ``n d root^2 / (4 a)``, is a lower bound. To cover
+    rounding errors, the second term is multiplied by 4, and 1e-10 times the trace of the sum is subtracted. The
+    number m is this lower bound, or 0 if the bound is negative.
     """
     d, within, loss = len(theta), f.within, f.within.loss
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
@@ -304,14 +303,13 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 
 
 def digits_for(within: BoundedLosses, tolerance: float) -> int:
-    """Return the number of decimal digits at which the objective's gradient has an error far below `tolerance`.
+    """Return the number of decimal digits that makes the gradient's rounding error far smaller than `tolerance`.
 
-    A row's score (the gradient of its loss) has a norm of at most ``radius max_slope``, the product of the bounds on
-    the norm of its weighted predictors and on the slope of its loss. The score is computed with a relative rounding
-    error, and then rounded to a multiple of ``10^-digits``. Over n rows with d coefficients, the errors add up to
-    about ``n d 10^-digits max(1, radius max_slope)``. Rounding errors of the linear predictor can make the total n
-    times as large, because the ridge penalty, with coefficient gamma, limits |theta| only to ``n radius max_slope /
-    gamma``. `SPARE_DIGITS` covers the factor ``n^2 d``.
+    The norm of a row's score (the gradient of its loss) is at most S = ``radius max_slope``, the product of the bounds
+    on its weighted predictors and on the slope of its loss. So the rounding error of a sum over n rows with d
+    coefficients theta is about ``n d max(1, S) 10^-digits``. It can be n times as large if theta is large, because the
+    ridge penalty, with coefficient gamma, limits |theta| only to ``n S / gamma``. `SPARE_DIGITS` covers the factor
+    ``n^2 d``.
     """
     largest = max(1.0, within.radius * within.loss.max_slope)
     return max(DIGITS, SPARE_DIGITS + math.ceil(math.log10(largest) - math.log10(tolerance)))

@@ -53,10 +53,7 @@ class TiltLaw:
         return self.noise.variance()
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance matrix, shape (q, q), of ``onto @ b``, with the random linear term's vector b.
-
-        `onto` has the shape (q, m), and b has m coordinates.
-        """
+        """Return the covariance, shape (q, q), of ``onto @ b``, for a (q, m) matrix `onto` and the random term b."""
         return self.noise.covariance(onto)
 
 
@@ -144,8 +141,9 @@ def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, spli
     The vector b in the linear term has a density proportional to ``exp(-c |b|_K / R)``, with a norm |.|_K and R =
     ``within.radius``, the largest weighted norm of a row's predictors (see `ObjectivePerturbation`). Neighbours differ
     in up to ``relation.rows`` rows, so the budget eps is divided by this number. The share `GUARD` of the budget is
-    for noise that covers the numerical error of the minimiser. Of the rest, the share `split` sets c. Then gamma
-    is the smallest coefficient in the privacy proof, or a limit set by `MOST_EXPONENT` if the limit is larger.
+    for noise that covers the numerical error of the minimiser. Of the rest, the share `split` sets c. Then gamma is
+    the smallest coefficient that the privacy proof allows or, if it is larger, the coefficient for the largest
+    curvature and the exponent `MOST_EXPONENT`.
     """
     loss, others = within.loss, int(relation.exchange)
     e = (1 - GUARD) * promise.as_pure().for_group(relation.rows).eps

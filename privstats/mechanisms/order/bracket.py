@@ -33,10 +33,10 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
     The density of the numbers (boundaries) is proportional to ``exp(-rate e)``, where e is the largest of the J
     absolute rank errors ``|rank - target|``. Targets are multiples of `FINE`, 2^-20, so that rank errors are exact in
-    float64. The law is a mixture: a random radius is drawn, then boundaries with rank errors up to the radius. Only
-    values in a window of ranks around the targets are sorted. Radii beyond the window are proposed with a probability
-    proportional to an upper bound on their total mass, and accepted with probability mass / bound. After a rejection,
-    boundaries are drawn with all values sorted, as if proposals were repeated. So the draw is exact for any window.
+    float64. A random radius is drawn, then boundaries with rank errors up to the radius. At first, only values in a
+    window of ranks around the targets are sorted. If a radius beyond the window is proposed (with an upper bound on
+    the total mass of such radii), all values are sorted, and the proposal is accepted with probability mass / bound.
+    After a rejection, the draw begins anew with all values sorted. So it is exact for every window.
     """
     parts, n, J = Parts(values.grid), values.n, len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())

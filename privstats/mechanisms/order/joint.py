@@ -50,9 +50,10 @@ PART_BITS = 62  # log2 of the largest number of parts of all grid cells together
 class Parts:
     """The cells around the points of a public grid, each divided into equal parts, which are numbered from 0.
 
-    A cell has 2^bits parts. The cells around zero and the ends of the grid, which many values may equal, have `more`
-    times 2^bits further parts. The gaps between equal values in such a cell are then longer. Therefore boundaries
-    (noisy quantiles) are drawn more often from these gaps, and less often from a long gap beside the cell.
+    A cell has 2^bits parts. The cells around zero and around both ends of the grid have `more` times 2^bits further
+    parts, because many values may be equal to these points. The gaps between equal values in such a cell are then
+    longer, so that boundaries (noisy quantiles) are drawn more often from these gaps, and less often from a long gap
+    beside the cell.
 
     Positions are real numbers: part k is the interval ``[k, k + 1)``, and a value in part k has the position k. So a
     gap between two values consists of whole parts, and a boundary that is uniform in the gap lies in each of them with
@@ -97,7 +98,7 @@ class Parts:
         return self.cells << self.bits
 
     def spread(self, units: FloatArray, rng: Rng) -> IntArray:
-        """For each grid point in `units` (in grid steps), return the index of a random part of the cell around it."""
+        """Return the index of a random part of the cell around each grid point in `units` (in grid steps)."""
         points = (units - self.grid.first).astype(np.int64)
         cells = points + self.more * np.searchsorted(self.heaps, points)
         wide = np.isin(points, self.heaps)
@@ -201,8 +202,8 @@ def draw_joint(
     parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
-        # Up to a constant, minus the log density is 0 at the targets, `nearest` at the whole ranks next to them, and at
-        # least 2 width min(rates) if a boundary is outside its window; this width makes that improbable (`RARE`).
+        # Minus the log density (`Targets.cost`) is `nearest` if each rank is the whole number nearest its target, and
+        # at least 2 width min(rates) if a boundary is outside its window; this width makes such a draw improbable.
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
@@ -238,15 +239,14 @@ def draw_between(
 class Window:
     """The values with ranks in given intervals of ranks (spans), sorted.
 
-    A value is stored as the index of a part of the grid cell around it (`Parts`); the part is drawn once, at random.
-    A span (start, stop) has the ranks start + 1, ..., stop; `values` has the values with these ranks, for all spans.
-    `labels`, shape (len(values) + 1,), has, for each gap below, between or above them, the number of all values below
-    the gap. The mask `holes` marks the gaps that contain values with ranks outside the spans. The label of such a gap
-    does not count these values, except that the label of the first gap counts all of them.
+    A span (start, stop) has the ranks start + 1, ..., stop. `values` has the values with ranks in the spans, each
+    stored as the index of a random part of the grid cell around it (`Parts`). The gaps are the intervals below,
+    between and above these values. `labels`, shape (len(values) + 1,), has the number of all values below each gap;
+    for the first gap, the values in it are counted, too. The mask `holes` marks the gaps that contain other values.
 
-    A grid cell is read as a whole, even if only some of its values are in a span. `stretches` has, for each span, the
-    smallest and the largest grid point of its values. `inside` has all values that are read at first: for each span,
-    the values at these two points and between them. The remaining values are read only if the method `all` is called.
+    `stretches` has, for each span, the smallest and the largest grid point of its values. `inside` has all values at
+    these two points and between them, so also ties with ranks outside the span. The remaining values are used only if
+    the method `all` is called.
     """
 
     values: IntArray
@@ -282,7 +282,7 @@ class Window:
     def all(self) -> IntArray:
         """Return all values, sorted; each is given as the index of a random part of the grid cell around it (`Parts`).
 
-        The values outside the `stretches`, which were not read for the window, are read at the first call.
+        The values outside the `stretches` are read at the first call.
         """
         if self.everything is None:
             ends = pairwise([(-math.inf, -math.inf), *self.stretches, (math.inf, math.inf)])
@@ -299,14 +299,14 @@ Forward = tuple[list[FloatArray], list[FloatArray]]
 
 
 def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> Forward:
-    """Return logs of total weights of placements of boundaries in K gaps, in two lists of arrays of shape (K,).
+    """Return two lists, `arrive` and `leave`, of arrays of shape (K,): logs of total weights of placements.
 
-    A placement puts boundaries (noisy quantiles), in ascending order, in gaps between sorted values; a gap may have
-    several. Its weight is the integral of the boundaries' unnormalised joint density over all positions in their gaps.
-    In the first list, ``arrive[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j in gaps
-    before gap i, given that boundary j + 1 has a fixed position in gap i; j = 0, ..., J - 1. In the second list,
-    ``leave[j][i]`` is the log of the total weight of all placements of boundaries 1, ..., j for which boundary j is in
-    gap i and boundary j + 1 in a later gap; j = 1, ..., J.
+    A placement puts boundaries (noisy quantiles), in ascending order, into the K gaps between sorted values; a gap may
+    contain several boundaries. The weight of a placement is the integral of the boundaries' unnormalised joint density
+    over all positions in their gaps. For j = 0, ..., J - 1, ``arrive[j][i]`` refers to the placements of boundaries 1,
+    ..., j in gaps before gap i, given that boundary j + 1 has a fixed position in gap i. For j = 1, ..., J,
+    ``leave[j][i]`` refers to the placements of boundaries 1, ..., j with boundary j in gap i, given that boundary
+    j + 1 is in a later gap.
 
     Parameters
     ----------
@@ -336,12 +336,11 @@ def in_gaps(
     lists `arrive` and `leave`, here with entries for fewer than j boundaries; the result is ``leave[j]``. `errors`,
     shape (j, K), has the rank errors of the boundaries in each gap, and `log_length` the logs of the gaps' lengths.
 
-    The total weight for gap i is the sum of terms m = 1, ..., j; term m is the total weight of the placements with
-    exactly m boundaries in gap i. A placement with at least m boundaries in gap i, of length L, has the last m - 1
-    boundaries and s >= 1 preceding boundaries there. As ``(s + m - 1)! >= s! m!``, the total weight of these
-    placements is at most ``exp(leave[j - m + 1][i]) L^(m - 1) / m!``, times a factor for the m - 1 empty cells between
-    the last m boundaries (`same_gap`). If this bound is negligible in most gaps, term m and further terms are computed
-    only for the remaining gaps.
+    The result for gap i is a sum over m = 1, ..., j: term m is the total weight of the placements with exactly m
+    boundaries in gap i. If terms m, m + 1, ... are negligible in most gaps, they are computed only for the other gaps.
+    Their sum is at most ``exp(leave[j - m + 1][i]) L^(m - 1) / m!``, times a factor for the empty cells between the
+    last m boundaries (`same_gap`), where L is the length of the gap. Proof: let the last m - 1 boundaries and s >= 1
+    preceding boundaries lie in the gap. The volume of their positions has the divisor ``(s + m - 1)! >= s! m!``.
     """
     j, total, cost = len(errors), log_length + arrive[-1], np.zeros(len(log_length))
     every: IntArray = np.arange(len(total))
@@ -432,10 +431,9 @@ def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: f
 def range_sums(y: FloatArray, first: IntArray, end: IntArray) -> FloatArray:
     """Return ``log sum exp(y_i)`` over each of m ranges ``first <= i < end``, shape (m,); -inf for an empty range.
 
-    Let d be the highest binary digit in which the first and the last index of a range differ. If all indices are
-    divided into blocks of length 2^(d + 1), the range lies in one block and contains its middle: the range consists of
-    the end of the first half and the beginning of the second half (a disjoint sparse table). Cumulative sums from the
-    middle are computed only for blocks that contain a range, and only up to the ends of the longest range.
+    A range of several indices is cut at the middle of the smallest block that contains it: a block has 2^k indices and
+    begins at a multiple of 2^k. The result combines two cumulative sums, which begin at the middle and go to the ends
+    of the range (a disjoint sparse table).
     """
     out = np.full(len(first), -np.inf)
     some = np.flatnonzero(first < end)

@@ -64,7 +64,7 @@ class RankErrors:
 
     @cached_property
     def _increment(self) -> float:
-        """Return the variance of e_j - e_(j-1), equal for all j, in the Laplace bridge (see `largest`) at rate 1."""
+        """Return the variance, at rate 1, of each increment e_j - e_(j-1) of the rank errors in the Laplace bridge."""
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
         squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # E(sum of squared increments) / s^2

@@ -172,9 +172,9 @@ def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> R
 
     Knots 0, ..., n + 1 are the first grid point, the n sorted values and the last grid point. `knots` contains
     consecutive knots, in grid steps, and `start` is the number of the first of them. The rank `target` lies between
-    the numbers of the first and the last given knot; `rate` is the decrease of the log density per rank. Knots that
-    are not given may be equal to the first or the last given knot. They have no effect: they extend the interval of
-    ranks of this grid point only on the side away from `target`, so its distance from `target` does not change.
+    the numbers of the first and the last given knot; `rate` is the decrease of the log density per rank. Other knots
+    may be equal to the first or the last given knot. They extend the interval of ranks of this grid point away from
+    `target`, so that the distance of the interval from `target`, and thus the result, does not change.
     """
     point, index, ties = np.unique(knots, return_index=True, return_counts=True)
     lower = start + index.astype(float)

@@ -1,1 +1,1 @@
-"""K-norm gradient mechanisms for quantile regressions, and their samplers."""
+"""Mechanisms that draw the coefficients of quantile regressions, and their samplers."""

@@ -140,8 +140,8 @@ class CheckLines:
     def look(self, halves: FloatArray) -> None:
         """Select the rows whose residual can change sign in a box around the minimiser of the loss.
 
-        The box has the half-widths `halves`, shape (d,), in the linear coordinates phi of theta (`RowFrame`). The
-        scores of all other rows are constant in the box, so their sum is computed only once.
+        The box consists of all ``theta = centre + basis phi`` (`RowFrame`) with |phi| <= `halves` in each coordinate.
+        The scores of all other rows are constant in the box, so their sum is computed only once.
         """
         self.halves = halves
         self.pool = self.all.within(np.zeros(len(halves)), halves)
@@ -163,7 +163,7 @@ class CheckLines:
             self.step(rng, way)
 
     def step(self, rng: Rng, way: FloatArray) -> None:
-        """Draw the next state on the line through the current state with the direction `way` in the coordinates phi."""
+        """Draw the next state on the line through the current state in the direction ``basis @ way`` (`RowFrame`)."""
         v = self.frame.basis @ way
         whole = segment(self.frame.centre + self.frame.basis @ self.phi, v, self.target.radius)
         middle, first = self.first_reach(way, v, whole[1] - whole[0])
@@ -215,12 +215,11 @@ class CheckLines:
     def first_reach(self, way: FloatArray, v: FloatArray, length: float) -> tuple[float, float]:
         """Return the centre and half-length of a line's first window, an interval on which the density is computed.
 
-        A point of the line is ``theta + t v``, where theta is the current state, and both results are values of t. In
-        the coordinates phi (`RowFrame`) the direction is `way`. The loss is approximated by a quadratic function, whose
-        Hessian is the curvature estimate that defines phi. If the target density depends on the loss, the half-length
-        is five standard deviations of the density on the line. If it depends on the score, the loss's derivative, the
-        half-length is so large that, in this approximation, the rest of the line (of length up to `length`) has little
-        mass compared with the region around the current state.
+        A point of the line is ``theta + t v``, where theta is the current state and ``v = basis @ way`` (`RowFrame`);
+        both results are values of t. The loss is approximated by a quadratic function with its estimated Hessian. If
+        the target density depends on the loss, the half-length is five standard deviations of the approximate density
+        on the line. If it depends on the score, the loss's derivative, the half-length is so large that the rest of
+        the line, of length up to `length`, has little approximate mass compared with the region around theta.
         """
         target = self.target
         if target.norm == "loss":
@@ -236,8 +235,8 @@ class CheckLines:
     ) -> LineWindow:
         """Return the window of a line between `ends`: its pieces, and upper bounds on the target density beyond it.
 
-        The bounds hold on `whole`, the segment of the line inside the parameter set. `slopes` has the decrease of each
-        row's residual per unit of distance along the line, which has the direction v.
+        Points of the line are ``theta + t v``; `ends` and `whole` are pairs of values of t. The bounds hold on
+        `whole`, the part inside the parameter set. `slopes` has the decrease of each row's residual per unit of t.
         """
         target = self.target
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -274,10 +273,11 @@ class CheckLines:
         return LineWindow(edges, pulls, tilts, logs, (left, right))
 
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
-        """Draw a point of a line; return its signed distance from the current state, and the index of its piece.
+        """Draw a point ``theta + t v`` of a line through the current state theta; return t and the index of its piece.
 
-        Up to a factor, the draw has the target density in the window (an interval, cut into pieces), where its log mass
-        is `inside`, and elsewhere the upper bounds on this density. The index of a point outside the window is None.
+        In the window, an interval cut into pieces, the draw has the target density, up to a factor; `inside` is the
+        log mass of the target density in the window. Outside the window, the draw has the upper bounds on the target
+        density, up to the same factor, and the index is None.
         """
         before = math.exp(window.tails[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))
@@ -325,9 +325,9 @@ def segment_of_box(phi: FloatArray, way: FloatArray, halves: FloatArray) -> tupl
 
 
 def _fallen(part: float, fall: float) -> float:
-    """Return the quantile, at probability `part`, of the density on [0, 1] that is proportional to ``exp(-fall x)``.
+    """Return a quantile of the density on [0, 1] that is proportional to ``exp(-fall x)``.
 
-    For a negative `fall` the probability is 1 - part instead.
+    The probability of the quantile is `part` or, if `fall` is negative, 1 - part.
     """
     size = abs(fall)
     part = -math.log1p(part * math.expm1(-size)) / size if size > 1e-9 else part

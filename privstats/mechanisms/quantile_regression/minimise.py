@@ -1,11 +1,11 @@
 """Score and minimiser of the sum of check losses ``rho(u) = (tau - 1{u <= 0}) u`` of residuals ``u = y - x'theta``.
 
-The minimiser solves a linear program with as many variables as rows. But the residual of nearly every row has the same
-sign at all theta near the minimiser, and only a sum over these rows enters the program. So a smaller program, with few
-rows, is solved. A row's check loss is the larger of two linear functions of theta, one for each sign of the residual.
-If the losses of some rows are replaced by one of their two linear functions, the minimum does not increase. If at the
-solution the residual of every replaced row has the sign of the linear function that was used, the sum of these
-functions equals the sum of the losses, so the solution is optimal (Portnoy and Koenker 1997).
+The minimiser solves a linear program with one variable per row. A smaller program is solved instead, because most
+residuals have the same sign at all theta near the minimiser. A check loss is the larger of two linear functions of
+theta, one for each sign of the residual. For most rows, it is replaced by the linear function of the expected sign,
+and only the sum of these functions enters the program. The replacement does not increase the minimum. So, if all
+replaced rows have the expected signs at the solution, the solution minimises the sum of check losses (Portnoy and
+Koenker 1997).
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def size_of(norm: str, g: FloatArray, tilt: float = 0.0) -> FloatArray:
 
     None of these norms decreases if an entry of g increases in absolute value.
 
-    The norm "hull" of a vector, with first entry g_0, is ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``.
+    The norm "hull" of a vector g with first entry g_0 is ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``, where
+    `tilt` is a parameter in [0, 1]; with ``tilt = 0`` it is the norm "linf".
 
     >>> [float(size_of(norm, np.array([3.0, -4.0]), 0.5)) for norm in ("linf", "l1", "l2", "hull")]
     [4.0, 7.0, 5.0, 3.6666666666666665]
@@ -182,7 +183,8 @@ def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: F
     """Return the minimiser on ``|theta|_1 <= radius`` of the sum of check losses, by linear programs with few rows.
 
     The first program has check losses for the rows with the smallest absolute residuals at `theta`; every other row has
-    the linear loss that equals its check loss unless its residual changes sign. Rows that changed sign are then added.
+    the linear loss that equals its check loss unless its residual changes sign. In each later program, rows whose
+    residuals changed sign also have check losses.
     """
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))
@@ -210,10 +212,10 @@ def _program(
 ) -> tuple[FloatArray, float]:
     """Return the minimiser and the minimum of ``loss + linear' theta + constant`` on ``|theta|_1 <= radius``.
 
-    `loss` is the sum of the check losses of the rows (x, y), and `linear` a vector, shape (d,). The dual program is
-    solved, which has one bounded variable per row: maximise ``a'y - radius lambda`` over a and lambda, with the entries
-    of a in [tau - 1, tau] and ``|x'a - linear|_inf <= lambda``. theta is computed from the multipliers of the
-    constraints. If the solver fails, zeros and -inf are returned.
+    `loss` is the sum of the check losses of the rows (x, y) for the tau-quantile, and `linear` a vector, shape (d,).
+    The dual program is solved: maximise ``a'y - radius lambda`` over a vector a, with one entry in [tau - 1, tau] for
+    each row, and a number lambda, such that ``|x'a - linear|_inf <= lambda``. theta is computed from the multipliers
+    of the constraints. If the solver fails, zeros and -inf are returned.
     """
     n, d = x.shape
     both = np.vstack([np.column_stack([x.T, -np.ones(d)]), np.column_stack([-x.T, -np.ones(d)])])

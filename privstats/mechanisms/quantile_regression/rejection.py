@@ -1,12 +1,12 @@
 """Draws of the coefficients of a quantile regression, exact up to rounding, by rejection sampling from boxes.
 
-In coordinates phi, with ``theta = centre + basis phi``, the parameter set is covered by boxes. The density is
-proportional to ``exp(-rate potential)``; the potential is the score's norm (`KNGQuantile`) or the loss
-(`ExponentialQuantile`). Each box has a lower bound on the potential. A box is chosen with probability proportional to
-``volume exp(-rate bound)``, and a uniform point of the box is proposed. A point outside the parameter set is rejected;
-any other point is accepted with probability ``exp(-rate (potential - bound))``. So the accepted point has exactly the
-target law, for all boxes, bases and bounds. The box of a rejected point is split; the split depends on rejected points
-only, so it does not change the law.
+Boxes in linear coordinates of the coefficients (`RowFrame`) cover the parameter set. The density is proportional to
+``exp(-rate potential)``; the potential is the score's norm (`KNGQuantile`) or the loss (`ExponentialQuantile`). Each
+box has a lower bound on the potential. A box is chosen with probability proportional to ``volume exp(-rate bound)``,
+and a uniform point of the box is proposed. A point outside the parameter set is rejected; any other point is accepted
+with probability ``exp(-rate (potential - bound))``. So the accepted point has exactly the target law, for any boxes,
+coordinates and bounds. The box of a rejected point is split; the split depends on rejected points only, so it does not
+change the law.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def exact_for(dim: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ThetaBox:
-    """A box of coordinates phi of the coefficients theta (`RowFrame`), with a lower bound on the potential in the box.
+    """A box of coefficients theta, with a lower bound on the potential in the box.
 
-    The density of theta is proportional to ``exp(-rate potential)``; the potential is the norm of the score, or the
-    loss. `rows` computes the score and the loss at any point of the box. It may store only sums over the regression's
-    rows whose residuals keep their signs in the box.
+    The box has the centre `middle` and the half-widths `halves` in linear coordinates of theta (`RowFrame`). The
+    density of theta is proportional to ``exp(-rate potential)``; the potential is the norm of the score, or the loss.
+    `rows` computes the score and the loss at any point of the box.
     """
 
     middle: FloatArray
@@ -110,7 +110,7 @@ class CheckBoxes:
 
         The potential is the norm of the score (the gradient) or, if the density depends on the loss, the loss. `shells`
         has nested cubes around the minimiser of the loss, outermost first: for each, the half-width and the `Rows` that
-        compute score and loss in it. The points lie in the innermost, the third and the fifth cube from inside.
+        compute the score and the loss in it. The points lie in at most three of the innermost cubes.
         """
         d = len(self.frame.centre)
         corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
@@ -138,9 +138,9 @@ class CheckBoxes:
                 self.split(chosen)
 
     def potential(self, phi: FloatArray, rows: Rows) -> float:
-        """Return the potential at phi: the norm of the score or, if the target density depends on the loss, the loss.
+        """Return the potential at the coordinates `phi`: the norm of the score, or the loss if the density uses it.
 
-        `rows` computes the score and the loss in a box of coordinates that contains phi.
+        `rows` computes the score and the loss in a box that contains the point `phi`.
         """
         pull, value = rows.at(phi)
         return value if self.target.norm == "loss" else float(size_of(self.target.norm, pull, self.target.tilt))
@@ -164,11 +164,11 @@ class CheckBoxes:
     def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
         """Return an estimate of each coordinate's contribution to the range of the log density in a box, shape (d,).
 
-        If the density of theta depends on the score, the contribution of a coordinate phi is the rate (`Target`) times
-        the coordinate's part of the number of rows whose residual changes sign in the box (`Rows.undecided`). If it
-        depends on the loss, the contribution is the rate times the change of the loss over half of the box's width in
-        this coordinate, with the loss taken as linear. If part of the box may lie outside the parameter set, a number
-        between 0 and 2 is added, proportional to the l1 norm of the change of theta over the box's width.
+        If the density of theta depends on the score, the contribution is the rate (`Target`) times the coordinate's
+        share of the rows whose residuals change sign in the box (`Rows.undecided`). If the density depends on the
+        loss, the contribution is the rate times the change of the loss, taken as linear, over half of the box's width.
+        If part of the box may lie outside the parameter set, a number between 0 and 2 is added, proportional to the l1
+        norm of the change of theta over the box's width.
         """
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
@@ -197,10 +197,10 @@ class CheckBoxes:
     def bounds(self, rows: Rows, middles: FloatArray, halves: FloatArray) -> FloatArray:
         """Return lower bounds on the potential (norm of the score, or loss) in each of k boxes, shape (k,).
 
-        The score is the gradient of the loss. Box i has the centre ``middles[i]`` and the half-widths `halves`, shape
-        (d,). If a row's residual can have both signs in a box, the row adds one of two vectors to the score. So the
-        inner product of the score with each of the directions `ways` lies in a known interval, whose distance from 0
-        bounds the score's norm. The loss is convex, so its tangent at the centre of the box is a lower bound.
+        Box i has the centre ``middles[i]`` and the half-widths `halves`, shape (d,). The bound on the norm of the
+        score (the gradient of the loss) is computed from the range of ``v'score`` in the box for several directions v
+        (see the function `ways`), and from the values of the score if it takes at most two in the box (`Rows.jumps`).
+        The loss is convex, so the minimum in the box of its tangent at the centre is a lower bound.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":

@@ -21,7 +21,8 @@ from privstats.numerics.law import FloatArray
 CACHED_ROWS = 1 << 14  # number of rows processed at a time, so that they stay in the processor's cache
 SOME = 500  # approximate number of rows in the subsample from which `Pool.undecided` estimates its result
 SLACK = 2.0**-44  # relative margin for rounding: a residual within this margin of 0 may have either sign
-# largest number of distinct predictor vectors x in `Ties`; approximate number of rows in a first check of this number
+# DISTINCT: largest number of distinct predictor vectors x in `Ties`.
+# GLANCE: approximate number of rows in a first check for more than DISTINCT vectors.
 DISTINCT, GLANCE = 32, 1000
 LONGEST = 2 + 1e-6  # largest half-length of a box, in radii of the parameter set, that `drawn_on_grid` allows
 
@@ -58,11 +59,10 @@ class RowFrame:
     def longest(self) -> float:
         """Largest change of a coefficient along an axis of the box `halves`, from its centre to a face, in radii.
 
-        The radius is the bound on |theta|_1, and the box, of coordinates phi, contains the parameter set. The change
-        is at most 2 radii if the axes are principal axes of the loss's estimated Hessian (`of` with ``turned=True``).
-        Proof: let s_j be the eigenvalue of axis j or, if the density of theta (`Target`) depends on the loss, its
-        square root. Then ``phi_j = s_j e_j'(theta - centre)``, where e_j is the unit eigenvector of axis j. theta and
-        the centre lie in the parameter set, and no entry of e_j exceeds 1, so |phi_j| is at most 2 s_j radii. If phi_j
+        The radius is the bound on |theta|_1. The change is at most 2 radii if the axes are the principal axes of the
+        loss's estimated Hessian (`of` with ``turned=True``). Proof: axis j has a unit eigenvector e_j and a scale s_j
+        (the eigenvalue or its square root); its coordinate is ``phi_j = s_j e_j'(theta - centre)``. theta and the
+        centre lie in the parameter set, and no entry of e_j exceeds 1, so |phi_j| is at most 2 s_j radii. If phi_j
         changes by one unit, theta changes by ``e_j / s_j``, and so each coefficient by at most 1 / s_j.
         """
         return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
@@ -92,17 +92,16 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates of theta, proportional to changes of the fits x'theta at linearly independent vectors x.
+        """Return coordinates of theta that are proportional to fits x'theta at linearly independent vectors x.
 
-        `x` has the distinct predictor vectors of the rows, and `groups` the index of each row's vector. A largest set
-        of linearly independent vectors is chosen from `x`. For each, the coordinate is the change of the fit from the
-        minimiser of the loss (the centre) to theta, times the estimated curvature of the loss with respect to this
-        fit, so that the score changes at about the same rate along each axis. If the density of theta (`Target`)
-        depends on the loss, the factor is the square root of the curvature, so that the loss changes at about the same
-        rate. Any other coordinates belong to directions of theta in which no fit changes.
+        `x` has the distinct predictor vectors of the rows, and `groups` the index of each row's vector. As many
+        linearly independent vectors as possible are chosen from `x`. The coordinate of a chosen vector is the change
+        of its fit from the minimiser of the loss (the centre) to theta, times the estimated second derivative of the
+        loss with respect to this fit. The score then changes at about the same rate along each axis. If the density of
+        theta (`Target`) depends on the loss, the factor is the square root of the derivative, and the loss changes at
+        about the same rate. Any other coordinates belong to directions of theta in which no fit changes.
 
-        If all vectors in `x` are linearly independent, each coordinate changes the fit at one x at most, and the
-        score, as a function of this fit, is constant between the responses of the rows with this x.
+        If all vectors in `x` are linearly independent, each coordinate changes the fit at one of them at most.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
@@ -135,16 +134,16 @@ class Rows(Protocol):
     """Interface of classes that store the rows of a quantile regression and compute its loss and score.
 
     The loss is the sum of the check losses of all rows, and the score is its gradient with respect to the coefficients
-    theta. Points and boxes are in the linear coordinates phi of theta (`RowFrame`).
+    theta. Points and boxes are given in the linear coordinates of theta that `frame` defines (`RowFrame`).
     """
 
     @property
     def frame(self) -> RowFrame: ...
 
     def within(self, middle: FloatArray, halves: FloatArray) -> Rows:
-        """Return the rows in a form for the fast computation of scores and losses at all coefficients in a box.
+        """Return the rows in a form for the fast computation of scores and losses at any coefficients in a box.
 
-        In the linear coordinates phi of `RowFrame`, the box has the centre `middle` and the half-widths `halves`.
+        The box has the centre `middle` and the half-widths `halves`, each of shape (d,), in coordinates of `RowFrame`.
         """
 
     def at(self, phi: FloatArray) -> tuple[FloatArray, float]:
@@ -157,12 +156,12 @@ class Rows(Protocol):
         """Return lower and upper bounds on ``v'score`` for each box and direction v, shape (boxes, directions) each.
 
         The score is the gradient of the sum of the check losses of all rows. The directions are the rows of the matrix
-        `ways`. Box i of coordinates phi (`RowFrame`) has the centre ``middles[i]`` and the half-widths `halves`, shape
-        (d,).
+        `ways`. Box i has the centre ``middles[i]`` and the half-widths `halves`, shape (d,), in coordinates of
+        `RowFrame`.
         """
 
     def tangents(self, middles: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the score, shape (k, d), and the loss, shape (k,), at the k points phi in `middles` (`RowFrame`).
+        """Return the score, shape (k, d), and the loss, shape (k,), at k points with the coordinates `middles`.
 
         The loss is the sum of the check losses of all rows, and the score is its gradient with respect to theta.
         """
@@ -170,11 +169,10 @@ class Rows(Protocol):
     def jumps(self, middles: FloatArray, halves: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
         """Return a mask of the boxes in which the score is known to take at most two values, and these two values.
 
-        Box i of coordinates phi (`RowFrame`) has the centre ``middles[i]`` and the half-widths `halves`, shape (d,). A
+        Box i has the centre ``middles[i]`` and the half-widths `halves`, shape (d,), in coordinates of `RowFrame`. A
         row is undecided if its residual changes sign in the box. The mask, shape (boxes,), is true only if all
-        undecided rows of the box have equal predictors and equal responses. The two scores, each of shape (boxes, d),
-        are the score if no undecided row has a response below its fit, and the score if every undecided row has a
-        response below its fit.
+        undecided rows of the box have equal predictors and equal responses. In such a box, either no undecided row has
+        a response below its fit, or all have; the two values, each of shape (boxes, d), are the scores in these cases.
         """
 
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
@@ -192,8 +190,9 @@ class Ties:
     Parameters
     ----------
     frame : RowFrame
+        Linear coordinates of theta, with the minimiser of the loss as centre.
     x, slopes : ndarray, shape (k, d)
-        The distinct x, and the change of the fit x'theta at each of them per unit of each coordinate phi (`RowFrame`).
+        The distinct x, and for each the change of the fit x'theta per unit of each coordinate of `frame`.
     u : tuple of ndarray
         For each distinct x, the sorted residuals of its rows at the minimiser of the loss (the centre).
     sums : tuple of ndarray
@@ -210,9 +209,8 @@ class Ties:
     def of(cls, target: Target) -> Ties | None:
         """Return the rows of `target`, grouped by their vectors x of predictors, or None if they cannot be grouped.
 
-        They cannot be grouped if there are no rows, if there are more than `DISTINCT` different x, or if the x are so
-        similar that, in the coordinates `RowFrame.along`, the box around the parameter set is too long for the
-        rounding of draws to a public grid (`RowFrame.longest` exceeds `LONGEST`).
+        They cannot be grouped if there are no rows, or more than `DISTINCT` distinct x, or if the box that contains
+        the parameter set is too long for `drawn_on_grid` (`RowFrame.longest` exceeds `LONGEST`).
         """
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
@@ -241,8 +239,8 @@ class Ties:
     def below(self, fits: FloatArray, side: Literal["left", "right"] = "right") -> NDArray[np.intp]:
         """Return the number of rows with each of the k distinct x whose response is below a fit, shape (boxes, k).
 
-        `fits` has one fit for each box and each x, shape (boxes, k), as the difference between x'theta at some theta
-        and at the minimiser of the loss (the centre). A response equal to its fit counts if `side` is "right".
+        `fits` has, for each box and each x, a fit x'theta minus the fit at the minimiser of the loss (the centre),
+        shape (boxes, k). A response equal to its fit counts as below it if `side` is "right".
         """
         return np.column_stack([np.searchsorted(v, fits[:, k], side) for k, v in enumerate(self.u)])
 
@@ -295,12 +293,12 @@ class Pool:
     rows : ndarray of int, shape (m,)
         Indices of the undecided rows.
     pull : ndarray, shape (d,)
-        Score (gradient of the sum of check losses at level tau) of the decided rows, plus ``-tau x`` for each
-        undecided row. Adding x for each undecided row with a response below its fit gives the score of all rows.
+        Score (gradient of the sum of check losses) in the box if all undecided rows had responses above their fits.
+        Adding x for each undecided row with a response below its fit gives the score of all rows.
     level : float
-        Value, at the centre of `frame`, of a linear function of theta with the gradient `pull`: the losses of the
-        decided rows, which are linear in the box, plus tau times the residual of each undecided row. Adding the
-        absolute residual of each undecided row with a response below its fit gives the loss of all rows.
+        Value, at the centre of `frame`, of a linear function of theta. In the box, this function is the sum of check
+        losses if all undecided rows had responses above their fits. Adding the absolute residual of each undecided row
+        with a response below its fit gives the loss of all rows.
     """
 
     frame: RowFrame
