@@ -233,11 +233,6 @@ def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], lev
     return made
 
 
-def full_coding(levels: Sequence[Any], contrast: Any) -> FloatArray:
-    """Return the contrast matrix of a factor in a model with an intercept, shape (levels, columns)."""
-    return np.asarray(contrast.code_without_intercept(list(levels)).matrix, dtype=float)
-
-
 def spline(kind: str, options: Mapping[str, Any]) -> Callable[[FloatArray], FloatArray]:
     """Return a spline basis on [0, 1]: a function from public points, shape (m,), to values, shape (m, columns).
 
