@@ -63,7 +63,7 @@ def _stops() -> tuple[type[BaseException], ...]:
 
     The type CancelledError of asyncio is included only if asyncio is imported already; otherwise the process has no
     asyncio task that could be cancelled. The function does not import asyncio, because it runs while an interrupt is
-    handled: a second interrupt during an import would leave the package with the stack frames of the first interrupt.
+    handled: a second interrupt during an import would pass the first interrupt's frames, with data, to the caller.
     """
     cancelled = getattr(sys.modules.get("asyncio.exceptions"), "CancelledError", KeyboardInterrupt)
     return KeyboardInterrupt, SystemExit, GeneratorExit, cancelled

@@ -218,6 +218,8 @@ OPTIONS: Mapping[str, tuple[Callable[[str], Any], str]] = MappingProxyType(
 def in_shell(problem: str) -> str:
     """Return an error text in which arguments of functions, such as eps=1, are written as command options (--eps 1).
 
+    An error about a budget is also shortened.
+
     Examples
     --------
     >>> in_shell("the ledger has eps = 0.5 left and this fit costs eps = 1; give eps=0.5 or less")
@@ -496,8 +498,8 @@ def _print(text: str, out: Any) -> bool:
 def _shown(text: str, out: Any) -> str:
     """Return a text for the stream `out`, with escape sequences in place of characters that are not safe to print.
 
-    These are control characters other than line breaks, and characters that the encoding of the stream lacks. Names in
-    a file might contain such characters.
+    The characters replaced are non-printable characters other than line breaks, and characters that the encoding of
+    the stream lacks. Names in a file might contain such characters.
     """
     plain = "".join(char if char.isprintable() or char == "\n" else f"\\x{ord(char):02x}" for char in text)
     code = getattr(out, "encoding", None) or "utf-8"

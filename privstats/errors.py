@@ -36,7 +36,7 @@ class FormulaError(PrivstatsError):
 
 
 class SourceChangedError(Exception):
-    """The rows or privacy units in a later pass over the data differ from the first pass, or a file has changed.
+    """Two passes over the data have read different rows or privacy units, or a file has changed.
 
     The gate, which answers all queries of the data, turns this error into a `PrivacyError`.
     """
@@ -77,7 +77,7 @@ def warn(text: str) -> None:
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
-    """Return names as a list in prose; of more than `most` names, only three and the number of the others are listed.
+    """Return names as a list in prose; if there are more than `most`, list three and the number of the others.
 
     >>> listed(["a"]), listed(["a", "b"]), listed(list("abcdefg")), listed(list("abcd"), most=CHOICES)
     ('a', 'a and b', 'a, b, c and 4 more', 'a, b, c and d')

@@ -219,7 +219,7 @@ def _truths(answers: Any) -> NDArray[np.bool_]:
 
 
 def _bound_design(formula: str, domain: Any, data: Any) -> Design:
-    """Return the design of a regression, which defines its scaled model matrix, from the formula and the domain.
+    """Return the design made from a formula and a domain; it defines the scaled model matrix of the regression.
 
     `data` is used only to check the names and types of its columns. Whether an error is raised does not depend on the
     values in the data.
@@ -237,10 +237,9 @@ def _bound_design(formula: str, domain: Any, data: Any) -> Design:
 
 
 def _scales(design: Design) -> FloatArray:
-    """Return factors that convert the p columns and the response from half-ranges to scales, shape (p + 1,).
+    """Return the half-range of each of the p columns and of the response, divided by its scale, shape (p + 1,).
 
-    A factor is the half-range divided by the scale: sqrt(3), unless `Scale` declares another scale, and 1 for the
-    intercept.
+    The ratio is sqrt(3), unless `Scale` declares the scale of the column; for the intercept it is 1.
     """
     declared = design.declared_scales
     scales = np.where(declared < 1, 1 / declared, math.sqrt(3.0))

@@ -137,8 +137,8 @@ def dp_glm(
     tail : {"cautious"}, optional
         Large scores are clipped. A bound on the clipping bias is computed from a released histogram of the norms of
         scores (for "objpert" with a binomial response, of the rows' predictors), in which a small number of large
-        norms cannot be distinguished from noise. "cautious" assumes that this number is larger than assumed by
-        default, so that intervals are longer.
+        norms cannot be distinguished from noise. "cautious" assumes more large norms than the default, so that
+        intervals are longer.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.
     step_size : float, optional
@@ -176,7 +176,7 @@ def dp_glm(
     Notes
     -----
     Objective perturbation follows [1]_ and [2]_ (section 5), Newton steps follow [3]_. A coefficient is NaN ("not
-    given") if the noise exceeds the information about it.
+    given") if the noise is too large for a useful estimate.
 
     References
     ----------

@@ -143,7 +143,7 @@ def dp_median(
     The limits of an interval are order statistics, drawn together with the median under "rank" [1]_ and in a second
     query under the other mechanisms. The ranks of these order statistics allow for sampling error and noise. The
     interval is valid for any continuous distribution; it is wide if few values lie near the median. The logarithm
-    of the median of wages is also the median of log wages.
+    of the median also estimates the median of the logarithms.
 
     References
     ----------

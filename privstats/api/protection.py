@@ -22,9 +22,9 @@ def protect(
 ) -> Protected:
     """Bind confidential rows to their domain and to one budget, which all fits on the rows share.
 
-    Every function that reads rows accepts the result as `data`, and `plan` accepts it as `n`; the arguments `domain`
-    and `ledger` are then left out. The result prints without any value of the rows, and cannot be pickled. It prevents
-    mistakes, but does not protect against code in the same process, which can read the rows.
+    Every function that reads rows accepts the result as `data`, and `plan` accepts it as the number of rows `n`; the
+    arguments `domain` and `ledger` are then left out. The result prints without any value of the rows, and cannot be
+    pickled. It prevents mistakes, but does not protect against code in the same process, which can read the rows.
 
     Parameters
     ----------

@@ -55,8 +55,8 @@ def dp_lm(
 ) -> Results | Plan:
     """Fit a linear regression under differential privacy.
 
-    The coefficients estimate the least-squares projection of the population on the formula. Standard errors and
-    intervals include sampling error and the noise added for privacy.
+    The coefficients estimate the population's least-squares projection of the response on the terms of the formula.
+    Standard errors and intervals include sampling error and the noise added for privacy.
 
     Parameters
     ----------
@@ -74,12 +74,13 @@ def dp_lm(
     mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech", "ngd", "noisy_newton", "sgd"}
         Algorithm. "suffstats" releases noisy second moments; "newton" takes Newton steps with clipped, noisy scores
         (gradients of a row's loss); "objpert" (pure `eps`) minimises a loss of clipped rows plus a random linear term.
-        "auto" takes the algorithm with the shortest expected intervals; the summary names it, with the reason. Three
-        algorithms are for comparison, with coefficients within the bound `theta_bound`: "kng" (K-norm gradient),
-        "expmech" (exponential mechanism), and a second form of "objpert", taken if `theta_bound`, `split`, `noise` or
-        `unit` is given, if the formula has no intercept, or if the budget is very large. "ngd" and "noisy_newton" are
-        the noisy gradient descent and the noisy Newton steps of [2]_, for teaching and comparison, with a robust `loss`
-        under `mu`, `rho` or `delta`; "sgd" is NoisySGD, under `eps` with `delta`, without intervals.
+        "auto" takes the algorithm with the shortest expected intervals; the summary names this algorithm and the
+        reason. Three algorithms are for comparison, with coefficients within the bound `theta_bound`: "kng" (K-norm
+        gradient), "expmech" (exponential mechanism), and a second form of "objpert", taken if `theta_bound`, `split`,
+        `noise` or `unit` is given, if the formula has no intercept, or if the budget is very large. "ngd" and
+        "noisy_newton" are the noisy gradient descent and the noisy Newton steps of [2]_, for teaching and comparison,
+        with a robust `loss` under `mu`, `rho` or `delta`; "sgd" is NoisySGD, under `eps` with `delta`, without
+        intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -131,8 +132,8 @@ def dp_lm(
         the weight from the size of the noise. A fit with a ridge penalty has no intervals.
     tail : {"cautious"}, optional
         Large scores are clipped. A bound on the clipping bias is computed from a released histogram of score norms, in
-        which a small number of large scores cannot be distinguished from noise. "cautious" assumes that this number is
-        larger than assumed by default, so that intervals are longer.
+        which a small number of large scores cannot be distinguished from noise. "cautious" assumes more large scores
+        than the default, so that intervals are longer.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.
     step_size : float, optional
@@ -172,8 +173,8 @@ def dp_lm(
 
     Notes
     -----
-    A coefficient is NaN ("not given") if the noise exceeds the information about it. Intervals allow for the bias due
-    to clipping, under the assumption that the tails of the scores have a finite variance. The intervals are the
+    A coefficient is NaN ("not given") if the noise is too large for a useful estimate. Intervals allow for the bias
+    due to clipping, under the assumption that the tails of the scores have a finite variance. The intervals are the
     bias-aware intervals of [3]_, estimate +- c s. Here s is the standard error, a is a bound on the bias, and c is the
     quantile of the absolute value of a normal variable with mean a / s and variance 1. Noisy moments and
     objective perturbation follow [1]_ (section 4), and Newton steps follow [2]_. METHODS.md describes the clipping of
@@ -301,7 +302,7 @@ def dp_rq(
     tail : {"cautious"}, optional
         Large scores are clipped. A bound on the clipping bias is computed from a released histogram of the norms of
         the rows' predictors, in which a small number of large norms cannot be distinguished from noise. "cautious"
-        assumes that this number is larger than assumed by default, so that intervals are longer.
+        assumes more large norms than the default, so that intervals are longer.
     memory_limit : int, optional
         Bytes of memory for rows that are kept between passes over the data. If the data are in memory, rows beyond
         this limit are kept in a temporary file, which is deleted at the end; other data are read again. Estimates do
@@ -330,9 +331,9 @@ def dp_rq(
     Notes
     -----
     The K-norm gradient mechanism follows [1]_, with the sensitivity corrected for tau other than a half; objective
-    perturbation follows [2]_, and Newton steps follow [3]_. A coefficient is NaN ("not given") if the noise exceeds the
-    information about it. It is also NaN if the response has few distinct values near the fitted quantile, such as
-    counts of visits or years of schooling, because the errors of a quantile regression are then not normal.
+    perturbation follows [2]_, and Newton steps follow [3]_. A coefficient is NaN ("not given") if the noise is too
+    large for a useful estimate. It is also NaN if the response has few distinct values near the fitted quantile, such
+    as counts of visits or years of schooling, because the errors of a quantile regression are then not normal.
 
     References
     ----------

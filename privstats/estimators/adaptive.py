@@ -89,9 +89,9 @@ HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 
 @dataclass(frozen=True)
 class Adaptive:
-    """Regression that releases column scales, level counts and rough second moments, then chooses a fitting method.
+    """Estimator of a regression that chooses the fitting method with the shortest expected confidence intervals.
 
-    The method with the shortest expected confidence intervals is chosen.
+    The choice is made after the releases of column scales, level counts and rough second moments.
 
     Parameters
     ----------
@@ -103,9 +103,9 @@ class Adaptive:
         Methods to choose from: "moments" (noisy second moments), "steps" (Newton steps) and "perturbed" (the minimiser
         of a perturbed loss).
     tail : {"usual", "cautious"}
-        Assumption about the number of scores with large norms. The fit releases a histogram of score norms, whose noise
-        hides this number if it is small. "cautious" assumes a larger number than "usual". It also assumes a larger bias
-        due to clipping, namely that all clipped scores may affect the same coefficient.
+        Assumption about the number of scores with large norms. The fit releases a histogram of score norms, in which a
+        small number cannot be distinguished from noise. "cautious" assumes a larger number than "usual". It also
+        assumes a larger bias due to clipping, namely that all clipped scores may affect the same coefficient.
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
     coarse : float, optional
@@ -129,7 +129,7 @@ class Adaptive:
             return SHARES[self.noises.shares]
         shares = SHARES["perturbed"]
         coarse = self.coarse or shares["coarse matrix"]
-        if self.loss.needs_scale:  # the Hessian has the same share as the coarse matrix, so this share is limited
+        if self.loss.needs_scale:  # the Hessian has an equal share; the limit leaves enough for the coefficients
             coarse = min(coarse, COARSE_BESIDE)
         rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget share left for the main method
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
@@ -161,7 +161,7 @@ class Adaptive:
 
     @property
     def perturbs(self) -> bool:
-        """Whether minimising a perturbed loss is among the fitting methods to choose from."""
+        """Return whether minimising a perturbed loss is among the fitting methods to choose from."""
         return "perturbed" in self.branches
 
     def after(self, scales: Scales, ask: Ask, box: PublicBox, public: PublicFacts) -> Estimate:
@@ -265,7 +265,7 @@ class Adaptive:
             Whether the information in the counts of factor levels is worth the budget share of these counts.
         """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
-        if self.loss.needs_scale:  # rows at rare levels may be as long as the clipping for second moments allows
+        if self.loss.needs_scale:  # allow rows at rare levels the norm to which rows are clipped for second moments
             levels = replace(levels, row_limit=held_at(coarse_entry_sd(ask, by, box.c), box.c, sizes.rows))
         scales = levels.of_kept(scales)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
@@ -323,12 +323,11 @@ class ForecastLaws:
 def carries_steps(
     by: Noises, promise: Promise, relation: Relation, columns: int, rows: float, most: float = UNINFORMATIVE
 ) -> bool:
-    """Return whether the Hessian of Newton steps is expected to have a relative noise below the limit `most`.
+    """Return whether the expected relative noise of the Hessian of Newton steps is below the limit `most`.
 
-    The relative noise is the largest eigenvalue of the noise matrix, divided by a typical eigenvalue of the Hessian;
-    both are predicted from public values alone. If it exceeds the limit, Newton steps are too noisy, and the first
-    stages of `Adaptive` are not worth their budget: a single release of second moments with the whole budget is then
-    preferable, because it has less noise than a release with the budget that these stages leave.
+    The relative noise is the largest eigenvalue of the noise in the Hessian, divided by a typical eigenvalue of the
+    Hessian; both are predicted from public values. If the relative noise exceeds the limit, a single release of second
+    moments with the whole budget is preferred to `Adaptive`, whose first stages spend a part of the budget.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ class Noises:
 
     @property
     def products(self) -> Mechanism:
-        """Mechanism for second moments of rows of bounded norm.
+        """Return the mechanism for second moments of rows of bounded norm.
 
         The mechanism is `matrix` if the noise of `matrix` is calibrated to the sensitivity in the l2 norm or in the
         nuclear norm; otherwise it is the matrix-t mechanism.

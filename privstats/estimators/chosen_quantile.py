@@ -106,7 +106,7 @@ class ChosenQuantile(ABC):
     @property
     @abstractmethod
     def by(self) -> Mechanism:
-        """Mechanism that draws the coefficients of the quantile regression, separately for each probability tau."""
+        """Return the mechanism that draws the coefficients, separately for each probability tau."""
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         box = PublicBox(public.design)
@@ -228,17 +228,15 @@ class ChosenQuantile(ABC):
     def _scattered(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> bool:
         """Return whether noise probably dominates the drawn coefficients (`chosen`), given n = `rows` rows.
 
-        The coefficients are drawn with a density proportional to ``exp(-c |score|)``. Here |score| is the norm of the
-        sum of the rows' scores, and 1 / c is the scale of the noise. Two integrals of ``exp(-c |score|)`` over the
-        coefficients are compared: one near the minimiser of the loss, and one far from it.
+        The coefficients are drawn with a density proportional to ``exp(-c |score|)``, where |score| is the norm of the
+        sum of the rows' scores, and 1 / c is the scale of the noise. The result is True if an upper bound on the
+        integral of this function far from the minimiser of the loss exceeds the integral near the minimiser.
 
-        Let x be the vector of the d predictors, the constant included, and f the density of the response at its
-        quantile. The integral near the minimiser is about ``d! 2^d / (c n f)^d / det(E x x')``. The density f is
-        assumed to be `DENSITY`. Predictors other than the constant are assumed to be uniform on [-1, 1], so that the
-        determinant is ``3^(1 - d)``. Far from the minimiser, |score| is at least n times the bound `least_score` on
-        the mean score. The set of possible coefficients (l1 norm up to `theta_bound`) has the volume
-        ``(2 theta_bound)^d / d!``. The integral far from the minimiser is therefore at most ``exp(-c n least_score)``
-        times this volume. The result is True if this upper bound exceeds the integral near the minimiser.
+        The integral near the minimiser is about ``d! 2^d 3^(d - 1) / (c n f)^d``. Here d is the number of predictors,
+        the constant included; the others are assumed to be uniform on [-1, 1]. The density f of the response at its
+        quantile is assumed to be `DENSITY`. The upper bound is ``exp(-c n s) (2 b)^d / d!``. Here n s is the least
+        norm of the score far from the minimiser (s is `least_score`), and ``(2 b)^d / d!`` is the volume of the set of
+        coefficients with an l1 norm of at most b, which is `theta_bound`.
         """
         law: Any = chosen.law
         d, weight = box.c, rows / float(law.scale[0])
@@ -271,13 +269,13 @@ class ExponentialQuantiles(ChosenQuantile):
 def least_score(tau: float, columns: int, intercept: bool) -> float:
     """Return a lower bound on the sup norm of the mean score of the check loss, at coefficients far from the minimiser.
 
-    The mean score is the mean of ``(1{y <= x'theta} - tau) x``, for predictors x, responses y, coefficients theta and a
-    probability tau. If all responses lie above the plane x'theta, or all below, the norm is at least min(tau, 1 - tau).
-    If the fitted slope of a predictor x is steep, the rows with responses below the plane are the rows with the largest
-    x. Let s be the share of these rows. For x uniform on [-1, 1] the absolute entries of the mean score are ``(|s -
-    tau|, s (1 - s))``. Their maximum is smallest at the s for which both entries are equal. The bound also holds in the
-    norm "hull", whose unit ball is the convex hull of the possible changes of the score. Without an intercept, the rows
-    with responses below a steep plane are the rows with one sign of x, and the norm is at least 1/4.
+    The mean score is the mean of ``(1{y <= x'theta} - tau) x`` over rows with predictors x and response y, for
+    coefficients theta and a probability tau. Predictors other than the constant are assumed to be uniform on [-1, 1].
+    If all responses lie on one side of the fitted plane, the norm is at least min(tau, 1 - tau). If the slope of a
+    predictor is steep and a share s of the responses lies below the plane, the mean score has the absolute entries
+    ``|s - tau|`` for the intercept and ``s (1 - s)`` for this predictor; the bound is their smallest maximum over s.
+    Without an intercept, s is 1/2 and the bound is 1/4. The bound also holds in the norm "hull", whose unit ball is
+    the convex hull of the possible changes of the score.
 
     For one predictor and an intercept:
 

@@ -22,10 +22,11 @@ from privstats.inference.tables import PointEstimate
 from privstats.losses.rows import WeightedLinear
 from privstats.sets.cells import Shells
 
-SPREAD = 0.05  # budget share of the histogram of distances, which is released if the variance is below 3 noise sds
-# Newton steps replace "sums" only if (expected length of steps) ** power < (expected length of "sums"), because steps
-# need an assumption on the number of large values. The power is BY_GROUP with groups. Without groups, it is POWER or,
-# if larger, the expected length of steps, because the assumption matters more if noise is larger.
+SPREAD = 0.05  # budget share of the histogram in `_variance`; released if the response's variance is below 3 noise sds
+# Newton steps replace noisy sums only if ``steps ** power < sums``. Here `steps` and `sums` are the expected interval
+# lengths of the two methods, divided by the length without privacy. The power is above 1, because Newton steps need an
+# assumption on the number of large values. It is BY_GROUP with groups; without groups, it is the larger of POWER and
+# `steps`, because the assumption matters more if the noise is larger.
 POWER, BY_GROUP = 1.5, 1.15
 LEVERAGES = 0.03  # budget share of the histogram of leverages; small, since rows of dummies have no extreme leverages
 
@@ -54,7 +55,7 @@ class ClippedMeans:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Budget share of each query, by name of the query."""
+        """Return the budget share of each query, by name of the query."""
         shares = SHARES[self.noises.shares]
         spare = shares["leverages"] - LEVERAGES
         shares = {**shares, "leverages": LEVERAGES, "score": round(shares["score"] + spare, 10)}
@@ -62,11 +63,11 @@ class ClippedMeans:
 
     @property
     def most_first_noise(self) -> float:
-        """Largest relative noise of the coarse matrix (first released second moments) at which Newton steps converge.
+        """Return the largest relative noise of the coarse matrix at which Newton steps are predicted to converge.
 
-        The relative noise is ``sqrt(c) s / n`` for n rows x of c columns with variance 1, where s is the noise sd of an
-        off-diagonal entry of the sum of x x'. The largest eigenvalue of the noise in this sum is about ``2 sqrt(c) s``;
-        if the columns are uncorrelated, the eigenvalues of the sum itself are about n.
+        The coarse matrix is the first release of second moments: the sum of x x' over n rows x of c columns with
+        variance 1, plus noise. Let s be the noise sd of an off-diagonal entry of this sum. The largest eigenvalue of
+        the noise matrix is about ``2 sqrt(c) s``, so the relative noise is measured by ``sqrt(c) s / n``.
         """
         return MOST_FIRST_NOISE
 
@@ -81,7 +82,7 @@ class ClippedMeans:
             variance = self._variance(ask, public, box, scales)
             sums = self._length_of_sums(ask, public, scales, variance)
             steps = self._length_of_steps(ask, of_dummies, box, scales, variance)
-            # with groups, `variance` includes the differences between group means, which already lowers `sums`
+            # a smaller power suffices with groups: their different means increase `variance`, so `sums` is too small
             power = BY_GROUP if design.factors else max(steps, POWER)
             shorter = power * np.log(steps) < np.log(sums)
             lengths = {"sums": sums, "steps": steps if shorter else np.inf}
@@ -97,12 +98,12 @@ class ClippedMeans:
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
     def _variance(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> float:
-        """Return an estimate of the response's variance, in squared half-ranges of its bounds.
+        """Return an estimate of the variance of the response after division by half the width of its bounds.
 
-        If the variance computed from the released sums (`scales`) is at least 3 noise sds (`HIDDEN`), it is reduced by
-        one noise sd and returned. Otherwise a histogram of the distances from the released mean is released, since the
-        noise of a count, unlike the noise of a sum of squares, does not grow with the bounds. Counts below their noise
-        are extrapolated. The result is the mean squared distance, less twice the noise variance of the released mean.
+        If the variance computed from the released sums (`scales`) is at least 3 noise sds (`HIDDEN`), the estimate is
+        this variance less one noise sd. Otherwise it is the mean squared distance of the responses from the released
+        mean, less twice the noise variance of this mean. The mean squared distance is computed from a histogram of
+        the distances: the noise of counts, unlike the noise of a sum of squares, does not grow with the bounds.
         """
         mean, noise, variance = _moments(scales)
         least = max(variance - noise, FLOOR * noise)
@@ -128,15 +129,15 @@ class ClippedMeans:
         return float(np.sqrt(1 + (total + mean**2 * count) * groups / (scales.rows * variance)))
 
     def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales, variance: float) -> float:
-        """Return the expected interval length of Newton steps, divided by the interval length without privacy.
+        """Return the expected length of intervals from Newton steps, divided by the interval length without privacy.
 
-        The argument `variance` is the variance of the response, from `_variance`. The result is inf if the response
-        seems to have only two values.
+        The argument `variance` is the variance of the response, from `_variance`. The result is inf, so that Newton
+        steps are not used, if the response seems to have only two values.
         """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / variance**0.5
         length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
-        # Newton steps are not chosen for a two-valued response: noise may hide the large scores of the rarer value.
+        # inf excludes Newton steps: the rarer of two values has large scores, and their count may be below its noise
         two = box.design.zero_to_one or np.isfinite(scales.rarer)
         return np.inf if two else length
 

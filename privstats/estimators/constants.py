@@ -12,11 +12,11 @@ from __future__ import annotations
 # --- scales of columns, and levels of factors (modules frame, levels)
 MOST_CENTER = 0.999  # a column's released mean is clamped to this absolute value, in half-ranges of the column's bounds
 WIDE = 5.0  # standardised columns are clamped to [-WIDE, WIDE] when scales and squares of products are released
-READABLE = {"normal": 19.0, "pure": 28.0}  # factor levels with fewer rows than this x (Hessian noise sd) are left out
+READABLE = {"normal": 19.0, "pure": 28.0}  # levels with fewer rows than READABLE Hessian noise sds are left out
 READ_IF_HELD = 8.0  # like READABLE (smallest number of rows of a kept factor level), for likelihood models
-READ_WHITENED = 2.0  # like READABLE, for perturbed losses, in sqrt(columns + 1) noise sds of a coarse matrix entry
+READ_WHITENED = 2.0  # for perturbed losses, the limit is READ_WHITENED x sqrt(columns + 1) x (coarse matrix noise sd)
 MOST_LEFT_OUT = 0.25  # rare factor levels are left out only if all of them together have at most this share of the rows
-RARE_NUMBER = 0.3  # a value of a 0-1 column is left out if it has fewer rows than this x (rows needed per level)
+RARE_NUMBER = 0.3  # a column's rare values are left out if rows with them < RARE_NUMBER x (rows needed per level)
 TWO_ENDED = 0.6  # a variable is taken as two-valued if its variance exceeds this share of the maximum for its mean
 RARE_YES = 0.1  # a value of a two-valued response is called rare if less than this share of the rows has the value
 
@@ -26,11 +26,11 @@ TAIL_SHARE = (0.03, 0.3)  # limits of p, where a column's scale is computed from
 NARROWEST = 1e-5  # lower limit of scales and distances (in half-ranges) and of smoothing widths (in residual scales)
 LEAST_SPREAD = 1.8  # a column's scale is at least (noise sd of its mean) / LEAST_SPREAD, even if many values are equal
 COARSE_WITHIN = (0.06, 0.25)  # limits of the budget share of the rough second moments in fits with a perturbed loss
-COARSE_BESIDE = 0.19  # largest budget share of the rough second moments in fits whose Hessian gets the same share
+COARSE_BESIDE = 0.19  # largest budget share of the rough second moments if a Hessian with an equal share is released
 AGAIN = 0.7  # budget of the second moments of whitened rows, divided by the budget of the rough second moments
 HELD_NOISE = 0.1  # rows are clipped to the norm at which the noise of second moments is this share of the moments
-SECOND_HELD = 0.4  # like HELD_NOISE, for whitened rows; share of the smallest eigenvalue of the coarse matrix
-HELD_LEAST, HELD_MOST = 1.5, 8.0  # limits of (norm to which rows are clipped)^2 / (number of columns)
+SECOND_HELD = 0.4  # like HELD_NOISE, for whitened rows; relative to the smallest eigenvalue of the coarse matrix
+HELD_LEAST, HELD_MOST = 1.5, 8.0  # lower and upper limit of (clipping norm of rows)^2 / (number of columns)
 
 # --- least-squares and Huber fits that minimise a perturbed loss (module perturbed_least_squares)
 TILT_SHARE = 0.94  # share of the coefficients' budget for the random linear term; the remaining share is for the ridge
@@ -40,7 +40,7 @@ SUM_SEEN = 0.3  # a sum of squared scores below this share of its expectation is
 SQUARES_NOISE = 0.5  # largest noise of the released squares of scores, as a share of the expected score variance
 
 # --- rough second moments (coarse matrix) and starting coefficients (module preconditioner)
-MOST_FIRST_NOISE = 0.375  # Newton steps converge up to this sqrt(columns) x (noise sd of a coarse matrix entry) / rows
+MOST_FIRST_NOISE = 0.375  # Newton steps converge if sqrt(columns) x (coarse matrix noise sd) / rows is at most this
 FLOOR = 0.01  # lower limit of eigenvalues and residual variances, relative to the variances of columns and response
 
 # --- histograms of score norms, and counts that noise hides (module histogram)
@@ -65,10 +65,10 @@ RADIUS_NOISE = 3.0  # weight of noise relative to removed information in the cho
 FIRST_LEAST, FIRST_MOST = 3.0, 6.0  # limits of the first step's clipping radius, divided by sqrt(number of coordinates)
 MEAT_LEAST = 4.0  # lower limit of (clipping radius)^2 / (number of coordinates) in the release of the score variance
 MATRIX_NOISE = 0.2  # acceptable relative noise of a released quantity; determines queries, budgets and clipping radii
-LITTLE_SEEN = 0.15  # squared residuals are released if their sum in the histogram is below this share of an upper bound
+LITTLE_SEEN = 0.15  # squared residuals are released if the histogram shows less than this share of their largest sum
 MOST_RATIO = 1.5  # limit of (final score variance) / (first score variance), which differ in the clipping radius
 MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # clipping bias bound = MOVE x (last step - MOVE_SDS x noise sd)
-LEFT_OUT = {"residuals": 0.3, "eta": 1.0}  # assumed difference of slopes at left-out and kept levels, per predictor sd
+LEFT_OUT = {"residuals": 0.3, "eta": 1.0}  # assumed slope difference at left-out levels, by unit, per predictor sd
 UNEXPLAINED = 1.5  # largest sd, in residual scales, of the part of a response that unidentified directions may explain
 FAR_BOUNDS = 20.0  # a note names each column with a bound more than this many standard deviations from its mean
 
@@ -83,25 +83,25 @@ SYNTHETIC_ROWS = 4096  # number of synthetic rows in computed expectations, and 
 BURN_IN = 3  # number of Newton steps before the last one
 BURN_IN_EXCESS = 0.3  # weight of clipping bias relative to noise in the choice of the clipping radii of burn-in steps
 CURVATURES = (1.0, 4.0)  # limits of (curvature measured along a step) / (expected curvature)
-FAR_PSI = 60.0  # limit of the first clipping radius, and of row norms in the Hessian, in sqrt(number of coordinates)
+FAR_PSI = 60.0  # upper limit of the first clipping radius, and of row norms, divided by sqrt(number of coordinates)
 EVERY_SYNTHETIC = 4  # sums over all possible responses are computed with every fourth synthetic row
 UNUSUAL = 8.0  # a coefficient is not reported if its last step is more than this many times the expected step
 FEW_OUTCOMES = 8.0  # a coefficient needs at least this effective number of rows (`effective_share`) to be reported
-ETA_SIGNAL = 2.0  # limit of the linear predictor's change (root mean square) by a step or in unidentified directions
+ETA_SIGNAL = 2.0  # largest root mean square change of the linear predictor by a step or in unidentified directions
 
 # --- minimisers of perturbed losses (modules perturbed_likelihood, objective_perturbation, quantile_regression)
 LONG_ROW = 0.99  # largest clipping radius of rows in the Hessian: this quantile of the norms of synthetic rows
 CUT_WEIGHT = 1.5  # weight of removed information relative to noise in the choice of the Hessian's clipping radius
 HESSIAN_NOISE = 0.07  # Hessian's budget share = (relative noise of a Hessian with the whole budget) / HESSIAN_NOISE
 HESSIAN_WITHIN = (0.12, 0.3)  # limits of the Hessian's budget share
-PILOT_RIDGE = 0.3  # ridge, or lower limit of Hessian eigenvalues, of the first quantile fit / (rows x density)
+PILOT_RIDGE = 0.3  # first quantile fit: ridge, or least Hessian eigenvalue, divided by (rows x density)
 
 # --- steps of a quantile regression (module quantile_regression)
 CLIPPED_AT = 10.0  # the standardised response is clipped to this absolute value in the starting least-squares fit
 NEAR_ORDER = 0.8  # the response's scale is computed from the quantile of |response - median| with this probability
 FIRST_WIDTHS = (1.2, 1.0, 0.8)  # smoothing half-widths of the scores of the first quantile steps, in residual scales
 SECOND_WIDTHS = (0.5, 0.3)  # like FIRST_WIDTHS, for second steps; narrower, because wide smoothing biases slopes
-CHECK_RADIUS = 1.5  # clipping radius of rows in quantile steps on smoothed losses, in sqrt(number of coordinates)
+CHECK_RADIUS = 1.5  # clipping radius of rows in quantile steps on smoothed losses, over sqrt(number of coordinates)
 DAMPING = 0.08  # damping added to the Hessian in the second quantile steps, divided by the loss's largest curvature
 KERNEL_WIDTH = 1.3  # (half-width of the density's kernel, in residual scales) x n^(1/5), for n rows
 KERNEL_WITHIN = (0.15, 1.0)  # limits of the half-width of the density's kernel, in residual scales

@@ -75,16 +75,16 @@ class Entries:
 
     @property
     def predictors(self) -> int:
-        """Largest number of nonzero predictors in a row, plus 1 if the predictors' sums are released separately."""
+        """Largest number of nonzero predictors in a row, plus 1 if their products with the constant are released."""
         constant = not self.coded and self.box.intercept is not None
         return len(self.coded) + len(self.others) - 1 + constant
 
     def lighter(self, most: float) -> float:
-        """Return a factor, at most 1, that lowers the noise limit above which noisy moments replace another method.
+        """Return a factor, at most 1, for the limit on forecast noise above which a fit uses noisy moments.
 
-        The other method is Newton steps or objective perturbation. It whitens the columns, so its noise increases with
-        the number of columns, whereas the noise of second moments increases with the number of nonzero entries of a
-        row. The factor is therefore below 1 if rows have far fewer nonzero entries than columns.
+        Below the limit, a fit uses Newton steps or objective perturbation. These methods whiten the columns, so their
+        noise increases with the number of columns. The noise of second moments increases with the number of nonzero
+        entries of a row. The factor is therefore below 1 if rows have far fewer nonzero entries than columns.
 
         Parameters
         ----------
@@ -173,12 +173,12 @@ class Entries:
 
 
 def response_scale(others: float) -> float:
-    """Return the scale of the response that minimises the noise of coefficients computed from noisy second moments.
+    """Return the factor B for the response that minimises the noise of coefficients computed from second moments.
 
-    With the scale B, the noise sd of every moment is taken to be proportional to ``others + B^2``, an upper bound on
-    the squared norm of a row (1, predictors, B * response). For the moments of predictors and response, the noise is
-    then divided by B. The noise variance of a coefficient is proportional to ``(others + B^2)^2 (1 / B^2 + S)``, where
-    S is the squared norm of the coefficient vector, assumed to be `SIGNAL`. The returned B minimises this variance.
+    The second moments of rows (1, predictors, B * response) are released. Their noise sd is taken as proportional to
+    ``others + B^2``, an upper bound on the squared norm of a row. A moment of a predictor and the response is then
+    divided by B, and so is its noise. The noise variance of a coefficient is therefore proportional to
+    ``(others + B^2)^2 (1 / B^2 + S)``, where S is the squared norm of the coefficient vector, assumed to be `SIGNAL`.
 
     Parameters
     ----------

@@ -53,13 +53,12 @@ def has_few_values(counts: FloatArray, sd: float) -> bool:
 
 
 def uneven(counts: FloatArray, sd: float) -> bool:
-    """Return whether the counts of a histogram vary from bin to bin by more than the counts of a smooth density.
+    """Return whether the counts of a histogram vary more from bin to bin than the counts of a smooth density would.
 
-    The difference between a count and the mean of the two neighbouring counts is squared, and the squares are added up.
-    For a smooth density the differences are due only to sampling and to noise of standard deviation `sd`. The sum of
-    squares that is expected for a smooth density, and an allowance for its random error, are subtracted. The result is
-    True if the remainder exceeds ``FEW_VALUES * S``, where S is the sum of squared counts, less its expected part due
-    to noise.
+    The squared differences between each count and the mean of its two neighbours are added up. Two terms are then
+    subtracted: the sum expected for a smooth density, for which the differences are due only to sampling and to noise
+    of standard deviation `sd`, and a margin for random error. The result is True if the remainder exceeds
+    ``FEW_VALUES * S``, where S is the sum of the squared counts minus the part expected from noise.
     """
     chance = 1.5 * (np.maximum(counts[1:-1], 0.0) + sd**2)  # variance of each difference, if the density is smooth
     differences = counts[1:-1] - (counts[:-2] + counts[2:]) / 2

@@ -1,6 +1,7 @@
 """Released scales of columns, and the bounds of columns standardised with these scales.
 
-The release of scales is stage 0 of a fit. All values in this module are public or released.
+A fit releases the scales before the second moments of the standardised columns. All values in this module are public
+or released.
 """
 
 from __future__ import annotations
@@ -185,19 +186,19 @@ class PublicBox:
     def entries(self) -> FloatArray:
         """Matrix that maps a row z = (columns, [offset], response) to its predictors and its scaled response.
 
-        The offset is subtracted from the response, and the difference is divided by its bound, to be in [-1, 1].
+        The scaled response is the response minus the offset, divided by the largest possible absolute value of this
+        difference.
         """
         columns = np.eye(self.width)[:, self.slopes]
         return np.column_stack([columns, self.response / (1.0 + self.offset_reach)])
 
     @cached_property
     def usual(self) -> FloatArray:
-        """Limits on absolute values of columns (response last, no intercept) in the release of standard deviations.
+        """Limits to which the columns (response last, no intercept) are clamped when their scales are released.
 
-        Larger values are clamped. Columns are scaled to [-1, 1], so at a limit of 1 no value is clamped. A limit is
-        below 1 only for a column that is declared by a centre and a scale in place of bounds. The range of such a
-        column is far wider than its scale, so without clamping the noise of the released variance would exceed the
-        variance.
+        Columns are scaled to [-1, 1], so a limit of 1 clamps no value. A limit is below 1 only for a column that is
+        declared by a centre and a scale in place of bounds. The range of such a column is far wider than its scale, so
+        the noise of a variance released without clamping would exceed the variance itself.
         """
         declared: FloatArray = self.design.declared_scales[[*self.slopes, self.c]]
         return np.minimum(WIDE * declared, 1.0)
@@ -282,7 +283,7 @@ class PublicBox:
         return matrix
 
     def null_space(self, kept: tuple[Any, ...] | None = None, ends: Sequence[tuple[int, float]] = ()) -> FloatArray:
-        """Return a basis, shape (c, l), of the vectors v with x'v = 0 for all kept rows x of the design.
+        """Return a basis, as columns of a matrix, of the vectors v with x'v = 0 for all kept rows x of the design.
 
         The kept rows do not identify the coefficients in the directions of these vectors. A row is kept if the masks
         `kept` include its factor levels and, for each pair (j, end) in `ends`, its column j equals `end`, which is one
@@ -414,7 +415,7 @@ class Scales:
 
 
 def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared: bool = False) -> Scales:
-    """Release sums and sums of squares of columns, and return the resulting centres and scales (stage 0 of the fit).
+    """Release sums and sums of squares of columns, and return the resulting centres and scales.
 
     The columns are the predictors and the response. The number of rows is released, too, unless it is public.
 
@@ -584,7 +585,7 @@ def ranked_scales(
         size = float(np.exp(ask(about, by=Rank((order,))).value[0]))
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
         new = max(size / float(ndtri((1 + order) / 2)), scales.sd[j] / scales.rows / LEAST_SPREAD) * unit
-        if j == box.c:  # the quantile misses rare large responses, so stage 0's scale limits the new scale from below
+        if j == box.c:  # the quantile misses rare large responses, so the old scale limits the new scale from below
             least = scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD
             new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - VISIBLE * wrong[j], 0.0))))
         else:
@@ -613,10 +614,10 @@ class KnownMoments:
     variance: FloatArray
 
     def of_response(self, k: int) -> tuple[FloatArray, FloatArray]:
-        """Return second moments with only the response's mean square known, and the variances of their errors.
+        """Return a k x k matrix of second moments with only the response's mean square known, and its error variances.
 
-        Both matrices have the shape (k, k). The last diagonal entry is the mean square of the response; all other
-        values are zero, and their variances are infinite.
+        The mean square is the last diagonal entry. All other entries count as unknown: they are zero, and their error
+        variances are infinite.
         """
         value, variance = np.zeros((k, k)), np.full((k, k), np.inf)
         value[-1, -1], variance[-1, -1] = self.value[-1, -1], self.variance[-1, -1]
@@ -761,9 +762,9 @@ def reread_scales(
     """Release scales again for products and for columns with noisy variances; return the newly standardised columns.
 
     A variance is noisy if it is smaller than the sd of its noise. Each product column is first replaced by the product
-    of the two standardised columns. If there are no columns of these two kinds, or if `worth` is False, nothing is
-    released and `frame` is returned. `share_of` contains the labels of later queries, from whose budget shares the
-    share of this release is taken.
+    of the two standardised columns. If there is neither a product nor a noisy variance, or if the release is not worth
+    its budget (`worth` is False), nothing is released and `frame` is returned. The release takes its budget share from
+    the shares of later queries, whose labels are in `share_of`.
     """
     made = [j for j, *_ in box.products]
     wanted = scales.below_noise.copy()

@@ -23,12 +23,12 @@ from privstats.sets.vectors import Fractions
 CANDIDATES = 3  # number of grid steps tested: the largest powers of ten within the range
 OFF = 0.03  # a grid is accepted if at most this share of the values lies off the grid
 DOUBT = 1.3  # the released count of values off the grid may exceed the limit `OFF` by this many standard errors
-CLEAR = 0.1  # values count as rounded to the grid if `DOUBT` std errors of a count exceed this x (number of values)
+CLEAR = 0.1  # values count as rounded to the grid if `DOUBT` std errors of a count exceed this share of their number
 LARGEST_ERROR = 0.28  # no grid is accepted if the std error of a count exceeds this share of the number of values
 
 
 def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tuple[ColumnFacts, ...]:
-    """Return the columns; each column without a declared grid gets the coarsest tested grid with nearly all values.
+    """Find a grid for each column without a declared grid: the coarsest tested grid that contains nearly all values.
 
     Parameters
     ----------
@@ -42,6 +42,7 @@ def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tu
     Returns
     -------
     tuple of ColumnFacts
+        The columns with these grids. A column keeps its grid if the test finds none.
     """
     steps = {j: _candidates(column) for j, column in enumerate(columns) if not column.declared}
     releases = ask.together([(_question(columns[j], grouping.column(j), tried), Cube()) for j, tried in steps.items()])

@@ -48,9 +48,9 @@ class Tail:
         Safety margin, in multiples of `RESIDUE` noise sds, that `with_tail` adds to the fitted count of the first bin
         below the noise level, because noise may have lowered this count.
     aligned : bool
-        Whether all scores longer than the clipping threshold may affect the same coefficient.
+        Whether bias bounds assume that all clipped scores affect the same coefficient.
     slow : bool
-        Whether counts may decrease so slowly that only sums over more than two bins exceed noise.
+        Whether sums over more than two bins are also compared with noise, to detect a slowly decreasing tail.
     """
 
     slowest: float
@@ -205,8 +205,8 @@ class Lengths:
         tail : Tail
             Assumption on the tail of the distribution of norms.
         hidden : float, optional
-            Argument `part` of `part_along` for scores in bins below the noise level, by default `ALONG_HIDDEN`. For
-            other scores it is `ALONG_SEEN`.
+            Constant that sets the share of the removed norm that affects one coordinate (`part_along`), for scores in
+            bins below the noise level; by default `ALONG_HIDDEN`. For other scores the constant is `ALONG_SEEN`.
         size : float
             Mean ratio of a score's norm to the norm in the histogram, if the histogram contains norms of rows.
         """
@@ -219,11 +219,11 @@ class Lengths:
         return taken
 
     def unseen_excess(self, radii: FloatArray, squares: float) -> FloatArray:
-        """Return, for each radius, an upper limit of the norm that clipping removes from rows missed by the histogram.
+        """Return upper limits, one for each radius, of the total norm lost by clipping rows missed by the histogram.
 
-        Let B be the clipping radius, and S = `squares` the sum of the squared norms of the missed rows (or scores). If
-        all of them have the norm l > B, there are S / l^2 such rows, and their norms exceed B by S (l - B) / l^2 in
-        total. This excess is largest at l = 2 B or, if the largest norm in `lengths` is smaller, at that norm.
+        Let S = `squares` be the sum of the squared norms of these rows (or scores), and B the clipping radius. If each
+        of them has the norm l > B, their number is S / l^2, and they lose the total norm S (l - B) / l^2. The loss is
+        largest at l = 2 B or, if the largest norm in `lengths` is smaller than 2 B, at this largest norm.
         """
         worst = np.minimum(2 * radii, max(float(self.lengths[-1]), 1e-300))
         excess: FloatArray = squares * np.maximum(worst - radii, 0.0) / worst**2
@@ -318,14 +318,13 @@ def with_tail(
 
 
 def continued_from(counts: FloatArray, last: int, sd: float, tail: Tail) -> tuple[float, float]:
-    """Return an extrapolated count for the first bin that noise hides, and the constant ratio of the counts after it.
+    """Return the extrapolated count of the first bin below the noise level, and the ratio of successive later counts.
 
-    Bin `last` is the last visible bin. The visible bins are grouped into pairs, from the end. Let f be the sum of the
+    The visible bins (up to `last`, see `with_tail`) are grouped into pairs from the end. Let f be the sum of the
     counts in the last pair, divided by the sum in the pair before it, and g the same ratio one pair earlier; both are
-    at most 1. The first hidden count is extrapolated with the ratio ``FALLING * sqrt(f)`` of successive counts. Later
-    counts have the ratio ``FALLING * sqrt(f * min(f / g, 1))``, which is smaller if the ratio of pairs decreases, as
-    in a tail lighter than a power law. The constant `FALLING` > 1 makes counts decrease more slowly. Both ratios
-    are clipped to the range that `tail` allows.
+    at most 1. The first count is extrapolated with the ratio ``FALLING * sqrt(f)`` of successive counts. The ratio of
+    later counts is ``FALLING * sqrt(f * min(f / g, 1))``. It is smaller if f < g, so that a decrease that becomes
+    faster continues faster. Both ratios are clipped to the range that `tail` allows.
     """
     window = max(counts[max(last - 1, 0)] + counts[last], sd)
     before = max(counts[last - 3] + counts[last - 2], window) if last >= 3 else window
@@ -412,7 +411,7 @@ class Clip:
     curvature: float = np.inf
 
     def times(self, unit: float) -> Clip:
-        """Return the `Clip` for scores multiplied by `unit`; `radius` and `curvature` are not converted."""
+        """Return the `Clip` for scores multiplied by `unit`, with unchanged `radius` and `curvature`."""
         linear = {name: unit * getattr(self, name) for name in ("excess", "noise", "length", "aligned")}
         squared = {name: unit**2 * getattr(self, name) for name in ("variance", "unseen", "least")}
         return replace(self, **linear, **squared)
@@ -427,7 +426,7 @@ def best_clip(
     always: float = 0.0,
     unseen_along: float | None = None,
 ) -> Clip:
-    """Return the clipping threshold of scores that gives the shortest 95% interval for a coordinate of their sum.
+    """Return the clipping threshold that gives the shortest 95% interval for a coordinate of the sum of scores.
 
     The interval allows for the clipping bias. The candidate thresholds are norms in the histogram `lengths`.
 
@@ -446,8 +445,8 @@ def best_clip(
     always : float
         Bound on bias that is not due to clipping; it is added to the bound on the clipping bias.
     unseen_along : float, optional
-        Bound on the effect of clipping the rare scores on one coordinate, as a share of the total norm that clipping
-        removes from these scores. The default is the share for scores in bins below the noise level (`part_along`).
+        Share of the total norm lost by clipping the rare scores; this share bounds their clipping bias in one
+        coordinate. The default is the share for scores in bins below the noise level (`part_along`).
     """
     tried = lengths.from_least(m**0.5 / 2)
     along = part_along(ALONG_HIDDEN, m, tail) if unseen_along is None else unseen_along
@@ -457,7 +456,7 @@ def best_clip(
 
 
 def part_along(part: float, m: float, tail: Tail) -> float:
-    """Return the largest share of the norm removed by clipping that is assumed to affect one of m coefficients.
+    """Return the assumed largest effect of clipping on one of m coefficients, as a share of the norm lost by clipping.
 
     The share is ``sqrt(part / m)``, at most 1. The constant `part` is `ALONG_SEEN` for scores in histogram bins above
     the noise level, and usually `ALONG_HIDDEN` for other scores. The share is 1 if all clipped scores may affect the
@@ -467,25 +466,25 @@ def part_along(part: float, m: float, tail: Tail) -> float:
 
 
 def shortest_clip(radii: FloatArray, variance: FloatArray, excess: FloatArray, noise: float) -> Clip:
-    """Return the candidate clipping threshold that gives the shortest 95% interval for a coordinate of a sum.
+    """Return the candidate clipping radius that gives the shortest 95% interval for a coordinate of the sum of scores.
 
-    The sum is the sum of the clipped scores. The interval allows for the bias that clipping causes.
+    The interval allows for the bias that clipping causes.
 
     Parameters
     ----------
     radii : ndarray, shape (k,)
-        Candidate thresholds, ascending.
+        Candidate radii, ascending.
     variance : ndarray, shape (k,)
-        For each radius, the sampling variance of a coordinate of the sum of scores clipped at this radius.
+        For each radius, the sampling variance of a coordinate of the sum of the clipped scores.
     excess : ndarray, shape (k,)
-        For each radius, a bound a on the clipping bias of a coordinate of this sum.
+        For each radius, a bound on the clipping bias of a coordinate of this sum.
     noise : float
         Noise sd of a coordinate of this sum at clipping radius 1.
 
     Notes
     -----
-    The half-length is ``cv(a / s) s``. Here s^2 is the sampling variance plus the noise variance, and cv(a / s) is the
-    .95 quantile of |N(a/s, 1)| (Armstrong and Kolesar 2018).
+    Let a be the bias bound, and s^2 the sampling variance plus the noise variance. The half-length of the interval is
+    ``cv(a / s) s``, where cv(b) is the .95 quantile of |N(b, 1)| (Armstrong and Kolesar 2018).
     """
     s = np.sqrt(variance + (noise * radii) ** 2)
     half = critical(excess / s) * s
@@ -568,7 +567,7 @@ def reference_rows(m: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
     The first of the m entries of w is 1. Each other entry is a normal variable times a lognormal(.1) variable; the sum
     of their squares is approximated by a gamma variable with the same mean and variance. The norms |w| and the errors
-    t (t distribution, 10 df) are quantiles at quasi-random probabilities, which for the errors are v.
+    t (t distribution, 10 df) are quantiles at quasi-random probabilities; v contains the probabilities of t.
     """
     k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0

@@ -53,7 +53,9 @@ AT_BOUND = 0.98  # a note warns of the bound's effect if the l1 norm of the esti
 
 @dataclass(frozen=True)
 class ChosenLeastSquares(ABC):
-    """Least squares whose coefficients are drawn by one mechanism (`by`); other releases give the intervals.
+    """Least squares whose coefficients are drawn by one privacy mechanism; other releases give the intervals.
+
+    Each subclass defines the mechanism, as its property `by`.
 
     Parameters
     ----------

@@ -97,7 +97,8 @@ class Lengthened:
         longest : float
             Upper bound on the norm of a row of whitened predictors.
         psi : float
-            Upper bound on |psi|, for the derivative psi of a row's loss, in standard deviations of psi.
+            Upper bound on the absolute derivative of a row's loss with respect to the linear predictor, in standard
+            deviations of this derivative.
         sizes : Sizes
             Numbers of rows and of scores (one score for each row, or for each privacy unit).
         folded : bool
@@ -124,7 +125,8 @@ class Lengthened:
         longest : float
             Upper bound on the norm of a row of whitened predictors.
         psi : float
-            Upper bound on |psi|, for the derivative psi of a row's loss, in standard deviations of psi.
+            Upper bound on the absolute derivative of a row's loss with respect to the linear predictor, in standard
+            deviations of this derivative.
         sizes : Sizes
             Numbers of rows and of scores (one score for each row, or for each privacy unit).
         """
@@ -292,9 +294,10 @@ class Steps(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Released sd of the response.
+        """Largest assumed change of the linear predictor along unidentified directions: the released response sd.
 
-        It is the assumed upper limit of the linear predictor's sd along unidentified directions.
+        The size of the change is its root mean square over rows. Unidentified directions are directions of the
+        coefficients about which the released Hessian has less information than noise.
         """
         return self.start.frame.scale
 
@@ -352,8 +355,8 @@ class Steps(OneStep):
         number of rows. The variance of a score is assumed to be proportional to the identity plus `ridge`, a matrix
         that raises the variance along rare factor levels and rare values.
 
-        After the first step, the final step (stage 6) is short. Its error due to the Hessian's noise is therefore
-        small, because this error is proportional to the step's length.
+        The first step makes the final step (stage 6) short, and the final step's error due to the Hessian's noise is
+        proportional to its length.
         """
         m = x.m
         plain = Metric.of(np.eye(m) + ridge)
@@ -397,7 +400,8 @@ class Steps(OneStep):
         wanted = self.robust and MEAT_LEAST * m * many * unit < MATRIX_NOISE * self.scores
         if not self.ask.decide("meat", bool(wanted)):
             return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
-        # k scores: the squared norm of their sum is up to k^2 times one squared norm, about k times if independent
+        # The scores of a privacy unit with `many` rows are added up. If they have equal norms, the squared norm of the
+        # sum is at most ``many**2`` times the squared norm of one score, or about `many` times for independent scores.
         radius = x.sigma * np.sqrt(many * max(MEAT_LEAST * m * many, MATRIX_NOISE * self.scores / unit))
         released = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products)).value
         value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
@@ -416,16 +420,15 @@ class Steps(OneStep):
         return replace(clip, least=squares / self.rows)
 
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
-        """Return a lower bound on the sum of squared residuals, and the part of it that the histogram does not show.
+        """Return a lower bound on the sum of squared residuals, and the part of this sum missing in the histogram.
 
-        Both results are divided by `variance`. In the released histogram of score norms, noise may exceed small counts
-        of large scores. Therefore the sum of squared residuals of all rows is released in a separate query if the sum
-        in the histogram is much smaller than a known upper bound, or if the response seems to have only two values,
-        one of them rare.
+        Both results are divided by `variance`. The released histogram of score norms may miss a few large scores,
+        because of its noise. The sum of squared residuals is therefore released by a separate query if the sum in the
+        histogram is far below an upper bound, or if the response seems to have two values, one of them rare. This
+        query is only possible in fits with intervals, for squared loss and without privacy units.
 
-        The release requires squared loss, a fit with intervals, no privacy units, and a noise that is not too large.
-        Without the release both results are 0, with one exception: if only the noise is too large and the response
-        seems to have a rare value, the second result is the upper bound minus the sum in the histogram.
+        Without the query both results are 0, unless it was omitted only because its noise would be too large, and the
+        response seems to have a rare value. The second result is then the upper bound minus the sum in the histogram.
 
         Parameters
         ----------
@@ -477,8 +480,7 @@ class Steps(OneStep):
         `M` is the variance of a score before the step. It is multiplied by a factor, because the final scores are
         clipped at another threshold. The factor is computed from second moments of the final scores if `final`
         includes them, otherwise from the histogram of score norms (`clip`). If error variances may differ between
-        rows, and the second moments exceed the product by more than noise in some directions, the difference is added
-        there.
+        rows, the second moments replace the product in directions in which they exceed it by more than noise.
         """
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
@@ -573,17 +575,21 @@ class Steps(OneStep):
     def far_rows(
         self, start: Start, L: FloatArray, clip: Clip, read: ReleasedHessian, last_step: FloatArray, remaining: float
     ) -> tuple[Allowance, ...]:
-        """Return further bounds on clipping biases, for columns with bounds far beyond their released std dev.
+        """Return bounds on the score's clipping biases, for columns with bounds far beyond their released std dev.
 
         The usual bias bounds assume that clipped rows affect different coefficients. Here all clipped rows are assumed
-        to affect the coefficient of one such column. For each column there are two bounds on the bias of the score.
-        The first is for the clipping of scores, the second for the clipping of rows in the Hessian (`read`). The
-        second bias is proportional to the final Newton step `last_step`, whose norm without noise is about
-        `remaining`. The matrix `L` converts the final score to the whitened predictors of the Hessian, to which all
-        bounds refer.
+        to affect the coefficient of one such column. Each column has two bounds: one for the clipping of scores, less
+        the usual bound, and one for the clipping of rows in the Hessian (`read`). No bounds are returned for a loss
+        with a bounded derivative, unless ``tail="cautious"``.
 
-        For a loss with a bounded derivative, the effect of a row's residual is limited, and no bounds are returned
-        unless ``tail="cautious"``.
+        Parameters
+        ----------
+        L : ndarray, shape (m, m)
+            Matrix that converts the final score to the whitened predictors of the Hessian, to which all bounds refer.
+        last_step : ndarray, shape (m,)
+            Final Newton step, with noise. The bias due to clipping in the Hessian is proportional to this step.
+        remaining : float
+            Approximate norm of the final Newton step without noise.
         """
         if self.loss.bounded and not self.tail.aligned:
             return ()

@@ -88,25 +88,28 @@ class KeptLevels:
         Matrix added to the second moments of the standardised predictors before whitening, so that whitened rows with
         rare levels or values have no large norm. Entries of factors are 0 until `white_levels` sets them.
     needed : float
-        The coefficient of a two-valued numeric column needs at least this many rows with the column's rarer value.
+        Number of rows with the rarer value that are needed to estimate the coefficient of a two-valued numeric column.
     needed_levels : tuple of float
-        For each factor: a level is kept if its count exceeds this number by `VISIBLE` noise sds of the count.
+        For each factor, the number of rows that a level needs. The count of a level with enough rows exceeds this
+        number by at least `VISIBLE` noise sds of the count.
     sd : float
         Largest noise sd of a released count of a level; counts computed from sums of columns are not included.
     sds : tuple of ndarray
         For each factor, noise sds of the counts of its levels.
     least : float
-        Smallest count of a kept level or of the rarer value of a two-valued numeric column; inf without both.
+        Smallest number of rows at a kept level (in fits with intervals), or with the rarer value of a two-valued
+        numeric column, but at least 1; inf if there is no such level or column.
     rare_values : tuple of (int, float)
         Numeric columns that seem to have only two values, if the rarer value occurs in too few rows. A pair contains
         the column's position and the number of rows with the rarer value.
     rarer : float
-        Number of rows with the response's rarer value, if it may have only two values, one of them rare; else inf.
+        Number of rows with the rarer value of a response that seems to have only two values, one of them rare; inf for
+        other responses.
     clamped : tuple of Note
         Notes on a response whose values seem to lie at its bounds.
     unread : ndarray, shape (c, l)
-        Directions of theta that are not identified by the rows at levels which have enough rows according to `sums`.
-        Only used in fits without intervals, because these fits keep all levels.
+        Directions of theta that would not be identified if only levels with enough rows, according to `sums`, were
+        kept. Only used in fits without intervals, because these fits keep all levels.
     sums : tuple of (int, ndarray, ndarray)
         For each factor whose level counts follow from released sums of its columns: its position, these counts, and
         their noise sds. Only used in fits without intervals.
@@ -136,14 +139,14 @@ class KeptLevels:
 
     @classmethod
     def none(cls, c: int) -> KeptLevels:
-        """Return the `KeptLevels` of a fit that keeps all factor levels and all rows."""
+        """Return the `KeptLevels` for c coefficients if all factor levels and all rows are kept in the fit."""
         return cls(None, (), (), np.zeros((c, 0)), np.zeros((c, c)), unread=np.zeros((c, 0)))
 
     @property
     def most_length(self) -> float:
         """Upper limit of the squared norm of whitened rows at rare factor levels.
 
-        The limit is the field `row_limit` or, if larger, `HELD_LEAST` times one plus the number of identified
+        It is the larger of the field `row_limit` and ``HELD_LEAST * (k + 1)``, where k is the number of identified
         directions of the coefficients. The ridge computed by `preconditioner.white_levels` ensures this limit.
         """
         return max(self.row_limit, HELD_LEAST * (len(self.ridge) - self.hidden.shape[1] + 1))
@@ -157,7 +160,7 @@ class KeptLevels:
 
     @property
     def rarest(self) -> float:
-        """Smallest count among left-out factor levels and left-out values of columns; inf if all rows are kept."""
+        """Smallest number of rows left out for one factor level, or for one column in `ends`; inf if none are."""
         pairs = zip(self.counts, self.kept, strict=True)
         of_levels = [float(count[~kept].min(initial=np.inf)) for count, kept in pairs]
         return min([*of_levels, *(one.others for one in self.ends)], default=np.inf)
@@ -170,11 +173,11 @@ class KeptLevels:
         return of_levels + sum(max(one.others, 0.0) for one in self.ends)
 
     def moved_by_left_out(self, box: PublicBox) -> list[int]:
-        """Return the positions of the coefficients that could change if the left-out rows were in the fit.
+        """Return the positions of the coefficients whose score equations could change with the left-out rows.
 
-        These are all coefficients, with one exception. If all left-out rows are at levels of one factor, and each of
-        these levels has a constant of its own (`LevelConstant`), then the scores of the rows at each level would add
-        up to 0. The intercept and the coefficients of this factor's columns would not change.
+        All positions are returned, unless all left-out rows are at levels of one factor, and each of these levels has
+        a constant (`LevelConstant`). The derivatives of the loss would then add up to 0 over the rows at each level,
+        and the score equations of the intercept and of the factor's columns would stay the same.
         """
         out = tuple(~kept for kept in self.kept)
         partly = [factor for factor, levels in zip(box.design.factors, out, strict=True) if levels.any()]
@@ -370,9 +373,11 @@ def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
     """Return the positions of numeric columns that may be equal to one of their bounds in nearly all rows.
 
     In a column with the bounds 0 and b and the sum s, at least s / b of n rows differ from 0, and at least n - s / b
-    rows differ from b. A column is returned if the smaller of these two numbers, less a margin for noise, is below
-    `RARE_NUMBER` times `needed`, the number of rows from which the coefficient of a factor level can be estimated. In
-    addition, the column must have the bounds 0 and 1, or a released variance below `HIDDEN` noise sds of the variance.
+    rows differ from b. A column is returned if it meets two conditions:
+
+    - The smaller of these two numbers, less a margin for noise, is below `RARE_NUMBER` times `needed`, the number of
+      rows needed to estimate the coefficient of a factor level.
+    - Its bounds are 0 and 1, or its released variance is less than `HIDDEN` times the noise sd of this variance.
     """
     narrow = scales.scale**2 < HIDDEN * scales.wrong
     least = scales.rows * (1 - np.abs(scales.center)) - np.where(narrow, VISIBLE, 1.0) * scales.sd
@@ -437,9 +442,9 @@ def rare_ends(box: PublicBox, scales: Scales) -> list[tuple[int, float]]:
 def ridge_of_rare(box: PublicBox, ends: list[tuple[int, float]], rows: float) -> FloatArray:
     """Return a diagonal ridge matrix for two-valued numeric columns with a rare value, shape (c, c) for c columns.
 
-    The matrix is added to the second moments with which standardised columns are whitened. It makes the square of the
-    rarer value of a whitened column at most ``HELD_LEAST * (c + 1)``, the smallest squared norm to which rows are
-    clipped, so that the rarer value alone does not cause clipping.
+    The matrix is added to the second moments of the standardised columns before whitening. It limits the square of the
+    rarer value, after whitening, to ``HELD_LEAST * (c + 1)``. Rows with smaller squared norms are not clipped, and so
+    the rarer value alone does not cause clipping.
 
     Parameters
     ----------
@@ -556,8 +561,8 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
     Parameters
     ----------
     least : float
-        Ratio of noise to information in the unidentified direction of the Hessian with the largest ratio. The number
-        of rows needed, according to the note, is the count of the level times this ratio.
+        Largest ratio of noise to information among the unidentified directions of the Hessian. The note states the
+        number of rows needed, which is computed as the count of the level times this ratio.
     """
     factor, count = box.design.factors[one.factor], levels.counts[one.factor]
     needed = float(count[one.level]) * least

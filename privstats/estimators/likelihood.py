@@ -144,12 +144,12 @@ class LikelihoodSteps:
 
 
 def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...]) -> Problem:
-    """Return the estimation problem of a likelihood model, with starting coefficients, after the first releases.
+    """Make the first releases of a likelihood fit, and return its estimation problem with starting coefficients.
 
     The first releases are scales of columns, counts of factor levels and second moments. Queries about the response
-    use its transformed values, such as the logarithm of a count, and the starting coefficients are computed from these
-    releases (`started`). Optional queries, such as queries for new scales, use parts of the budget shares of the main
-    queries, whose labels are `share_of`.
+    use its transformed values, such as the logarithm of a count. The starting coefficients are computed from these
+    releases (`started`). Optional queries, such as the counts of factor levels, take a part of the budget share of
+    the main queries, whose labels are in `share_of`.
     """
     box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))
     about = TransformedAsk(ask, loss.transform)
@@ -278,11 +278,11 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Constant from which the estimating equation bounds the coefficients along unidentified directions.
+        """Scaled limit on the change of the linear predictor along unidentified directions of the coefficients.
 
-        Along these directions, the released Hessian has less information than noise, and the linear predictor is
-        assumed to change by at most `ETA_SIGNAL` in root mean square. The constant is `ETA_SIGNAL` times the larger of
-        1 and the square root of the mean Fisher information of a row.
+        Along these directions, the released Hessian has less information than noise. The linear predictor is assumed
+        to change by at most `ETA_SIGNAL`, in root mean square over rows. This limit is multiplied by the larger of 1
+        and the square root of the mean Fisher information of a row.
         """
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
@@ -367,8 +367,8 @@ class LikelihoodStep(OneStep):
 
         The step s solves ``H s = g``, where g is the gradient of the penalty at the released minimiser. H is the
         information of the synthetic `rows` at the coefficients moved by s / 2, plus `ridge` on the diagonal; as H
-        depends on s, s is found by iteration. s is zero along directions without information, such as that of a factor
-        level with a released count of zero.
+        depends on s, s is found by iteration. s is zero along directions without information, such as the direction of
+        a factor level with a released count of zero.
         """
         step: FloatArray = np.zeros(self.m)
         for _ in range(ROUNDS):
@@ -425,8 +425,8 @@ class LikelihoodStep(OneStep):
 
         Let s be the component of the equation's score in the direction of the constant, and i the information about
         the constant: the number of rows at the level times the mean Fisher information of a row. The bound is
-        ``(|s| + VISIBLE sd(s)) / i``, but at most `signal_of_row`, the limit assumed for unidentified directions.
-        Without an intercept, it is equal to `signal_of_row`.
+        ``(|s| + VISIBLE sd(s)) / i``, but at most `signal_of_row`, the limit on changes of the linear predictor along
+        unidentified directions. Without an intercept, the bound is equal to `signal_of_row`.
         """
         most, c = equation.signal / equation.usual**0.5, self.box.intercept
         if c is None:
@@ -581,10 +581,10 @@ class NewtonSteps(LikelihoodStep):
     def unseen(self, leverages: Lengths, lengths: Lengths) -> float:
         """Return the part of the sum of squared score norms that the histogram `lengths` does not show.
 
-        Under the model, the expected squared score norm of a two-valued response is the row's squared leverage. The
-        result is therefore the sum of squared leverages in the histogram `leverages`, minus the sum of squared score
-        norms in `lengths`, or 0 if noise can explain this difference. Of the rows with outlying predictors, which have
-        large leverages, too few may have large scores to exceed the noise of `lengths`.
+        Large scores, for example of rows with large leverages, may be too few to exceed the noise of `lengths`. For a
+        two-valued response, the expected squared norm of a row's score under the model is the row's squared leverage.
+        The result is therefore the sum of squared leverages in the histogram `leverages`, minus the sum of squared
+        score norms in `lengths`, or 0 if noise can explain this difference.
 
         The result is 0 for other responses, for weighted rows and for privacy units.
         """

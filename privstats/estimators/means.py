@@ -43,10 +43,11 @@ class Means:
     shares: Mapping[str, float] = field(default_factory=lambda: {"sums": 1.0})
 
     def _question(self, public: PublicFacts) -> tuple[Sum, Squares]:
-        """Return the query for counts, sums and sums of squares by group, and the set of vectors that a row may add.
+        """Return the query for each group's count, sums and sums of squares, and the set of a row's contributions.
 
-        The set is for one group. Counts are omitted if the number of rows used is public and there are no groups, and
-        squares are omitted if there are no intervals.
+        The set contains every vector that a row may add to the count, sums and sums of squares of its group. Counts
+        are omitted if the number of rows used is public and there are no groups, and squares are omitted if there are
+        no intervals.
         """
         columns, grouping = column_facts(public.design), Grouping.of(public.design)
         counted = public.used is None or grouping.groups > 0

@@ -42,15 +42,15 @@ UNIT = 1 / math.sqrt(3.0)  # std dev of a column that is uniform between its bou
 SCALES = (1e-5, 10.0)  # limits of the fitted residual scale, in units of the response's scale
 SCALE_STEP = 2.0  # change of the log residual scale in a step, divided by the mean score of this parameter
 HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, divided by the largest eigenvalue of its noise (`edge`)
-# USUAL_PART: eigenvalues of the Hessian are raised to at least a limit proportional to its noise. No coefficient is
-# reported if this limit exceeds USUAL_PART x (largest curvature of a row's loss) / (number of coefficients).
+# USUAL_PART: no coefficient is reported if the lower limit of the eigenvalues of the Hessian per row exceeds
+# USUAL_PART x (largest curvature of a row's loss) / (number of coefficients).
 USUAL_PART = 0.8
 MOST_QUESTIONS = 1000  # largest number of steps; the plan lists a separate query for each step
 MOST_LEFT = 0.4  # coefficients are reported if at most this share of the starting value's error remains after all steps
-OUT_OF_SIGHT = 10.0  # assumed error of coefficients that are not reported, in units of the response's scale
+OUT_OF_SIGHT = 10.0  # assumed error in directions with a share above MOST_LEFT, in units of the response's scale
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # default step size of Newton steps; longest Newton step, in residual scales
-WORTH_SAYING = 1.05  # a note names the method with shorter intervals if the ratio of interval lengths exceeds this
-AMPLE = 0.1  # mech="newton" has shorter intervals if noise_to_signal is at most this (`benchmarks.noisy_optimisation`)
+WORTH_SAYING = 1.05  # a note gives the ratio of interval lengths (this method to mech="newton") if it exceeds this
+AMPLE = 0.1  # the note gives this ratio only if noise_to_signal is below this limit
 SCORE_SHARE = 0.5  # share of the budget mu^2 of mu-GDP that mech="newton" spends on its final score
 
 
@@ -58,7 +58,7 @@ SCORE_SHARE = 0.5  # share of the budget mu^2 of mu-GDP that mech="newton" spend
 class NoisyGradientDescent:
     r"""Noisy gradient descent: K steps ``theta <- theta - eta (g + N)`` with gradient g and normal noise N.
 
-    Here theta is the vector of coefficients, eta the step size, and g the gradient of the mean loss (minus the score).
+    Here theta is the vector of coefficients, eta the step size, and g the gradient of the mean loss over rows.
 
     Privacy: neighbours replace one row; n is public. A row's score is clipped to a ball of radius B, so that the sum
     of scores changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in
@@ -66,9 +66,9 @@ class NoisyGradientDescent:
     one for the Hessian and one for the score variance. If the number of rows used is private and the residual scale is
     fitted, this number is released first, with about 2% of the budget. (Avella-Medina, Bradshaw and Loh spend mu on
     the steps, mu on the Hessian and mu on the score variance, sqrt(3) mu in total.) If vectors v, one for each row,
-    have norm at most r, replacing a row changes the sum of the products v v' by at most r^2, in the weighted norm of
-    `Products`. The noise of such a sum, released with mu, therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and
-    ``r^2 / mu`` off the diagonal. (The paper uses 2 r^2 for all entries.)
+    have norm at most r, replacing a row changes the sum of the products v v' by at most r^2, in the weighted l2 norm
+    of `Products`. The noise of such a sum, released with mu, therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal
+    and ``r^2 / mu`` off the diagonal. (The paper uses 2 r^2 for all entries.)
 
     Intervals: let M be the Hessian per row, s the sd of N, and ``R = I - eta M``. The noise of the last iterate
     theta_K has the covariance ``eta^2 s^2 (I + R^2 + ... + R^(2K-2)) = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``.
@@ -77,10 +77,10 @@ class NoisyGradientDescent:
     reported if it depends on a direction along which at least the share `MOST_LEFT` of this error may remain.
 
     Eigenvalues of M are raised to at least half the largest eigenvalue of the noise of M. The true eigenvalues are
-    assumed to be larger, which holds if the scales of all predictors are declared in the domain (`Scale`) and the
-    predictors are not collinear. A note states that the intervals depend on the declared scales if, for some linear
-    combination of predictors, the noise exceeds the information. If a predictor has no declared scale, the remaining
-    error is computed from a lower bound on M.
+    assumed to be larger, as for predictors with declared scales (`Scale`) that are not collinear. If the noise exceeds
+    the information about some linear combination of predictors, a note states that the intervals depend on the
+    declared scales. If a predictor has no declared scale, the remaining part of the starting value's error is computed
+    from a lower bound on M.
 
     Parameters
     ----------

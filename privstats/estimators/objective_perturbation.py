@@ -252,9 +252,7 @@ class TiltedLikelihood(LikelihoodStep):
         matrix = hessian.matrix
         meat = self.products_of_scores(hessian.ridge_free, hessian.back, hessian.within) if self.robust else matrix
         expected = matrix.nearest_positive(1e-3 * self.rows)
-        if (
-            self.most_rows > 1
-        ):  # the scores of a privacy unit may be dependent, so that the variance of their sum is larger
+        if self.most_rows > 1:  # `expected` assumes independent rows, but the rows of a privacy unit may be dependent
             expected = expected * max(float(np.trace(meat.value)) / float(np.trace(expected)), 1.0)
         return Meat(meat.shrunk(expected), self.freedom)
 

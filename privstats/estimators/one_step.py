@@ -144,11 +144,10 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            Option set by the user. "cautious" selects the assumption ``TAILS["cautious"]``, and "usual" selects
-            ``TAILS[scores]``. There are two exceptions if both `tail` and `scores` are "usual". If there are
-            `far_columns`, whose bounds permit large scores, ``TAILS["far"]`` is selected. Otherwise the safety margin
-            `residue` is multiplied by ``min(1, sqrt(ALONG_HIDDEN / m))``: any one of the m coefficients is assumed to
-            be affected by at most this share of the norm that clipping removes from large scores.
+            Option set by the user. "cautious" selects ``TAILS["cautious"]``, and "usual" selects ``TAILS[scores]``.
+            There is an exception if both `tail` and `scores` are "usual". With `far_columns`, whose bounds permit
+            large scores, ``TAILS["far"]`` is selected. Without them, the safety margin `residue` is multiplied by the
+            largest share of the norm removed by clipping that is assumed to affect one coefficient (`part_along`).
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
@@ -399,17 +398,16 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Doubts:
-    """Errors of the estimating equation, in addition to sampling error, noise and clipping bias of its score.
+    """Errors of the equation for coefficients theta, beyond sampling error, noise and clipping bias of the score.
 
     Parameters
     ----------
     remaining : float
-        Norm of the last Newton step; in least squares, an estimate of the norm that the step would have without
-        noise. The Hessian's noise times a vector of this norm is an error of the equation; if `noises` includes this
-        error, `remaining` is 0.
+        Approximate norm of the last Newton step. The Hessian's noise times this step is an error of the equation; its
+        variance is computed from the norm. If `noises` includes this error, `remaining` is 0.
     known : ndarray, shape (m,), optional
-        Approximate difference between theta and the coefficients before the last step, in coordinates of the Hessian;
-        by default 0. It is used along unidentified directions, in which the Hessian has less information than noise.
+        Assumed value of theta minus the coefficients before the last step, in coordinates of the Hessian; by default
+        0. Along unidentified directions, this value takes the place of the Newton step.
     noises : tuple of Loading
         Further noises of the score.
     meat : Meat, optional
@@ -419,10 +417,10 @@ class Doubts:
     moved : tuple of Allowance
         Bounds on biases of theta.
     not_given : ndarray, shape (c, k), optional
-        Directions of theta for which no interval with the stated coverage is known. Coefficients with a component along
-        such a direction are not reported.
+        Directions of theta for which there is no valid interval. Coefficients with a component along such a direction
+        are not reported.
     notes : tuple of Note
-        Notes that give the reasons why there are no intervals in these directions.
+        Notes that give the reasons for `not_given`.
     facts : mapping of str to float
         Diagnostics of the fit.
     """
@@ -519,9 +517,9 @@ class OneStep(Problem, ABC):
         return Fitted(equation, (*self.notes(), *held, *doubts.notes), facts)
 
     def left_out(self, at: Start, hessian: Hessian) -> Allowance:
-        """Return a bound on the bias of the score due to left-out factor levels, at which slopes may differ.
+        """Return a bound on the score's bias due to factor levels left out of the fit, at which slopes may differ.
 
-        The bias lies along the coefficients on which rows at left-out levels would have an effect
+        The bias affects only the coefficients that could change if the rows at these levels were in the fit
         (`KeptLevels.moved_by_left_out`). The bound is 0 if no level is left out.
         """
         if self.levels.keep is None:
@@ -584,26 +582,26 @@ class OneStep(Problem, ABC):
     def spread(self, at: Start) -> float:
         """Return the typical change of a coordinate of a row's expected score if a slope changes by 1; by default 1.
 
-        The slope is measured in `unit_of_slopes` per standard deviation of the predictor. The result is used to bound
-        the bias due to factor levels that are left out.
+        A slope of 1 is one `unit_of_slopes` per standard deviation of the predictor. The method `left_out` computes
+        a bias bound from the result.
         """
         return 1.0
 
     @property
     @abstractmethod
     def signal_of_row(self) -> float:
-        """Assumed largest std dev, over rows, of the linear predictor's component along unidentified directions.
+        """Assumed upper limit of the effect of unidentified directions on the linear predictor.
 
-        Unidentified directions are changes of the coefficients about which the released Hessian has less information
-        than noise. In likelihood models the std dev is multiplied by the larger of 1 and the square root of the mean
-        Fisher information of a row.
+        A direction of the coefficients is unidentified if the noise of the released Hessian may account for all
+        information about it. The effect is a root mean square over rows. Likelihood models multiply the limit by the
+        larger of 1 and the square root of the mean Fisher information of a row.
         """
 
     @property
     def per_eta(self) -> FloatArray | None:
-        """For each coefficient, the change that moves the linear predictor by 1 (root mean square over rows).
+        """Change of each coefficient that moves the linear predictor by 1 in root mean square, shape (c,).
 
-        The shape is (c,). The value is None for models without a link function.
+        The value is None for models without a link function.
         """
         return None
 
@@ -612,19 +610,19 @@ class OneStep(Problem, ABC):
         return level_notes(self.box, self.levels)
 
     def meat_of_squares(self, of: Any, clip: Clip, last: LastRelease, level: float) -> Meat:
-        """Return a diagonal variance matrix of the score (a sum over rows), computed from released sums of squares.
+        """Return a diagonal variance matrix of the score, computed from released sums of squared row scores.
 
-        For each coordinate, the sum of squared scores is released. These sums are moved toward their mean, which
-        reduces noise, and multiplied by a constant, so that their mean is `level`. The larger of this adjusted sum and
-        the released sum, times the degrees-of-freedom factor `small_sample`, is the variance of the coordinate.
+        There is one sum for each coordinate. To reduce noise, the sums are shrunk toward their mean and then rescaled
+        to the mean `level`. The variance of a coordinate is the larger of the released and the rescaled sum, times
+        the degrees-of-freedom factor `small_sample`.
 
         Parameters
         ----------
         of : callable
             Function that maps rows to scores, clipped in the same way as the scores of the perturbed loss.
         clip : Clip
-            Clipping threshold of the last released score. The squares use this threshold or a lower one, so that the
-            noise sd of their sum is at most `SQUARES_NOISE` times (`level` plus the noise variance of the score).
+            Clipping threshold of the last released score. The squares have the same threshold, or a lower one if the
+            noise sd of a sum would exceed `SQUARES_NOISE` times (`level` plus the noise variance of the score).
         last : LastRelease
             The last released score, with its noise.
         level : float

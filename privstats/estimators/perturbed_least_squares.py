@@ -1,9 +1,10 @@
 """Least squares by the minimiser of a perturbed loss, with clipped score norms (row norm times absolute residual).
 
 Objective perturbation adds a random linear term and a ridge penalty to the loss, and minimises the sum exactly. Unlike
-noisy Newton steps, it needs a released Hessian only for inference and to remove the bias of the ridge. Stages, numbered
-in the comments: 1 rough second moments (the coarse matrix) and, if they are too noisy, second moments of rows whitened
-by it; 2 histogram of score norms; 3 coefficients; 4 squared scores.
+noisy Newton steps, it needs a released Hessian only for inference and to remove the bias of the ridge. The comments
+number five stages: (1) second moments of the predictors, first the rough "coarse matrix" and, if it is too noisy, the
+second moments of whitened rows; (2) the histogram of score norms; (3) the minimiser; (4) the sums of squared scores;
+and (5) the estimating equation.
 
 Let theta be the minimiser, A the sum of ww' over whitened rows w, and E the sum over rows of (score minus clipped
 score) at theta. Because the normal equations are linear, the least-squares solution is exactly ``theta + A^-1 (E + G +
@@ -138,12 +139,11 @@ class PerturbedSquares(OneStep):
     released: Hessian | None = None
 
     def equation(self, more: bool = False) -> Fitted:
-        """Return the estimating equation of the least-squares fit, computed from the answers to all its queries.
+        """Send all queries of the least-squares fit, and return the estimating equation.
 
-        The predictors are first whitened by their released second moments. If errors have equal variances, the noise
-        covariance of the minimiser is then proportional to its sampling covariance; and the ridge penalty shrinks all
-        directions equally. Unidentified directions are found in the coordinates in which the second moments were
-        released. If `more` is True, the caller may send further queries afterwards.
+        The predictors are first whitened by their released second moments. The ridge penalty then shrinks all
+        directions equally. If errors have equal variances, the noise and the sampling error of the minimiser have
+        proportional covariances. If `more` is True, the caller may send further queries afterwards.
         """
         A, start, n = self.both_matrices(), self.start, self.rows
         values, V = np.linalg.eigh(A.value / n)
@@ -261,15 +261,15 @@ class PerturbedSquares(OneStep):
         return coarse.combined(V.T @ read.value @ V, read.entry_variances(V), V)
 
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
-        """Return the query `question`, a sum of products or squares of row entries, with another clipping norm.
+        """Return the query `question` with rows clipped to the norm at which the sums have the relative noise `noise`.
 
-        Rows are clipped to this norm, which is chosen such that, within limits, the relative noise of the sums is
-        `noise`.
+        For m predictors, the squared norm is at least ``HELD_LEAST * m`` and at most ``HELD_MOST * m``. It is also at
+        most the largest squared norm of a row.
 
         Parameters
         ----------
         question : Sum
-            Query with rows clipped to norm 1; this norm is replaced by the chosen norm.
+            Query for sums of products or squares of row entries, with rows clipped to norm 1.
         unit : float
             Noise sd of a sum if rows are clipped to norm 1.
         start : Start
@@ -291,14 +291,14 @@ class PerturbedSquares(OneStep):
         return 2 * self.start.largest_residual / self.start.sigma
 
     def within(self, radius: float, curvature: float) -> WeightedLosses:
-        """Return the set of possible losses of a row after its score norm and its curvature are limited.
+        """Return the set of possible losses of a row if score norms and loss curvatures are limited.
 
         Parameters
         ----------
         radius : float
             Largest Euclidean norm of a score.
         curvature : float
-            Largest product of a row's weight and its squared norm.
+            Largest curvature of a row's loss: the weight of the row times the squared norm of its predictors.
         """
         start, stretched = self.start, self.limit / radius
         most = start.largest_residual / start.sigma
@@ -307,9 +307,10 @@ class PerturbedSquares(OneStep):
         return WeightedLosses(start.m, ClippedSquares(self.limit), radius / self.limit, curvature, longest, (-far, far))
 
     def coefficients(self, within: WeightedLosses) -> Values:
-        """Return the query for the minimiser of the perturbed loss, with each row's loss in the set `within`.
+        """Return the query for the minimiser of the perturbed loss.
 
-        The answer is the step from the starting coefficients to the minimiser, in units of the residual scale.
+        Each row's score norm and loss curvature are limited to the bounds that `within` contains. The answer is the
+        minimiser minus the starting coefficients, divided by the residual scale.
         """
         start, limit = self.start, self.limit
         rows = ClippedProductRows(start.P, start.residual / start.sigma, within.radius * limit, within.curvature, limit)
@@ -328,17 +329,16 @@ class PerturbedSquares(OneStep):
     def curvature(self) -> float:
         """Limit on the curvature of a row's loss, which is the row's weight times its squared norm.
 
-        Privacy requires a ridge penalty proportional to the limit. The limit is chosen so that a ridge coefficient of
-        ``BOUNDED_RIDGES[-1]`` times the number of rows suffices. However, it is at least ``HELD_LEAST * m``, even if a
-        larger ridge is then required, and at most the largest squared row norm.
+        Privacy requires a ridge penalty proportional to the limit. The limit is the largest one for which a ridge
+        coefficient of ``BOUNDED_RIDGES[-1]`` times the number of rows suffices, within the bounds given in `curved`.
         """
         return self.curved(BOUNDED_RIDGES[-1])
 
     def curved(self, ridge: float) -> float:
-        """Return the largest curvature of a row's loss for which a ridge of `ridge` per row suffices for privacy.
+        """Return the largest loss curvature of a row for which a ridge penalty of ``ridge * n`` suffices, for n rows.
 
-        The result is at least ``HELD_LEAST * m``, even if privacy then requires a larger ridge, and at most the
-        largest squared row norm.
+        For m coefficients, the result is at least ``HELD_LEAST * m``, even if privacy then requires a larger ridge. It
+        is at most the largest squared row norm.
         """
         return min(curvature_of(ridge, self.unit_law.ridge, self.m, self.rows), self.start.longest**2)
 
@@ -385,7 +385,7 @@ class PerturbedSquares(OneStep):
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
-        curvature = self.curvature if far else np.inf  # if not `far`, only rounding errors exceed the limit
+        curvature = self.curvature if far else np.inf  # inf: rounding errors must not put a row above the limit
         of = ProductSizes(start.P, start.residual / start.sigma, curvature, ends[-1])
         bins = (*ends, *(ends[-1] + end for end in ends)) if far else ends
         counts = self.ask(Sum("score sizes", of, Shells(1, bins), self.levels.keep), by=self.by.counts)
@@ -453,10 +453,9 @@ class PerturbedSquares(OneStep):
     # stage 5: the estimating equation
     @property
     def signal_of_row(self) -> float:
-        """Assumed upper limit of the sd, in residual scales, of the linear predictor's unidentified part.
+        """Assumed upper limit of the effect of unidentified directions on the linear predictor.
 
-        This part is due to unidentified directions of the coefficients, about which the released Hessian has less
-        information than noise.
+        The effect is a root mean square over rows, in units of the residual scale (see `OneStep.signal_of_row`).
         """
         return UNEXPLAINED
 
@@ -474,7 +473,7 @@ class PerturbedSquares(OneStep):
         through = V.T @ step.inverse @ step.spread @ step.inverse @ V
         moved = np.diag(through) + (V.T @ step.step) ** 2
         return Doubts(
-            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # noise of A x (last Newton step)
+            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # the noise of A, times t
             clipped=tuple(back @ one for one in self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0))),
             facts={"sigma": self.residual_sd(step)},
         )
@@ -506,9 +505,10 @@ class PerturbedSquares(OneStep):
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
         """Return an additional bound on the clipping bias of the score for each column with wide bounds.
 
-        Bounds are wide if one is more than `FAR_BOUNDS` released standard deviations from the mean of the column. The
-        bias has the direction in which a row's score changes with the column's value. Its bound is `all_along`: the
-        bias if all clipped scores have this direction, minus the usual bound on the clipping bias.
+        Bounds are wide if one of them is more than `FAR_BOUNDS` released standard deviations from the column's mean.
+        Rows with extreme values of the column have scores in nearly the same direction, so their clipped parts may add
+        up. The bound in this direction is `all_along`: the bias if the clipped parts of all scores add up, minus the
+        usual bound on the clipping bias.
         """
         rows = [at.W[j] / max(float(np.linalg.norm(at.W[j])), 1e-300) for j in self.far_columns]
         return tuple(Allowance(along[:, None], all_along) for along in rows)
@@ -531,10 +531,11 @@ class CutHessian(Hessian):
 class PerturbedHuber(PerturbedSquares):
     """Regression by the minimiser of a perturbed Huber loss, in which residuals and score norms are clipped.
 
-    Residuals are in units of a released scale. Huber's scores are not linear in theta, so the Hessian is released at
-    the minimiser. It is the sum of w w' over the rows w of m whitened predictors whose absolute residuals are below
-    the threshold of Huber's loss; each w is clipped to a norm. Over all n rows and without clipping, its trace is
-    about n m. The reduction of the trace by clipping is therefore at most n m minus the released trace, up to noise.
+    Residuals are in units of a released scale. Huber's scores are not linear in the coefficients, so the Hessian is
+    released at the minimiser. It is the sum of w w' over the rows with absolute residuals below the threshold of
+    Huber's loss, where w contains a row's m whitened predictors, clipped to a norm. Over all n rows and without
+    clipping, the trace would be about n m. Clipping therefore reduces it by at most n m minus the released trace, up
+    to noise.
     """
 
     @property
@@ -557,11 +558,11 @@ class PerturbedHuber(PerturbedSquares):
         return Lengths.released(self.ask, self.by, question, self.total(self.rows), self.tail)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold and the limit on the curvature of a row's loss that give the shortest interval.
+        """Return the clipping threshold of scores and the limit on loss curvatures that give the shortest interval.
 
-        The effect of a curvature limit L on a score of norm l is computed for a residual at the threshold k of Huber's
-        loss. The row then has norm l / k and curvature ``(l / k)^2``. If this curvature exceeds L, the weight of the
-        row is multiplied by ``L k^2 / l^2``, so that the norm of its score becomes ``L k^2 / l``.
+        The limit L on the curvature lowers the weights of rows, and so the norms of their scores. The reduction of a
+        score of norm l is computed as if the residual were at the threshold k of Huber's loss: the row then has the
+        curvature ``(l / k)^2``, and if this exceeds L, the norm of the score becomes ``L k^2 / l``.
         """
         tried, noise = lengths.from_least(self.m**0.5 / 2), sd_of(self.unit_law)
         variance = lengths.squares(tried) / self.m
@@ -580,19 +581,20 @@ class PerturbedHuber(PerturbedSquares):
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
-        """Return the limit of the norm of each score in the histogram, for each of k radii, shape (norms, k).
+        """Return the limits to which score norms are reduced, for each norm in the histogram and each of `radii`.
 
-        For a score of norm l and a clipping radius B, the limit is ``min(B, curvature * k^2 / l)``, with the threshold
-        k of Huber's loss. The second term is the effect of the limit `curvature` on a row's curvature (see `clip`).
+        For a norm l and a clipping radius B, the limit is ``min(B, curvature * k^2 / l)``, where k is the threshold of
+        Huber's loss. The second term is due to the limit `curvature` on loss curvatures (see `clip`). The result has
+        the shape (number of norms, number of radii).
         """
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
-        """Return the fit unchanged; sums of squares are not released, as the Hessian is released at the minimiser."""
+        """Return the fit unchanged: A serves only to whiten the predictors, so it is not corrected."""
         return self
 
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutHessian:
-        """Release the Hessian: the sum of outer products w w' over whitened rows w, each clipped to a largest norm.
+        """Release the Hessian: the sum of w w' over whitened rows w, which are clipped to a norm chosen by `held`.
 
         Rows with absolute residuals above the threshold of Huber's loss contribute zero.
         """

@@ -1,14 +1,15 @@
 """Regression of counts and gamma responses by the minimiser of a perturbed loss with clipped scores.
 
 The perturbed loss has three summands: the rows' losses, changed so that their scores are clipped; a ridge penalty; and
-a random linear term. Unlike Newton steps with a released Hessian, its minimiser has no error due to the noise of a
-Hessian. A Hessian is released only for inference and to remove the bias due to the ridge. The starting coefficients
-(`rough_fit`) are the same as for Newton steps. Stage 1 is a first step from them, stage 2 releases a histogram of
-score norms, stage 3 the minimiser, and stage 4 the Hessian and squared scores.
+a random linear term. The minimiser has no error due to the noise of a Hessian, because a Hessian is released only for
+inference and to remove the bias due to the ridge. The starting coefficients (`rough_fit`) are the same as for Newton
+steps. Stage 1 improves them by one step, stage 2 releases a histogram of score norms, stage 3 releases the minimiser,
+and stage 4 releases the Hessian and squared scores.
 
-Let theta be the minimiser, A the Hessian at theta, and E the sum over rows of (score minus clipped and weighted score)
-at theta. To first order, the sum of the unclipped scores is zero at ``theta + A^-1 (E + G + b)``, with the gradient G
-of the ridge penalty at theta and the coefficient vector b of the linear term.
+Let theta be the minimiser, A the Hessian at theta, G the gradient of the ridge penalty at theta, and b the coefficient
+vector of the linear term. Let E be the part of the sum of the scores at theta that is removed by clipping and by the
+limit on the curvature of losses. To first order, the sum of the unclipped scores is zero at
+``theta + A^-1 (E + G + b)``.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ SHARES = {
 }  # fmt: skip
 # psi is minus the derivative of the loss of a response y with respect to the linear predictor eta; psi is clipped at c
 FARTHEST_PSI = 2.0**10  # largest threshold at which psi is clipped for gamma responses
-FARTHEST_ETA = 300.0  # limit of |eta - log c|; for gamma responses, limit of |log y - eta - log c|
+FARTHEST_ETA = 300.0  # |eta - log c| (for gamma responses, |log(y / c) - eta|) is clamped to this upper limit
 DISPERSIONS = 1e-6, 100.0  # limits of the dispersion from which the clipping of a gamma model's Hessian is predicted
 STRATA = 8  # number of quantiles that represent the distribution of a gamma response
 LARGEST_RESPONSE = 2.0**40  # upper limit of y / c
@@ -77,9 +78,9 @@ class PerturbedLogLink:
     loss : Likelihood
         Negative log-likelihood of the model.
     tail : {"usual", "cautious"}
-        Assumption about the number of scores with large norms, which may be below the noise of the released histogram
-        of score norms. "cautious" assumes a larger number than "usual", and also a larger clipping bias: the clipped
-        parts of all scores may add up in one coefficient.
+        Assumption about the number of scores with large norms. The released histogram of score norms shows this number
+        only if it exceeds the histogram's noise. "cautious" assumes a larger number than "usual", and also a larger
+        clipping bias: the clipped parts of all scores may add up in one coefficient.
     margins : bool
         Whether average marginal effects are also released.
     cov_type : str
@@ -163,9 +164,9 @@ class TiltedLogLink(LikelihoodStep):
 
         A large bias enlarges most scores. They are therefore clipped at the largest threshold, within limits, at which
         the noise of their mean is at most `MATRIX_NOISE`. The step is multiplied by the share of the sum's squared
-        norm that is not due to noise. A step that then changes the linear predictor by c > 1 (root mean square) is
-        reduced to a change of max(1, log(1 + c)), because with a log link the Newton step is c if the fitted means are
-        too small by a factor 1 + c.
+        norm that is not due to noise. If the linear predictor then changes by c > 1 (root mean square), the change is
+        reduced to max(1, log(1 + c)). The reason: if the fitted means are too small by a factor 1 + c, the correct
+        change with a log link is log(1 + c), but the Newton step's change is c.
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)
@@ -217,7 +218,7 @@ class TiltedLogLink(LikelihoodStep):
     def curved(self, w: Start, ridge: float) -> float:
         """Return the largest curvature of a row's loss at which a ridge of `ridge` per row suffices for privacy.
 
-        The result is at least ``HELD_LEAST * m``, even if privacy then requires a larger ridge.
+        The result is at least ``HELD_LEAST * m`` for m coefficients, even if privacy then requires a larger ridge.
         """
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
@@ -240,11 +241,11 @@ class TiltedLogLink(LikelihoodStep):
         return of_shortest(clip_at, partial(self.curved, w))
 
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return mean score norms after the curvature of losses is limited and scores are clipped, shape (sizes, k).
+        """Return the mean norms that scores have after clipping and after the limit on the curvature of losses.
 
-        `sizes` contains the norms of the original scores, `curvature` is the largest curvature of a row's loss, and
-        `radii` are the k clipping radii. The limit on the curvature reduces scores of the same norm by different
-        amounts, depending on the norm of the row. Each result is therefore a mean over synthetic rows, with weights
+        An entry of the result, shape (len(sizes), k), is for a score's original norm in `sizes` and one of the k
+        clipping radii in `radii`. The limit `curvature` on the curvature of a row's loss reduces a score by an amount
+        that depends on the norm of the row's predictors. The mean is therefore taken over synthetic rows, with weights
         proportional to their squared norms. If responses have heavy tails with a finite variance, these weights are
         approximately the frequencies of the rows among scores with large norms.
         """
@@ -332,9 +333,9 @@ class TiltedLogLink(LikelihoodStep):
     def meat(self, pilot: Pilot, clip: Clip, last: LastRelease, hessian: HessianAt) -> Meat:
         """Return the score's variance matrix, computed from released sums of squares of whitened score coordinates.
 
-        Scores are whitened by the released Hessian (with small eigenvalues raised), to which their variance is
-        proportional if the model is correct; whitened coordinates are assumed to be uncorrelated. For counts with
-        ``cov_type="nonrobust"``, no squares are released, and the result is proportional to the Hessian.
+        Scores are whitened by the released Hessian, with small eigenvalues raised. The whitened coordinates are
+        assumed to be uncorrelated, as under a correct model. For counts with ``cov_type="nonrobust"``, no squares are
+        released, and the result is proportional to this Hessian.
         """
         at, level = hessian.at, max(clip.variance, SQUARES_NOISE * self.rows)
         values, V, least = hessian.matrix.eigen
@@ -348,9 +349,9 @@ class TiltedLogLink(LikelihoodStep):
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
         """Return the estimating equation unchanged, with an empty tuple of notes.
 
-        Newton fits remove a factor level's constant, a term of the linear predictor, from the equation if the Hessian
-        has less information about the constant than noise. Here such constants are not removed, because removal made
-        the coverage of intervals too low with a few hundred rows.
+        The constant of a factor level is a parameter, added to the linear predictor of all rows at the level. Newton
+        fits remove the constant from the equation if the noise of the Hessian exceeds the information about it. Here
+        no constant is removed, because removal made the coverage of intervals too low with a few hundred rows.
         """
         return equation, ()
 

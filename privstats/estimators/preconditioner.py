@@ -215,9 +215,9 @@ def with_squares_of_products(
 ) -> KnownMoments:
     """Release the mean squares of standardised products of columns; return `known` with these mean squares inserted.
 
-    These mean squares do not follow from the sums of columns and of squares that were released before. Those in the
-    coarse matrix, released later, are too small, because rows with large products have the largest norms and are
-    clipped.
+    The mean squares do not follow from the earlier releases, the sums of columns and of squared columns. The second
+    moments released next (the coarse matrix) contain mean squares that are too small, because rows with large products
+    have the largest norms and are clipped.
 
     A row contributes ``(z / WIDE)^2`` for each standardised product z. Contributions are clamped to [0, 1]
     (`Fractions`), so |z| counts up to `WIDE`, and replacing a row changes each sum by at most 1. The query uses a part
@@ -293,9 +293,9 @@ def whitened_again(
 ) -> Start:
     """Whiten predictors again if noise exceeds the smallest eigenvalue of their second moments (stage 1b of the fit).
 
-    `start` has predictors that were whitened by these noisy second moments (stage 1). For the second whitening, second
-    moments of the whitened predictors are released. Without it, noise would exceed the smallest eigenvalue of the
-    Hessian, too, and coefficients of nearly collinear columns would not be reported.
+    The predictors of `start` were whitened by noisy second moments (stage 1). For the second whitening, the second
+    moments of the whitened predictors are released. Without a second whitening, noise would exceed the smallest
+    eigenvalue of the Hessian, too, and coefficients of nearly collinear columns would not be reported.
     """
     if not ask.decide("second matrix", start.near_singular):
         return start
@@ -310,18 +310,18 @@ def whitened_again(
 
 
 def held_at(unit: float, m: int, rows: float) -> float:
-    """Return the squared norm R^2 to which rows (without their constant entry) are clipped for their second moments.
+    """Return the square R^2 of the norm to which rows are clipped in the release of their second moments.
 
-    R^2 is chosen such that ``sqrt(m + 1) unit R^2``, about half the largest eigenvalue of the noise in the sum of x x'
-    over rows x, is the share `HELD_NOISE` of the number of rows. R^2 is at least ``HELD_LEAST m`` and at most
-    ``HELD_MOST m``.
+    The norm of a row is computed without the constant. The noise in the sum of x x' over rows x has a largest
+    eigenvalue of about ``2 sqrt(m + 1) unit R^2``. R^2 is chosen such that half of this eigenvalue is the share
+    `HELD_NOISE` of the number of rows, but at least ``HELD_LEAST m`` and at most ``HELD_MOST m``.
 
     Parameters
     ----------
     unit : float
         Noise sd of an off-diagonal entry of the sum of x x' if rows are clipped to norm 1.
     m : int
-        Number of predictors, including the constant; a row x has m + 1 entries, because it includes the response.
+        Number of predictors, including the constant; a row x consists of m predictors and the response.
     rows : float
         Number of rows.
     """
@@ -429,7 +429,8 @@ class Coarse:
         residual = np.r_[b, -1.0]
         noise = float(np.sqrt(read.variance_along(residual[:, None])[0])) / rows
         square = float(residual @ G @ residual)
-        most = 1 - (float(G[m, m]) - square) + noise  # response variance (1) - explained variance + noise
+        # upper limit of the residual variance: the response variance (1), less the explained variance, plus noise
+        most = 1 - (float(G[m, m]) - square) + noise
         sigma, most = np.sqrt(np.clip([max(square, MATRIX_NOISE * noise), most], FLOOR, 1.0))
         near_singular = bool(values[0] < least < MATRIX_NOISE)
         return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), near_singular, read)
@@ -442,13 +443,13 @@ def _center(frame: StandardFrame, box: PublicBox) -> float:
 def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tuple[FloatArray, FloatArray]:
     """Return a matrix R that whitens each factor's columns, and a ridge for rare levels, both of shape (c, c).
 
-    Let h be the c standardised predictors of a row. The second moments of a factor's columns of h are computed from
-    the released counts of its levels. R maps the sum of these second moments and the ridge to the identity. The ridge
-    limits the squared norm of whitened rows at a rare level to ``levels.most_length``.
+    There are c standardised predictors. The second moments of a factor's columns are computed from the released counts
+    of its levels. R maps the sum of these second moments and the ridge to the identity. The ridge limits the squared
+    norm of whitened rows at a rare level to ``levels.most_length``.
 
-    Without this whitening, noise in the second moments that are released next might exceed their smallest eigenvalue.
-    For the dummies of k equally frequent levels, this eigenvalue is 1 / (k - 1), in the direction of the reference
-    level. If it is below the noise, the coefficients of all levels of the factor are not identified.
+    For the dummies of k equally frequent levels, the smallest eigenvalue of the second moments is 1 / (k - 1). If the
+    second moments, released next, were not whitened by R, their noise might exceed this eigenvalue, and the
+    coefficients of all levels of the factor would not be identified.
     """
     R, ridge, at_levels = np.eye(frame.c), levels.ridge.copy(), dict(frame.parts)
     for factor, counts, kept in zip(box.design.factors, levels.counts, levels.kept, strict=True):
@@ -464,18 +465,19 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
 
 def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
-    """Return the share that the ridge adds to a rare level's share of the rows, so that the sum is ``1 / most_length``.
+    """Return, for each factor level, the number that raises its share of the rows to ``1 / most_length``.
 
-    The result has the shape (levels,), and is 0 for levels whose share is larger. Whitened rows at a level with the
-    share s of the rows have a squared norm of about 1 / s.
+    The number is 0 if the share is larger. The function `white_levels` computes the ridge from these numbers. Without
+    a ridge, whitened rows at a level with the share s of the rows have a squared norm of about 1 / s.
     """
     return np.maximum(1 / most_length - shares, 0.0)
 
 
 def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
-    """Return a basis, shape (c, m), of the identified directions of the coefficients of standardised predictors.
+    """Return an orthonormal basis, shape (c, m), of the m identified directions of coefficients.
 
-    The columns of `hidden` are the unidentified directions of the coefficients of the design's columns.
+    The basis is for the coefficients of the c standardised predictors. The columns of `hidden` are the unidentified
+    directions of the coefficients of the design's columns.
     """
     if not 0 < hidden.shape[1] < frame.c:  # all directions are kept if none, or if every one, is unidentified
         return np.eye(frame.c)

@@ -298,7 +298,8 @@ class Shared:
         start = replace(start, theta=start.theta * half + constant, sigma=unit)
         problem = replace(problem, start=start).assuming(tail, "HC", "rows")
         m = problem.m
-        least = m**0.5 / (32 if public.design.weighted else 2)  # with weights, most norms may be far below their bound
+        # lowest bin edge of the histogram of row norms; with weights, most norms may be small
+        least = m**0.5 / (32 if public.design.weighted else 2)
         shells = Shells(m, edges(least, max(start.longest, m**0.5)))
         question = Sum("leverages", WeightedRows(start.P), within=shells, keep=problem.keep)
         leverages = Lengths.released(ask, by, question, problem.total(problem.rows), problem.tail)
@@ -336,18 +337,18 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
 def log_size(
     theta: FloatArray, center: float, order: float, least: float, most: float, item: str, keep: Any
 ) -> Queries[float]:
-    """Release a quantile of |residual - center| as a noisy order statistic, drawn on a logarithmic axis.
+    """Release a quantile of |residual - center|, computed from a noisy order statistic of the logarithms.
 
     Parameters
     ----------
     theta : ndarray, shape (width,)
-        Weights whose product with a row is the row's linear predictor.
+        Vector whose inner product with a row is the row's linear predictor.
     center : float
         Centre that is subtracted from the residuals.
     order : float
         Probability of the quantile.
     least, most : float
-        Lower and upper limits of |residual - center|.
+        Lower and upper limits to which |residual - center| is clamped.
     item : str
         Label of the query.
     keep : AtLevels or None
@@ -485,8 +486,7 @@ class OneOrder(OneStep):
     item : str
         Label of the queries for this quantile.
     size, center, leverages
-        Upper limit of the linear predictor's sd, coefficients of the constant model whose value is the released median
-        of the response, and histogram of row norms (see `Shared`).
+        The attributes of `Shared` with the same names.
     tried : Tried, optional
         Coefficients after one Newton step, with the score at these coefficients: the result of `first_steps`.
     """
@@ -523,10 +523,10 @@ class OneOrder(OneStep):
         """Release the tau-quantile of the residuals at the coefficients `start`, and the density at this quantile.
 
         The density is ``p / (2 d)``, where d is a released distance from the quantile within which a share p of the
-        residuals lies. The residual scale follows from the density (see `Residuals`). The share p is NEAR_ORDER times
-        the smaller of tau and 1 - tau. If tau is beyond the quartiles, p is up to twice as large, because with so few
-        residuals the noise in a rank would often make d many times too small. `item` is a text in the labels of the
-        queries.
+        residuals lies. The residual scale follows from the density (see `Residuals`). Let b be the smaller of tau and
+        1 - tau. The share p is ``NEAR_ORDER b`` if b is at least 1/4, and otherwise ``NEAR_ORDER min(2 b, 1/4)``,
+        because with a smaller share the noise in a rank would often make d many times too small. `item` is a text in
+        the labels of the queries.
         """
         most = 2.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         scale = StretchedResiduals(start.eta, self.start.sigma / CLIPPED_AT)
@@ -602,9 +602,9 @@ class OneOrder(OneStep):
     def lengths_at(self, w: Start) -> Lengths:
         """Return a histogram of upper limits of score norms, in units of the loss's largest absolute derivative.
 
-        A score is a row of predictors times the derivative of the loss, so row norms are such limits. Their histogram
-        `leverages` is returned if scores of several rows are not added up. Otherwise a histogram of the norms of the
-        sums is released; row norms do not determine these norms, because scores may be equal or cancel.
+        A score is a row of predictors times the derivative of the loss, so its norm is at most the norm of the row in
+        these units. If privacy units have at most one row, the histogram `leverages` of row norms is returned.
+        Otherwise the scores of a unit's rows are added up, and a histogram of the norms of these sums is released.
         """
         if self.most_rows == 1:
             return self.leverages
@@ -652,9 +652,10 @@ class OneOrder(OneStep):
         """Return the sum of the rows' squared weights, from which the variance of the score is computed.
 
         Under a correct model, a coordinate of the score has the variance tau (1 - tau) times this sum. Without
-        weights, the sum is the number of rows. With weights, it is estimated from the released histogram of the norms
-        of weighted rows, clipped to `radius`: their sum of squares is divided by m, the mean squared norm of a
-        whitened row. The result is then at least (sum of the weights)^2 / (number of rows), the Cauchy-Schwarz bound.
+        weights, the sum is the number of rows. With weights, it is estimated by S / m: S is the sum of the squared
+        norms of weighted rows, clipped to `radius`, in the released histogram, and m is the mean squared norm of
+        whitened rows without weights. The result is at least (sum of the weights)^2 / (number of rows), a lower bound
+        by the Cauchy-Schwarz inequality.
         """
         if not self.box.design.weighted:
             return self.rows
@@ -726,11 +727,11 @@ class OneOrder(OneStep):
         Parameters
         ----------
         start : Start
-            Coefficients of the linear predictor, whose mean is the centre of the histogram. The half-range is at least
-            two standard deviations of the linear predictor, unless this requires too many bins.
+            Coefficients. The centre of the histogram is the mean of the linear predictor at these coefficients. The
+            half-range is at least twice the sd of the linear predictor, unless this requires too many bins.
         kernel, narrow : float
-            Half-widths of two kernels: the kernel of the Hessian, and the kernel for the density at the quantile. The
-            width of a bin is proportional to `narrow`.
+            Half-widths of the kernels in the estimates of the Hessian (`kernel`) and of the density at the quantile
+            (`narrow`). The width of a bin is proportional to `narrow`.
         """
         t, one = self.along(start.theta), self.constant
         mean = float(one @ t) / max(float(one @ one), 1e-300)  # predictors orthogonal to the constant `one` have mean 0
@@ -756,7 +757,7 @@ class OneOrder(OneStep):
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         plain = Sum("hessian", Linear(self.start.P), Products(m), self.keep, self.label(""))
-        # largest eigenvalue of the noise in the Hessian if rows are clipped to norm 1; for norm R it is R^2 times this
+        # largest eigenvalue of the noise in the Hessian if rows are clipped to norm 1; it is proportional to norm^2
         unit = noise_edge(m, entry_sd(self.ask, plain, self.by))
         inside = 2 * residuals.density * sigma  # share of rows within one residual scale of the quantile
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
@@ -765,8 +766,9 @@ class OneOrder(OneStep):
         # largest eigenvalue of the noise is the share `MATRIX_NOISE` of a typical eigenvalue of the Hessian.
         most = np.sqrt(MATRIX_NOISE * self.rows * inside * DENSITY_WIDEST / unit)
         tried = np.r_[least, size[(size > least) & (size < most)]]
-        # Half-width at which the noise's largest eigenvalue is the share `MATRIX_NOISE` of a typical eigenvalue. If it
-        # exceeds `DENSITY_WIDEST`, the kernel is narrower, but the share is at most `KERNEL_NOISIER` times as large.
+        # For each radius, `quiet` is the half-width at which the noise's largest eigenvalue is `MATRIX_NOISE` times a
+        # typical eigenvalue. A half-width above `DENSITY_WIDEST` is reduced to this limit, but at most by the factor
+        # `KERNEL_NOISIER`.
         quiet = unit * tried**2 / (MATRIX_NOISE * self.rows * inside)
         quiet = np.maximum(np.minimum(quiet, DENSITY_WIDEST), quiet / KERNEL_NOISIER)
         width = np.clip(np.maximum(KERNEL_WIDTH * self.rows**-0.2, quiet), *KERNEL_WITHIN)
@@ -901,8 +903,8 @@ class CheckSteps(OneOrder):
         """Return the mean eigenvalue of a noisy score variance, shrunk toward its expected value `usual`.
 
         The difference d of the mean eigenvalue from `usual` is multiplied by 1 - (noise variance of d) / d^2, or by 0
-        if this is negative; the result is at least half of `usual`. If tau is .5 and scores of several rows are not
-        added up, `usual` is returned, because the squared derivative of the check loss is then 1/4 for every row.
+        if this is negative; the result is at least half of `usual`. If tau is 0.5 and privacy units have at most one
+        row, `usual` is returned, because the squared derivative of the check loss is then 1/4 for every row.
         """
         if self.tau == 0.5 and self.most_rows == 1:
             return usual
@@ -914,8 +916,8 @@ class CheckSteps(OneOrder):
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> Queries[FloatArray]:
         """Release the Hessian of the smoothed loss (half-width h), with rows clipped to the norm `held`.
 
-        Eigenvalues are raised to at least sqrt(m) noise sds of an entry, and to at least `PILOT_RIDGE` times their
-        expected value, (number of rows) x (density at the quantile).
+        Eigenvalues are raised to at least sqrt(m) times the noise sd of an entry, for m coefficients, and to at least
+        `PILOT_RIDGE` times their expected value, (number of rows) x (density at the quantile).
         """
         of = Shortened(start.P, start.eta, h, 1e300)
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))

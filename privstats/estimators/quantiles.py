@@ -187,7 +187,8 @@ class Quantiles(ABC):
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
         targets = np.stack([_target_shares(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         parts = zip(columns, np.split(ends, len(columns)), np.split(targets, len(columns)), strict=True)
-        used = 0.0 if grouping.groups else rows.each.sum()  # 0 with groups, for which zeros are not counted
+        # With groups, zeros are not counted; used = 0 then makes `around` move every endpoint.
+        used = 0.0 if grouping.groups else rows.each.sum()
         ends = np.concatenate([column.around(part, target, used) for column, part, target in parts])
         values, ends = spelled(columns, values), spelled(columns, ends)
         short = np.isnan(ends[..., 0]) & ~gone[:, None]
@@ -386,7 +387,7 @@ def _in_stretches(
     known : ndarray of int
         Positions of the released quantiles in a row of `values`.
     turn : int
-        Number of the current round, where each round is one level of the recursive halving.
+        Number of the current round of `ApproximateQuantiles`, stated in the query's label.
     """
     cuts = np.maximum.accumulate(values[:, known], axis=1)
     edges = np.maximum.accumulate(np.column_stack([values[:, 0], cuts, values[:, -1]]), axis=1)

@@ -121,9 +121,10 @@ class UnclippedSquares(Problem):
 
         The argument `question` is the query for this sum, without its clipping radius, and `longest` is an upper bound
         on the norm of a row's whitened predictors. The radius is chosen so that the noise sd of an entry is
-        `MATRIX_NOISE` times a diagonal entry expected under equal error variances. It is at least a multiple of the
-        residual scale, and at most the largest possible norm of a score. If it is below this norm, the trace of the
-        sum is raised to at least its expected value under equal error variances.
+        `MATRIX_NOISE` times the diagonal entry expected under equal error variances. Then the radius is raised to at
+        least ``sigma * sqrt(MEAT_LEAST * m)``, with the residual scale sigma and m predictors, and reduced to at most
+        the largest possible norm of a score. If it is below this norm, scores may be clipped, and the trace of the sum
+        is raised to at least its expected value under equal error variances.
         """
         m = int(question.within.m)  # type: ignore[attr-defined]
         by = self.by.products
@@ -175,9 +176,9 @@ class Moments(UnclippedSquares):
     def length(self) -> float:
         """Return the average factor by which privacy is expected to lengthen the intervals of slopes.
 
-        The factor of a slope is its expected interval length divided by the length without privacy; it is infinite if
-        the noise leaves the slope unidentified. The result is the harmonic mean of the factors, divided by the share
-        of identified slopes, because unidentified slopes lengthen the intervals of correlated slopes.
+        The factor of a slope is its expected interval length divided by the length without privacy, or infinity if
+        the noise leaves the slope unidentified. The average is the harmonic mean of the slopes' factors, divided by
+        the fraction of slopes that are identified, because unidentified slopes lengthen the intervals of other slopes.
         """
         start, box = self.start, self.box
         law = self.ask.law(self.question, by=self.by.matrix)
@@ -196,9 +197,9 @@ class Moments(UnclippedSquares):
     def reads(self, rows: float) -> bool:
         """Return whether noisy moments would identify the coefficient of a factor level that occurs in `rows` rows.
 
-        The criterion is that `rows` exceeds `HIDDEN` noise sds of v'Mv. Here M is the matrix of the columns' second
-        moments, and v is the direction in `levels.hidden`, not identified by rows at kept levels, with the largest
-        noise sd.
+        The criterion is that `rows` exceeds `HIDDEN` times the largest noise sd of v'Mv over the columns v of
+        `levels.hidden`, directions that the rows at kept levels do not identify. Here M is the noisy matrix of the
+        columns' second moments.
         """
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
@@ -223,17 +224,17 @@ class Moments(UnclippedSquares):
     def penalised(self, both: NoisyMatrix, hidden: FloatArray) -> Estimate:
         """Return penalised coefficients, without std errors because the bias due to the penalty is unknown.
 
-        The coefficients are computed from `both`, the released second moments of the columns and the response. If the
-        user gives no `ridge`, the penalty raises small eigenvalues of the predictors' second moments about their means
-        to a limit: 2 sqrt(number of slopes) times the largest noise sd of a cross product. In a fit without intervals,
-        the estimate also has the covariance of its noise and the directions of unknown error: the unidentified
-        directions `hidden`, shape (c, l), and the directions in which the penalty may bias the coefficients.
+        The argument `both` has the released second moments of the columns and the response. Unless `ridge` is a
+        number, the penalty raises the eigenvalues of the predictors' second moments about their means to at least
+        2 sqrt(number of slopes) times the largest noise sd of a cross product. In a fit without intervals, the
+        estimate includes the covariance of the noise, and the directions along which no bound on the error is known:
+        the unidentified directions `hidden`, shape (c, l), and the directions of the bias due to the penalty.
         """
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
         penalty = np.zeros((c, c))
         if self.ridge is None or isinstance(self.ridge, str):
-            if intercept is not None:  # because of noise, the released number of rows may be zero or negative
+            if intercept is not None:  # a small or negative noisy number of rows is raised to a positive limit
                 sd = np.sqrt(cross_product_variance(A, intercept))
                 penalty[intercept, intercept] = max(0.0, 2 * np.sqrt(c) * sd - A.value[intercept, intercept])
             sd = float(np.sqrt(max(cross_product_variance(A, j) for j in slopes))) if slopes else 0.0
@@ -316,13 +317,12 @@ class Moments(UnclippedSquares):
     def of_quotients(self, both: NoisyMatrix, residual: FloatArray) -> Loading:
         """Return the noise of the least-squares score, enlarged for factor levels to allow for noise in their counts.
 
-        The mean at a level is t = S / N, for a noisy sum S and a noisy count N. If noise made N large, t is too small,
-        and so is its estimated std error. The noise of the score is therefore enlarged to the noise of ``S - t N`` at
-        a larger t: the endpoint, farther from zero, of the interval of Fieller (1954), which contains all t with
-        ``|S - t N|`` at most z = 1.96 times its sd. This endpoint solves
-        ``(1 - r^2) t^2 - 2 t S / N + (S / N)^2 = (z / N)^2 w``, where w is the variance of all noise but the noise in
-        N, and ``r = (N - L) / N``. The sd of N is taken as ``(N - L) / z``, for the lower confidence limit L of the
-        count (`least_count`), because means are reported only if N is at least `LEVEL_SEEN` noise sds.
+        The mean at a level is estimated as S / N, from a noisy sum S and a noisy count N. If noise made N too large,
+        the estimate is too close to zero and its std error too small. Therefore the noise variance of the score is
+        raised to ``w + t^2 v``, where w and v are the noise variances of S and N, and t is a larger value of the mean:
+        the end, farther from zero, of its 95 % confidence interval (Fieller 1954). This t solves
+        ``(S - t N)^2 = z^2 (w + t^2 v)`` with z = 1.96. The sd of N, sqrt(v), is taken as ``(N - L) / z``, where L is
+        the lower confidence limit of the count (`least_count`), because means are reported only for large N.
         """
         c, F = self.box.c, self.entries.from_columns
         noise = _first(both.times(residual), c)
@@ -368,11 +368,11 @@ class Moments(UnclippedSquares):
     def meat_of_columns(self, start: Start, A: NoisyMatrix, both: NoisyMatrix) -> FloatArray:
         """Release the score variance, the sum of s s' over rows' scores s, shape (m, m).
 
-        A score is the row's m whitened predictors (of the attribute `start`) times its residual at the coefficients of
-        the argument `start`. The released second moments are `A` for these predictors, and `both` for the columns and
-        the response. If scores of several rows are not added up and a factor in `levelled` has at least three levels,
-        the sum is first released for the predictors of `whitened_by_level`, with one predictor for each level of the
-        factor with the most levels. Products of two levels' predictors are zero and are not released.
+        A row's score is its m whitened predictors times its residual, both defined by `start`. The released second
+        moments are `A` for these predictors, and `both` for the columns and the response. If a factor in `levelled`
+        has at least three levels, and the scores of a privacy unit are not added up, the sum is released for the
+        predictors of `whitened_by_level` and then transformed. This reduces the noise: the factor with the most levels
+        then has one predictor per level, and the products of two of these predictors are zero and not released.
         """
         coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
         if not coded:
@@ -387,12 +387,13 @@ class Moments(UnclippedSquares):
         return back.T @ self.products_of_scores(question, start, start.longest) @ back
 
     def with_levels(self, meat: FloatArray, both: NoisyMatrix, back: FloatArray, squares: float) -> FloatArray:
-        """Return the score variance, at least as large at each factor level as for a response with two values.
+        """Return the score variance, raised at factor levels where it is too small for a response with two values.
 
-        An outcome that is rare over all rows but frequent at a rare level hardly changes the released score variance.
-        A response with mean a on [low, high] has the largest variance, ``(high - a)(a - low)``, if its values are low
-        and high. The score variance is raised only in models without an offset, and only if the sum of squared
-        residuals is at least the fraction `TWO_ENDED` of the sum of these largest variances over all rows.
+        An outcome that is rare over all rows but frequent at a rare level hardly changes the released score variance,
+        which may then be too small at this level. At a level with n rows and mean response a, the sum of squared
+        deviations from a is at most ``n (high - a)(a - low)``, attained if all responses are at the bounds low and
+        high. The score variance at each level of a factor is raised to this maximum if `squares` is at least
+        `TWO_ENDED` times the sum of the maxima of all levels. In models with an offset, nothing is raised.
 
         Parameters
         ----------
@@ -422,12 +423,12 @@ class Moments(UnclippedSquares):
         return meat
 
     def hideable(self, A: NoisyMatrix) -> FloatArray | None:
-        """Return the public range (`PublicBox.public_range`) if it bounds unidentified coefficients, else None.
+        """Return public bounds on the coefficients along unidentified directions, or None without such bounds.
 
-        With factors, unidentified directions are expected: a level's indicator is a linear combination of the factor's
-        columns, and the information about a rare level may be much smaller than the noise. The range then bounds the
-        coefficients along these directions. Without factors, the result is None: numeric values cover only a part of
-        their bounds, so coefficients may lie outside the range.
+        The bounds are the matrix `PublicBox.public_range`, enlarged if there is an offset. The coefficients are
+        assumed to be the product of this matrix and a vector with entries in [-1, 1]. The result is None if all
+        directions are identified, or if the design has no factors. Without factors the assumption is doubtful, because
+        numeric values may cover only a part of their declared bounds.
         """
         if not self.box.design.factors or not A.unidentified()[0].size:
             return None
@@ -469,7 +470,7 @@ class Moments(UnclippedSquares):
             value = self.meat_of_columns(start, A, both)
             value = self.with_levels(value, both, coordinates.back, max(squares * rows, residual_noise * rows))
             meat = Meat(self.small_sample * value, self.freedom)
-        else:  # fitting the noise reduces the sum of squared residuals; the expected reduction is added back
+        else:  # the fit to noisy moments reduces the sum of squared residuals; the expected reduction is added back
             fitted = float(np.trace(A.power(-1.0) @ noise.covariance()))
             T_inverse = A.power(0.5) / rows**0.5
             shape = rows * T_inverse @ T_inverse.T
@@ -609,7 +610,8 @@ def _first(loading: Loading, c: int) -> Loading:
 def cross_product_variance(A: NoisyMatrix, j: int) -> float:
     """Return the largest noise variance among the released sums of products of column j with other columns.
 
-    The result is at least half the noise variance of the column's sum of squares, also if there is no other column.
+    The lower limit of the result, which is also the result if there is no other column, is half the noise variance of
+    the sum of squares of column j.
     """
     column = np.diag(A.times(np.eye(len(A.value))[j]).covariance())
     return float(np.max(np.delete(column, j), initial=column[j] / 2))

@@ -72,11 +72,11 @@ class SyntheticRows:
 
     @cached_property
     def rows(self) -> FloatArray:
-        """Synthetic rows of whitened predictors w, shape (rows, m), with the released moments of w.
+        """Synthetic rows of whitened predictors, shape (rows, m), with moments `mean` and `second_moments`.
 
-        Rows are first drawn with normal numeric columns, and with factors that have the released frequencies of levels;
-        all are independent. They are then transformed to the moments of w by the optimal transport map between normal
-        distributions. In models with an intercept, the product of each row with `constant` is 1.
+        Numeric columns and factors are first drawn independently of each other (`drawn_rows`). The optimal transport
+        map between normal distributions then transforms the whitened predictors to these moments. In models with an
+        intercept, the inner product of each row with the attribute `constant` is 1.
         """
         w = drawn_rows(self.box, self.scales, self.levels) @ self.start.P
         S, c, mean = self.second_moments, self.constant, self.mean
@@ -135,10 +135,10 @@ def standard_rows(m: int, k: int) -> FloatArray:
 
 
 def whitening(rows: FloatArray, weight: FloatArray, ridge: FloatArray | float = 0.0) -> FloatArray:
-    """Return the symmetric matrix T such that second moments of ``rows @ T``, weighted by `weight`, are the identity.
+    """Return the symmetric matrix T for which the weighted second moments of ``rows @ T`` are about the identity.
 
-    More precisely: first, `ridge` times the mean weight is added to the moments of `rows`; then eigenvalues of the sum
-    that are tiny relative to its largest eigenvalue are raised; T turns the resulting moments into the identity.
+    T is M^(-1/2), where M is the sum of the second moments of `rows`, weighted by `weight`, and the matrix `ridge`
+    times the mean weight. Eigenvalues of M below `NARROWEST` times its largest eigenvalue are raised to this limit.
     """
     values, vectors = np.linalg.eigh((rows * weight[:, None]).T @ rows / len(rows) + weight.mean() * ridge)
     return (vectors / np.sqrt(np.maximum(values, NARROWEST * max(values[-1], 1e-300)))) @ vectors.T

@@ -36,7 +36,7 @@ class TransformedAsk:
         return replace(question, of=OfTransformed(question.of, self.transform))
 
     def __call__(self, question: Question, *, by: Any) -> Release:
-        """Send a query to the data; return the release by the given mechanism."""
+        """Send a query about rows with a transformed response; return its release by the noise mechanism `by`."""
         return self.ask(self._about(question), by=by)
 
     def together(self, pairs: Iterable[tuple[Question, Any]]) -> list[Release]:
@@ -51,9 +51,10 @@ class TransformedAsk:
         return self.ask.law(question, by=by)
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Return the name of the algorithm (branch) with the smallest expected interval length.
+        """Return the name of the algorithm (branch) with the smallest expected interval length; see `Ask.choose`.
 
-        The mapping `lengths` has the expected interval length of each algorithm, and `name` is the name of the choice.
+        `lengths` maps the name of each algorithm to its expected interval length; error messages call the choice
+        `name`.
         """
         return self.ask.choose(name, lengths)
 

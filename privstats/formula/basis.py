@@ -117,7 +117,7 @@ def _of_knots(kind: str, knots: list[float], low: float, high: float, keywords: 
     unit = (breaks - low) / (high - low)  # rescaled to [0, 1], because patsy's rounding errors are large far from 0
     values = spline(kind, {"knots": unit[1:-1], "lower_bound": 0.0, "upper_bound": 1.0, **keywords})
     degree = keywords.get("degree", 3)
-    # Legendre coefficients on each piece, rescaled to [-1, 1], from the values of the splines at the Chebyshev points
+    # on each piece, the Legendre coefficients are computed from the splines' values at the Chebyshev points
     points = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     series = np.linalg.inv(legvander(points, degree))
     pieces = [series @ values((a + b) / 2 + (b - a) / 2 * points) for a, b in itertools.pairwise(unit)]

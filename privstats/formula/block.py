@@ -89,8 +89,8 @@ class Layout:
         """The coefficient matrices `Term.shifts` and `Term.slopes` of all terms, except matrices of zeros.
 
         An element of the list has three entries: the pair (index of the factor, index of the numeric variable), the
-        indices of the term's columns in the model matrix, and the coefficient matrix. An index is None if the matrix
-        has no factor or, as `shifts`, no numeric variable.
+        indices of the term's columns in the model matrix, and the coefficient matrix. The first index is None for a
+        term without a factor, and the second index is None for the matrix `shifts`.
         """
         both = [(t, number, public) for t in self.terms for number, public in ((None, t.shifts), (t.number, t.slopes))]
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
@@ -114,11 +114,12 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class _Summand:
-    """A summand that depends on one factor, in some `columns` of the product of the model matrix and a public matrix.
+    """Contribution of one factor to some columns of the product of the model matrix and a public matrix.
 
-    For a row of data the summand is ``table[:, code] * value``, where code is the row's level code of the factor with
-    index `factor`, and value is the row's value of the numeric variable with index `number`, or 1 if `number` is None.
-    The array `table` has one row for each column in the slice `columns`, and one column for each level.
+    For a row of data, ``table[:, code] * value`` is added to the columns in the slice `columns`. Here code is the
+    row's level code of the factor with index `factor`, and value is the row's value of the numeric variable with index
+    `number`, or 1 if `number` is None. The array `table` has one row for each of these columns, and one column for
+    each level.
     """
 
     factor: int
@@ -129,12 +130,13 @@ class _Summand:
 
 @lru_cache(maxsize=REMEMBERED)
 def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray, list[Any], list[_Summand]]:
-    """Return the summands of the product of the model matrix and a public matrix with k columns; results are cached.
+    """Return three parts whose sum is the product of the model matrix and a public matrix with k columns.
 
-    The first result is the summand that is equal for all rows of data, shape (k, 1). The second result describes the
-    summands that are linear in numeric variables: a list of pairs of a slice of m columns of `Block.numbers` and the
-    coefficients of these columns, shape (k, m). The third result is the list of the summands that depend on a factor.
-    Columns 0 to 7 of the product, 8 to 15 and so on have separate summands (`TOGETHER` is 8), sorted in this order.
+    1. The constant part, equal for all rows of data: an array, shape (k, 1).
+    2. The part that is linear in the numeric variables: a list of pairs. A pair has a slice that selects m columns of
+       `Block.numbers`, and the coefficients of these columns, shape (k, m).
+    3. The part that depends on factors: a list of `_Summand`. Each of them belongs to one group of `TOGETHER`
+       successive columns of the product; the list is sorted by group.
 
     Parameters
     ----------
@@ -142,9 +144,9 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
     matrix : bytes
         The entries of the matrix as bytes, because a key of the cache must be hashable.
     on_grid : bool
-        Whether all numeric values are multiples of 2^-21 in [-1, 1]. The second result is then one pair with
-        the rounded coefficients of all variables and, unless there are no rounding errors, a second pair with these
-        errors, which are rounded too.
+        Whether all numeric values are multiples of 2^-21 in [-1, 1]. Part 2 then has one pair with
+        the rounded coefficients of all variables and, unless all are zero, a second pair with their rounding errors,
+        which are rounded too.
     """
     tables: dict[Any, FloatArray] = layout.tables(np.frombuffer(matrix).reshape(layout.width, -1))
     slopes = np.column_stack([tables.pop((None, k)).T for k in range(layout.numbers)])

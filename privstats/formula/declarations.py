@@ -43,10 +43,10 @@ class Known(ABC):
 
     @abstractmethod
     def draw(self, n: int, rng: Rng) -> pd.Series:
-        """Return `n` synthetic values, drawn uniformly within the declared bounds or levels; no data are read.
+        """Return `n` synthetic values, drawn uniformly between the bounds or from the levels; no data are read.
 
-        The first values of a categorical column are its levels in order, so that each level occurs if `n` is large
-        enough. For a column declared by a centre and a scale, the bounds are those of usual values (`typical`).
+        The bounds are the declared bounds or, for a column declared by a centre and a scale, the bounds in `typical`.
+        Values of a categorical column begin with all levels in order, so that each occurs if `n` is large enough.
         """
 
     @abstractmethod
@@ -97,7 +97,7 @@ class Numbers(Known):
         return f"{plain(self.lo)} to {plain(self.hi)}"
 
 
-FARTHEST = 1e100  # a declared bound with a larger absolute value is refused; an estimated bound is clamped to this
+FARTHEST = 1e100  # largest absolute value of a bound; a larger declared bound is refused, an estimated one is clamped
 UNKNOWN = Numbers(EVERYTHING.lo, EVERYTHING.hi)
 
 
@@ -220,8 +220,8 @@ class Levels(Known):
     Parameters
     ----------
     values : tuple or list
-        At least two different strings, truth values or numbers. Strings must be valid in UTF-8, and the absolute value
-        of a number must be at most 2^53.
+        At least two different strings, Booleans or numbers. UTF-8 must be able to encode the strings, and the absolute
+        value of a number must be at most 2^53.
     ordered : bool
         Whether the levels can be compared by ``<`` and ``>``, in the given order.
 
@@ -258,10 +258,10 @@ class Levels(Known):
 
     @cached_property
     def place(self) -> dict[Any, int]:
-        """Mapping from possible contents of a cell to the code (position) of the declared level that they denote.
+        """Mapping from each value that a cell may have to the code (position) of the declared level that it denotes.
 
-        A level that is a string has one key, this string. A level that is a number or truth value has several keys: the
-        number as a float, and its usual spellings as strings, which for 1 and 0 include spellings such as "True".
+        A string level has one key, the string itself. A numeric or Boolean level has several keys: the number as a
+        float, and its usual spellings as strings, including "True" for 1 and "False" for 0.
         """
         texts = {str.__str__(value): code for code, value in enumerate(self.values) if isinstance(value, str)}
         numbers = {float(value): code for code, value in enumerate(self.values) if not isinstance(value, str)}
@@ -296,7 +296,7 @@ class Levels(Known):
         return lambda codes: relations[symbol](codes, only)
 
     def draw(self, n: int, rng: Rng) -> pd.Series:
-        every = np.arange(len(self.values))  # the first rows have each declared level once, so that all levels occur
+        every = np.arange(len(self.values))  # the values begin with each level once, so that all levels occur
         codes = np.concatenate([every, rng.integers(0, len(self.values), n)])[:n]
         return pd.Series([self.values[code] for code in codes], dtype=object)
 
@@ -316,7 +316,7 @@ class Levels(Known):
 
 
 def _is_kept(value: Any) -> bool:
-    """Return whether a declared level can be stored without loss, a number as a float and a string in UTF-8."""
+    """Return whether a level is a number of at most 2^53 in absolute value, or a string that UTF-8 can encode."""
     if not isinstance(value, str):
         return bool(abs(value) <= 2**53)
     return value.encode(errors="ignore").decode() == value

@@ -70,7 +70,7 @@ class Recoded:
     matrix : ndarray, shape (coefficients, coefficients)
         Row k gives coefficient ``order[k]`` of `design` as a linear combination of the coefficients of `columns`.
     order : tuple of int
-        Permutation of the indices of the coefficients of `design`, for which the diagonal of `matrix` has no zeros.
+        Indices of the coefficients of `design`, in an order for which the diagonal of `matrix` has no zeros.
     """
 
     design: Design
@@ -116,18 +116,18 @@ class Design:
     lacking : tuple of str
         Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
     layout : Layout
-        Definition of the scaled columns as functions of the numeric variables and level codes that are stored for each
-        row.
+        Definition of the scaled columns as functions of the numbers and level codes (integers that stand for levels)
+        that `block` returns for each row.
     factors : tuple of DesignFactor
-        The factors, in the order in which the level codes of a row are stored.
+        The factors, in the order of the level codes that `block` returns.
     centers, halves : ndarray, shape (coefficients,)
-        Centre and half-range of each column of X C. X is the model matrix, and the matrix C, the property `coding`,
-        centres predictors in products with factors if `centred` is True. The scaled column, which is (column - center)
-        / half, lies in [-1, 1].
+        Centre and half-range of each column after multiplication by `coding`. The scaled column, which is
+        (column - center) / half, lies in [-1, 1]. Without an intercept, the centre is 0 and the half-range is the
+        column's largest absolute value.
     response_center, response_half : float
         Centre and half-range of the response.
     recoded : Recoded, optional
-        The design that the user wrote, if this design has other columns (see `with_intercept`).
+        The design that the user wrote and its relation to this design, if `with_intercept` changed the columns.
     """
 
     formula: str
@@ -184,9 +184,9 @@ class Design:
 
     @property
     def coding(self) -> FloatArray:
-        """Square matrix C such that the columns of X C are scaled and fitted, where X is the model matrix.
+        """Square matrix by which the model matrix is multiplied from the right before its columns are scaled.
 
-        In X C, numeric predictors are centred in their products with factors, if `centred` is True.
+        If `centred` is True, it centres numeric predictors in their products with factors; else it is the identity.
         """
         return self._made.coding
 
@@ -216,10 +216,11 @@ class Design:
 
     @property
     def declared_scales(self) -> FloatArray:
-        """For each column and, last, the response: 1 / `FAR` if it is declared by a `Scale`, otherwise 1.
+        """Public scale of each scaled column and, in the last entry, of the scaled response.
 
-        A `Scale` declares a centre and a standard deviation (scale); values are clamped to centre +- `FAR` * scale.
-        In a model with an intercept, this interval is mapped to [-1, 1], and the standard deviation to 1 / `FAR`.
+        The entry is 1 unless a `Scale` declares the variable's centre and standard deviation. Then it is 1 / `FAR`:
+        values are clamped to centre +- `FAR` standard deviations, and a model with an intercept maps this interval to
+        [-1, 1].
         """
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.columns, self.response)])
 
@@ -233,7 +234,7 @@ class Design:
 
     @cached_property
     def has_higher_powers(self) -> bool:
-        """Whether a column is a product of 3 or more numeric factors, and some of these factors form another column.
+        """Whether a column is a product of 3 or more numeric factors, and another column is a divisor of this product.
 
         For example, this holds for columns x**3 and x, and for x*y*z and x*y. Columns that depend on levels or belong
         to a spline or polynomial basis are not considered.
@@ -276,7 +277,7 @@ class Design:
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
         """Return `n` synthetic rows, uniform within the bounds or over the levels of each column; no data are read.
 
-        The first rows have each level of a categorical column once.
+        If `n` is large enough, every level of each categorical column occurs.
         """
         return self._bound.draw(self.reads, n, rng)
 
@@ -317,7 +318,7 @@ class Design:
             known = _known(code, self.domain, self.family if code == self.response else None)
             found[code] = Estimated.inside(known, float(low), float(high))
         recoded, domain = self.recoded, self.domain.extended(found)
-        if recoded is not None:  # the columns stay the same, so that the queries do not depend on the estimated bounds
+        if recoded is not None:  # keep the columns, so that the queries to the data do not depend on estimated bounds
             design = _rebound(recoded.design.formula, domain, self.written, self.family, self.centred)
             recoded = replace(recoded, design=design)
         return _rebound(self.formula, domain, self.written, self.family, self.centred, recoded)
@@ -335,10 +336,10 @@ class Design:
     def with_intercept(self) -> Design:
         """Return a design with an intercept for the same model, if a linear combination of the columns is constant.
 
-        For example, the dummies of all levels of a factor add up to 1, so the model ``y ~ 0 + C(g)`` equals ``y ~
-        C(g)``. With an intercept, columns and response are centred, and noise is smaller. The method `to_original` of
-        the returned design gives the coefficients of this design, and `names` of the returned design are their names.
-        If no such combination is found, this design is returned.
+        For example, the dummies of all levels of a factor add up to 1, so the models ``y ~ 0 + C(g)`` and ``y ~ C(g)``
+        are the same. With an intercept, columns can be centred, and noise is smaller. The new design still reports the
+        coefficients of the present design, by `to_original` and `names`. If no such linear combination is found, the
+        present design is returned.
         """
         if self.intercept or not self._made.reads or len(self.names) > MANY_COLUMNS:
             return self
@@ -718,9 +719,9 @@ def _refuse_shared(outcome: NumericFactor | LevelFactor, parsed: Formula, parts:
 
 
 def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool) -> tuple[FloatArray, FloatArray]:
-    """Return the centre and the half-range of each column, which are 0 and 1 for the intercept.
+    """Return the centre and the half-range of each column's interval of values; 0 and 1 for the intercept.
 
-    In a model without intercept, the centres are 0, and each half-range is replaced by the largest absolute value.
+    Without an intercept, the centres are 0, and the largest absolute value in the interval replaces the half-range.
     """
     shifted = [interval.middle if intercept else 0.0 for interval in intervals]
     halves = [interval.half if intercept else interval.magnitude for interval in intervals]
@@ -734,8 +735,8 @@ def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool
 def _outcome_scale(outcome: NumericFactor | LevelFactor, family: Mean | None, intercept: bool) -> tuple[float, float]:
     """Return the centre and the half-range with which the response is scaled, as (response - centre) / half-range.
 
-    In a model with a link function, they are 0 and the upper bound of the response. In other models, they are the
-    middle and half the width of its range or, without an intercept, 0 and its largest absolute value.
+    In a model with a link function, the centre is 0, and the upper bound of the response replaces the half-range. In
+    another model without an intercept, the centre is 0, and the largest absolute response replaces the half-range.
     """
     within = Interval(0.0, 1.0) if isinstance(outcome, LevelFactor) else outcome.within
     if family is not None:

@@ -37,9 +37,10 @@ class Domain(Mapping[str, Known]):
         CategoricalDtype from public knowledge: the CategoricalDtype of a column made by ``astype("category")`` lists
         the levels that occur in the data, which are confidential.
     complete : bool or iterable of str
-        Columns declared to have no missing values (True: all columns). If all columns of a formula are declared
-        complete, rows are counted without noise. If a value of such a column is missing nevertheless, a number is
-        replaced by the middle of the range, and a level by the first level.
+        Columns declared to have no missing values (True: all columns). If all columns of a formula are complete and
+        its expressions are finite, a fit without `subset` and `weights` uses every row, and counts rows without noise
+        if their number is public. A value that is missing nevertheless is replaced by the middle of the range or by
+        the first level.
 
     Raises
     ------

@@ -119,7 +119,10 @@ class _Days(ast.NodeTransformer):
 
 
 def _in_days(node: ast.expr, origin: datetime.date) -> ast.expr:
-    """Return a date, written as "2020-01-31", as the number of days since `origin`; any other expression unchanged."""
+    """Replace a date such as "2020-01-31" by its number of days since `origin`.
+
+    Any other text raises a `FormulaError`; an expression that is not text is returned unchanged.
+    """
     match node:
         case ast.Constant(value=str() as day):
             try:
@@ -141,7 +144,8 @@ def with_days(node: ast.expr, known: Mapping[str, Known]) -> ast.expr:
     Raises
     ------
     FormulaError
-        If text that is not a date is compared with a column of dates, or a date with an undeclared or numeric column.
+        If a column of dates is compared with text that is not a date, or if a column that is undeclared or numeric is
+        compared with a date.
     """
     if not any(isinstance(part, ast.Compare) for part in ast.walk(node)):
         return node
@@ -225,8 +229,8 @@ def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
 class _Intervals:
     """Interval arithmetic, with which the function `walk` computes bounds on the values of an expression.
 
-    `of` has the bounds or levels of each column by name. The list `parts`, if given, collects the bounds of the
-    arguments and values of all functions in the expression.
+    The mapping `of` gives the bounds or levels of each column by name. If a list `parts` is given, each function call
+    in the expression appends the bounds of its arguments and of its value.
     """
 
     of: Mapping[str, Interval | Levels]

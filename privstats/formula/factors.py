@@ -151,7 +151,7 @@ class LevelFactor:
         return level_probe(self.levels.values, self.contrast)
 
     def codes(self, rows: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the index of the factor's level in each row; 0 (the first level) if missing or undeclared."""
+        """Return the index of the level in each row; 0 (the first level) where the level is missing or undeclared."""
         column = rows[self.name]
         assert isinstance(column, Coded)
         return column.codes
@@ -515,7 +515,7 @@ def _no_bounds(code: str, node: ast.expr, domain: Domain) -> str:
 def _basis(code: str, kind: str, inner: ast.expr, node: ast.Call, domain: Domain) -> BasisFactor:
     if any(isinstance(domain.get(name), Estimated) for name in columns(inner)):
         raise DomainError(_no_bounds(code, inner, domain))
-    of = _numeric(ast.unparse(inner), inner, domain)  # a basis is defined on the public range of the expression
+    of = _numeric(ast.unparse(inner), inner, domain)  # its public range `of.within` is the range of the basis
     arguments = [_literal(code, part) for part in node.args[1:]]
     keywords = {str(word.arg): _literal(code, word.value) for word in node.keywords}
     return BasisFactor(code, of, BASES[kind](code, of.within, arguments, keywords))

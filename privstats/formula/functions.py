@@ -52,7 +52,7 @@ def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def logical(function: Callable[..., Any]) -> Rowwise:
-    """Return the row-wise logical operation that `function` computes from zeros and ones: for np.minimum, "and".
+    """Return the row-wise logical operation that `function` computes from zeros and ones; np.minimum gives "and".
 
     Nonzero arguments count as 1 (true). The value of the operation is 0 or 1, or NaN if an argument is NaN.
     """

@@ -123,9 +123,9 @@ def _written(tree: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Probe:
-    """A factor of a formula, as an object with the methods that the package patsy calls.
+    """A factor of a formula, with the methods that patsy calls to find the names and coding of the model's columns.
 
-    `code` is the expression of the factor. The method `eval` returns a synthetic value, so patsy never receives data.
+    `code` is the expression of the factor. `eval` returns the synthetic `value`, so patsy never receives data.
     """
 
     code: str
@@ -215,15 +215,15 @@ def _subterm(part: Any) -> Subterm:
 
 
 def plain_coding(kind: str) -> Any:
-    """Return patsy's object for the contrasts with the name `kind`, such as "Sum", without further options."""
+    """Return a contrast object of patsy, of the type named `kind`, such as "Sum", with default arguments."""
     return getattr(_patsy(), kind)()
 
 
 def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], levels: Sequence[Any]) -> Any:
-    """Return patsy's object for the contrasts with the name `kind`, such as "Treatment", and the given arguments.
+    """Return a contrast object of patsy, of the type named `kind`, such as "Treatment", for a factor with `levels`.
 
-    `arguments` and `keywords` are the arguments in the formula, such as the reference level in ``Treatment('N')``. The
-    result is None if they do not fit the levels of the factor.
+    `arguments` and `keywords` are the arguments of the contrast in the formula, such as the reference level in
+    ``Treatment('N')``. The result is None if these arguments are invalid or do not suit the levels.
     """
     try:
         made = getattr(_patsy(), kind)(*arguments, **keywords)
@@ -234,9 +234,10 @@ def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], lev
 
 
 def spline(kind: str, options: Mapping[str, Any]) -> Callable[[FloatArray], FloatArray]:
-    """Return a spline basis on [0, 1]: a function from public points, shape (m,), to values, shape (m, columns).
+    """Return a spline basis on [0, 1]: a function from m points, shape (m,), to its values, shape (m, columns).
 
-    `kind` is patsy's name of the basis, such as "bs" for B-splines, and `options` are its arguments, such as knots.
+    The points must be public, because patsy receives them. `kind` is patsy's name of the basis, such as "bs" for
+    B-splines, and `options` are the arguments of the basis, such as knots.
     """
     basis = getattr(_patsy().builtins, kind).__patsy_stateful_transform__()
     basis.memorize_chunk(np.array([0.0, 0.5, 1.0]), **options)

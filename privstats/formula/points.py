@@ -37,27 +37,27 @@ def synthetic(
     repeats: int,
     columns: int,
 ) -> tuple[Mapping[str, Any], int]:
-    """Return synthetic rows of the data, on which the design is tested for collinearity, and the number of these rows.
+    """Return synthetic rows, at which the model matrix is tested for collinear columns, and the number of these rows.
 
-    The rows ("points") are a mapping from the name of a column to its values. They are computed from public bounds
-    and levels. The mapping is empty, and the number 0, if more than `MOST_POINTS` points would be needed.
+    The rows, a mapping from column names to values, are computed from public bounds and levels. If more than
+    `MOST_POINTS` rows would be needed, the mapping is empty and the number is 0.
 
     Parameters
     ----------
     domain : Domain
-        Bounds and levels of the columns. A numeric column without bounds has values between 0.5 and 2, except at the
-        points for its pieces (see `ends`).
+        Bounds and levels of the columns. A numeric column without bounds has values between 0.5 and 2, and around its
+        thresholds in `ends`.
     reads : sequence of str
-        Names of the columns of raw data.
+        Names of the columns of the data.
     crossed : sequence of tuple of str
-        Sets of columns with levels. Every combination of the levels in a set occurs at `repeats` points or more.
+        Sets of columns with levels. Every combination of the levels in a set occurs in `repeats` rows or more.
     ends : mapping of str to sequence of float
         For each column, the thresholds with which conditions compare the column. The thresholds cut the range of the
-        column into pieces; each piece gets `repeats` points in addition to its two end points.
+        column into pieces; the column takes `repeats` values inside each piece, and the two end points.
     repeats : int
-        Number of points for each combination of levels and for each piece.
+        Number of rows for each combination of levels, and of values inside each piece.
     columns : int
-        Number of columns of the design; the number of points is more than twice this number.
+        Number of columns of the model matrix; the number of rows is more than twice this number.
     """
     levels = {name: known for name in reads if isinstance(known := domain.known(name), Levels)}
     sizes = [[len(levels[name].values) for name in names] for names in crossed]
@@ -163,11 +163,11 @@ def _spread(prime: int, n: int) -> FloatArray:
 
 
 def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str]) -> bool:
-    """Return whether values at public points suffice to detect that a factor of a term is collinear with other columns.
+    """Return whether the rows of `synthetic` suffice to detect that a factor is collinear with other columns.
 
-    The points (`synthetic`) are possible rows of the data. They suffice for a factor that is a function of columns with
-    levels (`coded`), or a numeric expression that consists of smooth functions and of comparisons of a column with a
-    number. They do not suffice for a spline with a piece that is narrow relative to the range.
+    They suffice for a factor that is a function of columns with levels (`coded`), and for a numeric expression that
+    consists of smooth functions and of comparisons of a column with a number. They do not suffice for a spline with a
+    piece narrower than a fraction `NARROW` of its range.
     """
     if {*part.reads} <= {*coded}:
         return True

@@ -65,10 +65,10 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
 
 
 def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -> None:
-    """Check that each name in the domain is a column of the data, or an expression in the formula or in an argument.
+    """Check that each name in the domain is a column of the data, or an expression in `codes`.
 
-    If a name is neither, but resembles an undeclared column or expression of the formula, it is taken for a
-    misspelling, and an error is raised. If it resembles none of them, a warning is given.
+    A name that is neither, but is similar to an undeclared column or expression in `codes`, is taken for a
+    misspelling, and an error is raised. For any other name that is neither, a warning is given.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -
 
 
 def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | None) -> None:
-    """Raise an error for undeclared columns that are not numeric, or are used as a factor or in a polynomial or spline.
+    """Raise an error if an undeclared column is not numeric, or occurs in ``C()``, a polynomial or a spline.
 
     Parameters
     ----------

@@ -43,12 +43,12 @@ class DesignFactor:
     levels : tuple
         Levels of the factor; for a combination, tuples of levels, in which the last factor's level varies fastest.
     contrasts : ndarray, shape (levels, columns)
-        Values of the scaled columns (with the indices `columns`) at each level of the factor.
+        Values, at each level, of the columns of the scaled model matrix with the indices `columns`.
     columns : tuple of int
-        Indices, in the model matrix, of the columns that depend on the level of this factor alone.
+        Indices, in the model matrix, of the columns that are functions of the level alone.
     used : bool
-        Whether the levels of this factor are used on their own; False for a factor that is part of a combination in the
-        design, because the level of the combination determines the level of the factor.
+        False if the factor is part of a larger combination of factors in the design. The level of the combination then
+        determines the level of this factor, and counts of rows are released only for the combination.
     """
 
     name: str
@@ -73,7 +73,7 @@ class DesignFactor:
         return [int(place) for place in np.flatnonzero(self._high[level])]
 
     def compared_with(self, level: Any) -> str:
-        """Return the text of this factor for a formula with `level` as reference level, as C(g, Treatment('b'))."""
+        """Return this factor as text for a formula with `level` as reference level, such as C(g, Treatment('b'))."""
         column = CODED.fullmatch(self.name)
         return f"C({column[1] if column else self.name}, Treatment({level!r}))"
 
@@ -129,9 +129,9 @@ class Terms:
         Range of each column of the matrix ``X @ coding``, where X is the model matrix.
     coding : ndarray, shape (columns, columns)
         Matrix by which the model matrix is multiplied from the right before its columns are scaled. It differs from the
-        identity only if, in products with factors, numeric predictors are centred at the middle of their ranges.
-        Without the centring, ``year:C(g)[T.b]`` would be almost proportional to ``C(g)[T.b]``, and the noise could be
-        larger than the difference.
+        identity only if numeric predictors are centred, at the middle of their ranges, in products with factors.
+        Without centring, ``year:C(g)[T.b]`` would be almost proportional to ``C(g)[T.b]`` for years from 2000 to 2020,
+        and the noise could leave the two coefficients unidentified.
     """
 
     numeric: Mapping[str, NumericFactor | BasisFactor]
@@ -158,7 +158,7 @@ class Terms:
     def codes(self, rows: Mapping[str, Any], present: NDArray[np.bool_]) -> tuple[Codes, ...]:
         """Return the level codes of n rows: one array, shape (n,), for each factor or combination of factors in `keys`.
 
-        `present`, the mask of the rows that are used, is set to False for rows in which a condition is NaN.
+        The mask `present` of the rows that are used is changed in place: it becomes False where a condition is NaN.
         """
         single = {}
         for name, part in self.coded.items():
@@ -217,7 +217,7 @@ class Terms:
         return tuple((column, *min(found)) for column, found in sorted(plain.items()) if found)
 
     def has_higher_powers(self) -> bool:
-        """Return whether a column, such as x, is a divisor of a product of 3 or more numeric factors, such as x**3."""
+        """Return whether a product of 3 or more numeric factors, as x**3, is a multiple of another column, as x."""
         made_of = [powers for p in self.products if (powers := self._powers(p))]
         return any(part < whole for whole in made_of if whole.total() > 2 for part in made_of)
 
@@ -233,12 +233,11 @@ class Terms:
         return sum(map(powers, nodes), Counter()) if numeric else Counter()
 
     def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
-        """Return the `Layout` of the scaled model matrix: its columns as functions of scaled variables and level codes.
+        """Return the `Layout` of the scaled model matrix; its last columns are the offset (if `offset`) and response.
 
-        A scaled column is ``((x + shift) * contrast - center) / half``. Here x is a product of numeric factors in the
-        user's units, and contrast is the value of the contrast at the row's levels. The shift is minus the middle of
-        the range of x if x is centred (`Terms.coding`), else 0; center and half are the centre and half-range of the
-        column. `offset` states whether the model has an offset.
+        Any other column, with index j, is ``((x + shift) * contrast - centers[j]) / halves[j]``. Here x is a product
+        of numeric factors in the user's units, and contrast is the entry of `Product.contrasts` at the row's level.
+        The shift is minus the middle of the range of x if x is centred (`Terms.coding`), and 0 otherwise.
         """
         terms, offsets = [], (self.coding - np.eye(len(self.coding))).sum(axis=0)
         for product in self.products:
@@ -257,8 +256,8 @@ class Terms:
     def factors(self, names: Mapping[str, str], layout: Layout) -> tuple[DesignFactor, ...]:
         """Return the levels, contrasts and columns of each factor or combination of factors, in the order of `keys`.
 
-        `names` has the text of each factor in the formula, by its key in `coded`. The contrasts are values of the
-        scaled columns of the model matrix, which `layout` defines.
+        `names` maps each key of `coded` to the text of the factor in the formula. The contrasts are values of columns
+        of the scaled model matrix, which `layout` defines.
         """
         made = []
         for key in self.keys:
@@ -332,14 +331,15 @@ class Terms:
     def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
         """Return the contrasts of the columns in `products` at n combinations of factor levels, shape (n, d).
 
-        The d columns of the result are those of the model matrix; columns outside `products` are zero. `allowed` has
-        the masks of allowed levels from `_allowed`; n is 0 if no combination of levels is allowed.
+        The result has the d columns of the model matrix, with zeros in the columns outside `products`. `allowed` is
+        the result of `_allowed`. If a group of factors (see `_cells`) has no allowed combination, n is 0.
 
-        A linear combination of the columns that is zero at the n combinations is zero at all allowed combinations. In
-        each of the n, all groups of factors (see `_cells`) except one are at their first allowed levels.
-        Proof: the linear combination is a sum f_1(a_1) + ... + f_m(a_m), where a_j has the levels of group j. While
-        only a_j varies, the other summands stay constant and the sum stays zero, so f_j is constant. This holds for
-        each j. Therefore the sum is constant, that is, zero at all allowed combinations.
+        For each group, the n combinations include all its allowed combinations of levels, joined with the first
+        allowed combination of every other group. A linear combination of the columns that is zero at the n
+        combinations is zero at all allowed combinations.
+        Proof: the linear combination is a sum f_1(a_1) + ... + f_m(a_m), where a_j is the combination of levels of
+        group j. While only a_j varies, the other summands are constant and the sum is zero, so f_j is constant. This
+        holds for each j. Therefore the sum is constant, and so it is zero at all allowed combinations.
         """
         cells = self._cells([self.keys[product.factor] for product in products if product.factor is not None], allowed)
         if any(not len(codes) for cell in cells for codes in cell.values()):
@@ -357,10 +357,10 @@ class Terms:
         return np.vstack(rows)
 
     def _cells(self, used: list[Key], allowed: list[NDArray[np.bool_]]) -> list[dict[str, Codes]]:
-        """Return the allowed combinations of levels of each group of factors, as one array of codes for each factor.
+        """Return, for each group of factors, its allowed combinations of levels: an array of level codes per factor.
 
-        Two factors are in one group if a key in `used` has both, or if not all combinations of their levels are
-        allowed. `allowed` has the masks of allowed levels from `_allowed`.
+        Two factors are in one group if they occur together in a tuple in `used`, or in a tuple in `keys` some of whose
+        levels are not allowed. `allowed` is the result of `_allowed`.
         """
         names = {name for key in used for name in key}
         tied = [key for key, legal in zip(self.keys, allowed, strict=True) if not legal.all() and names & {*key}]
@@ -389,7 +389,10 @@ def _joined(keys: list[Key]) -> list[Key]:
 
 
 def _null_space(matrix: FloatArray) -> FloatArray:
-    """Return a basis of the null space of a matrix, up to rounding, shape (columns, directions)."""
+    """Return a basis of the null space of a matrix, shape (columns, directions).
+
+    Singular values of the matrix with columns scaled to norm 1 count as zero up to 1e-9 times the largest.
+    """
     norms = np.sqrt((matrix**2).sum(axis=0))
     scale = np.where(norms > 0, norms, 1.0)
     triangle = np.asarray(np.linalg.qr(matrix / scale)[1])
@@ -413,9 +416,10 @@ def key_of(part: Factor) -> str:
 
 
 def terms_of(subterms: Sequence[Subterm], parts: Mapping[str, Factor], centred: bool) -> Terms:
-    """Return the description (`Terms`) of the columns of a formula, given as products of factors (subterms).
+    """Return the `Terms` that describe the columns of `subterms`, which are the products of factors in a formula.
 
-    `centred` states whether a numeric predictor is centred at the middle of its range in its products with factors.
+    `parts` maps the text of each factor's expression to the factor. If `centred` is True, numeric predictors are
+    centred in their products with factors (see `Terms.coding`).
 
     Raises
     ------
@@ -444,7 +448,7 @@ class _Builder:
     intervals: list[Interval]
 
     def add(self, subterm: Subterm) -> None:
-        """Append the columns of a product of factors (subterm) to the model matrix.
+        """Append the columns of a product of factors (subterm) to the description.
 
         Columns with the same product of numeric factors form one `Product`.
         """
@@ -473,10 +477,10 @@ class _Builder:
     def _by_number(
         self, subterm: Subterm, mine: Sequence[Factor], levels: Sequence[Factor]
     ) -> dict[Number, dict[int, FloatArray]]:
-        """Return the contrast in each column of a product of factors (subterm), by numeric part and column index.
+        """Return the contrasts of the columns of `subterm`, grouped by the product of numeric factors in the column.
 
-        Each column of a subterm is a product of numeric factors, the numeric part, times a contrast: one value for
-        each combination of levels. The outer key is the numeric part, the inner key the index of the column, from 0.
+        Each column is a product of numeric factors times a contrast, which has one value for each combination of
+        levels. The outer key is the product of numeric factors; the inner key is the index of the column, from 0.
 
         Parameters
         ----------
@@ -484,7 +488,7 @@ class _Builder:
         mine : sequence of Factor
             All factors of the subterm.
         levels : sequence of Factor
-            The factors of the subterm that have levels, and its conditions.
+            Those factors of the subterm that have levels or are conditions.
         """
         found: dict[Number, dict[int, FloatArray]] = {}
         choices = [range(_width(part, subterm)) for part in reversed(mine)]
@@ -498,7 +502,7 @@ class _Builder:
         return found
 
     def _within(self, number: Number) -> Interval:
-        """Return the range of a product of numeric factors; store the product and its range in `numbers`."""
+        """Return the range of the product `number` of numeric factors, and store it in the field `numbers`."""
         within = Interval(1.0, 1.0)
         for code, column in number:
             within = within * self.numeric[code].intervals[column]
@@ -554,7 +558,7 @@ def _contrast(part: Factor, subterm: Subterm) -> FloatArray:
 
 
 def multiplied(parts: Mapping[str, FloatArray], key: Number) -> FloatArray:
-    """Return the product of the numeric factors in `key` in each row; `parts` has the values of the factors."""
+    """Return the product `key` of numeric factors in each row; `parts` maps each expression to its values."""
     (first, column), *others = key
     product = parts[first][:, column]
     for code, place in others:

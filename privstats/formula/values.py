@@ -68,7 +68,7 @@ class Coded:
 
 
 def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, NDArray[np.bool_]]:
-    """Return a column clamped to its declared bounds or levels, and a mask: True for numbers and declared levels.
+    """Return a column clamped to its declared bounds or levels, and the mask of the valid cells.
 
     Parameters
     ----------
@@ -83,6 +83,7 @@ def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, 
     Returns
     -------
     tuple of (ndarray or Coded) and ndarray of bool, shape (n,)
+        The mask is False for cells that are not a number or date, or not a declared level.
     """
     if isinstance(known, Levels):
         codes = positions(column, known.place)
@@ -167,7 +168,10 @@ class _Arrays:
 
 
 def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
-    """Return the value of an expression in each row, shape (n,); the bounds of the expression must be known.
+    """Return the value of an expression in each row, shape (n,).
+
+    The expression must have been checked by `expression.bounds_of`, which raises an error for syntax that is not
+    allowed.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""Sources of rows, queries of the data, the answers to queries, and trial runs of estimators on synthetic rows.
+"""Code that reads rows and answers queries of the data with noise.
 
-No code outside this subpackage computes sums over rows.
+A trial run of the estimator on synthetic rows determines which queries may be asked (module `rehearsal`). No code
+outside this subpackage computes sums over rows.
 """

@@ -31,9 +31,9 @@ def column(array: Any) -> NDArray[Any] | pd.Categorical:
 
     Nulls become missing values. Numbers and truth values stay numbers, decimals become the nearest floats, dates and
     times are in UTC, and strings become categories with a code for each row. A string that is not valid UTF-8 becomes a
-    missing value, and so does every cell of a type without a counterpart in pandas: times without a date, durations,
-    lists, structures, and decimals whose scale is larger, in absolute value, than the number of digits that their type
-    can have. No value raises an error.
+    missing value. So does every cell of a type without a counterpart in pandas, such as times without a date,
+    durations, lists and structures, and of a decimal type whose scale exceeds, in absolute value, the largest
+    precision for its bit width (38 digits for 128 bits). No value raises an error.
     """
     import pyarrow as pa
 
@@ -47,8 +47,8 @@ def column(array: Any) -> NDArray[Any] | pd.Categorical:
     if _is_text(kind):
         return _texts(array.cast(pa.large_binary()).dictionary_encode())
     if is_a.is_decimal(kind) and abs(kind.scale) < DIGITS_A_BIT * (kind.bit_width - 1):
-        # Decimals are cast via text, because Arrow's cast of decimals to floats does not round to nearest. Decimals of
-        # a larger scale than the condition allows cannot be cast to text; the last branch sets them to missing.
+        # Decimals are cast via text, because Arrow's direct cast to floats does not round to nearest. Arrow cannot
+        # cast decimals of a larger scale to text; their cells become missing values in the last branch below.
         array = array.cast(pa.string()).cast(pa.float64())
     elif is_a.is_boolean(kind) and array.null_count:  # with nulls, to_numpy would return objects
         array = array.cast(pa.uint8())
@@ -100,8 +100,8 @@ def _decoded(value: bytes | None) -> str | None:
 def _plain(array: Any) -> Any:
     """Return an Arrow array without dictionary or run-end encoding.
 
-    Strings and bytes get 64-bit offsets, unless the array was run-end encoded; 32-bit offsets would limit the total
-    length of the cells of joined arrays.
+    Strings and bytes get 64-bit offsets, because 32-bit offsets would limit the total length of the cells when arrays
+    are joined. Arrays with run-end encoding keep their offsets.
     """
     import pyarrow as pa
     from pyarrow.compute import run_end_decode
@@ -111,7 +111,7 @@ def _plain(array: Any) -> Any:
     wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
     if not pa.types.is_dictionary(array.type):
         return array.cast(wide.get(array.type, array.type))
-    if _is_text(array.type.value_type):  # bytes are not checked for UTF-8, so no error can occur
+    if _is_text(array.type.value_type):  # cast to bytes, so that invalid UTF-8 raises no error
         return array.dictionary.cast(pa.large_binary()).take(array.indices).view(pa.large_string())
     return _plain(array.dictionary).take(array.indices)
 

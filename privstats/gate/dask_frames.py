@@ -32,7 +32,7 @@ PLAIN_STEPS: tuple[str, ...] = (
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
 CONVERTS = "pyarrow_strings_enabled"  # parameter of query plan steps: whether object columns are converted to strings
 NAME = "privstats"  # prefix of the names of tasks
-JOINED_BYTES = 1 << 24  # Parquet files with fewer bytes are joined into one partition, which copies their rows
+JOINED_BYTES = 1 << 24  # Dask joins Parquet files with fewer bytes into one partition; joining copies their rows
 TASK_BYTES = 1 << 26  # largest total size, in bytes, of several partitions that one task reads
 MESSAGES = set[str]()  # names of the tasks that this worker has received in messages and not finished
 TRIES, PAUSE = 5, 0.3  # number of attempts to contact all workers; pause in seconds while Dask notices a lost worker
@@ -90,9 +90,9 @@ class DaskFrame:
     def _on_workers(self, client: Any, work: Work) -> Iterator[Answer]:
         """Yield the result of the computation `work` on each partition of the rows, in any order.
 
-        A task computes the results for some partitions. A worker with at most one task per thread receives its tasks
-        in one message, because this takes less processor time than Dask's scheduler. The scheduler then runs the other
-        tasks, and one task for each partition whose result is still missing.
+        A task computes the results for one or more partitions. A worker with at most one task per thread receives all
+        its tasks in one message, which takes less processor time than Dask's scheduler. Afterwards the scheduler runs
+        the other tasks, and one task for each partition without a result.
         """
         from distributed import wait
 
@@ -115,9 +115,9 @@ class DaskFrame:
 
     @contextmanager
     def _silent(self, client: Any) -> Iterator[None]:
-        """Suppress Dask's logs and all warnings on the cluster's workers, even after the context has been left.
+        """Suppress Dask's logs and all warnings on the cluster's workers until this source is deleted after the fit.
 
-        The suppression ends when reading rows fails, or when this source is deleted after the fit.
+        If the work in the context fails, the suppression ends earlier, once the running tasks of the pass have ended.
         """
         if self._silence is None:
             with ExitStack() as opened:
@@ -128,11 +128,11 @@ class DaskFrame:
             yield
         except BaseException:
             failed, self._silence = self._silence, None
-            with failed:  # no logs are written while other tasks of this pass are running
+            with failed:  # ends the suppression of logs, after a wait for the running tasks of this pass
                 raise
 
     def _partitions(self, work: Work) -> list[Any]:
-        """Return the partitions of the requested columns; all rows of a privacy unit (person) are in one partition."""
+        """Return the partitions of the columns that `work` reads; all rows of a privacy unit are in one partition."""
         # the columns stay in the order of the frame, because Dask would copy all columns to change their order
         frame, parts = self.frame[[c for c in self.frame.columns if c in work.reads]], int(self.frame.npartitions)
         if work.unit is not None:
@@ -286,7 +286,7 @@ def chooses_columns(frame: Any) -> bool:
 
 
 def decodes_texts(frame: Any) -> bool:
-    """Return whether Dask decodes the minimum and the maximum of each column that a Parquet file stores.
+    """Return whether Dask decodes the stored minimum and maximum of each column of a Parquet file.
 
     Dask decodes them if the file is read with ``filesystem="arrow"``. The decoding fails if the smallest or largest
     string of a column is not valid UTF-8, so that a single row would decide whether a fit fails.
@@ -306,7 +306,7 @@ def as_given(frame: Any) -> Any:
     for step in list(plan.walk()):
         if type(step).__name__ == "ArrowStringConversion":
             plan = plan.substitute(step, step.frame)
-        elif type(step).__name__ == "FromPandas":  # Parquet readers convert invalid strings without an error
+        elif type(step).__name__ == "FromPandas":  # not a Parquet reader, whose conversion accepts invalid strings
             plan = plan.substitute(step, step.substitute_parameters({CONVERTS: False}))
     return new_collection(plan)
 

@@ -1,7 +1,7 @@
 """Rows on the workers of a cluster: a task is sent to each part of the rows, and the worker returns its result.
 
-One task reads a whole part. The result is confidential until a mechanism has added noise: it is sent from the worker to
-the process that runs the fit, and nowhere else. The cluster holds the rows, so it is trusted with the results, too.
+A result is confidential until a mechanism has added noise: the worker sends it only to the process that runs the fit.
+The cluster holds the rows, so it is trusted with the results, too.
 """
 
 from __future__ import annotations
@@ -148,10 +148,10 @@ class UnitCount(Shipped):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InCell:
-    """A function that applies the function `take` to the contributions of the rows in group number `k`.
+    """Function that selects the contributions of the rows in group number `k` and applies the function `take` to them.
 
-    Its argument is an array with the contribution of each row to a query. The first column is the number of the row's
-    group; `take` gets the other columns.
+    It is called with an array of the contributions of rows to a query. The first column has the rows' group numbers;
+    `take` is called with the other columns.
     """
 
     k: int
@@ -228,9 +228,9 @@ class ValuesElsewhere(RowValues):
 
 
 class CellElsewhere(ValuesElsewhere):
-    """The contributions to a query of the rows in group number `k`, on a cluster; the group number is left out.
+    """The contributions of the rows in group number `k` to a query by group, computed by the workers of a cluster.
 
-    The group number is the first coordinate of a row's contribution to the query.
+    The first coordinate of a contribution is the group number; `scan` removes it.
     """
 
     def __init__(self, rows: RowsElsewhere, question: Question, k: int) -> None:

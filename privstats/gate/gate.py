@@ -63,9 +63,10 @@ class Planned:
     promise : Promise
         Privacy budget that the query may spend.
     within_share_of : tuple of str
-        For an optional query: labels of the queries (at most one per branch) whose budgets it spends in part.
+        Labels of the queries (at most one per branch) with budgets that an optional query spends in part. Empty for a
+        query that is not optional.
     fractions : tuple of float
-        Fraction of the budget of each query in `within_share_of` that the optional query spends.
+        For each label in `within_share_of`, the fraction of the budget that the optional query spends.
     """
 
     label: str
@@ -82,9 +83,9 @@ class Planned:
             raise PrivacyError(f"the optional question '{self.label}' needs a part of the share of another one")
 
     def part_of(self, label: str) -> float:
-        """Return the fraction of the budget of another query that this query spends, if it is asked.
+        """Return the fraction of another query's budget that this query spends when it is asked.
 
-        `label` is the label of the other query. The fraction is 0 if that query is not in `within_share_of`.
+        `label` is the label of the other query. The fraction is 0 if this label is not in `within_share_of`.
         """
         return dict(zip(self.within_share_of, self.fractions, strict=True)).get(label, 0.0)
 
@@ -183,14 +184,14 @@ class Conversation(ABC):
         Parameters
         ----------
         name : str
-            Name of the choice.
+            Name of the choice in error messages.
         lengths : mapping
             Expected length of the intervals of each branch, computed from public information and releases. NaN counts
             as infinite; if several lengths are equal, the first of these branches is taken.
 
         Notes
         -----
-        If an optional query has spent part of the budgets of some branches, a fit can choose only one of these.
+        If an optional query has spent part of the budgets of some branches, a fit chooses only among these branches.
         A trial run of the estimator ignores the lengths and takes a branch that is fixed before the run.
         """
 
@@ -260,8 +261,8 @@ class Conversation(ABC):
         Raises
         ------
         PrivacyError
-            If the query is neither a `Sum` nor `Values`, or if it adds vectors of a privacy unit's rows that must not
-            be added, such as category codes.
+            If the query is neither a `Sum` nor `Values`, or if it would add the vectors of a privacy unit's rows
+            although their sum has no meaning, as for category codes.
         """
         if type(question) not in (Sum, Values):  # the total of a subclass might have another sensitivity
             raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
@@ -355,9 +356,9 @@ class Gate(Conversation):
         return promise
 
     def _homes(self, planned: Planned) -> set[str]:
-        """Return the branches (alternative algorithms) for which the budget of a query is planned.
+        """Return the branches (alternative algorithms) that a query belongs to; an empty set if it belongs to all.
 
-        The set is empty if the budget is planned for every branch.
+        An optional query belongs to the branches of the queries in its `within_share_of`.
         """
         hosts = [self._planned[label] for label in planned.within_share_of if label in self._planned]
         homes = [host.branch for host in hosts] or [planned.branch]
@@ -370,7 +371,7 @@ class Gate(Conversation):
     def _guarded(self, work: Callable[[], T]) -> T:
         self._rows.again = self.watch(self.turns, self._branch)
         answer = sealed(work)
-        self._stay()  # a process forked during `work` would draw new noise without a charge to the ledger
+        self._stay()  # error in a process forked during `work`: its noisy answer was not charged to the ledger
         return answer
 
     def _stay(self) -> None:

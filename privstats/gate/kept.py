@@ -1,8 +1,8 @@
 """Storage of data between passes over the rows: in memory up to a limit, and beyond it in temporary files.
 
 Temporary files are used only for sources whose rows are in memory, such as a DataFrame. For other sources, data that
-exceed the limit are computed again in each pass. Blocks of the rows of such a source are kept only if a memory limit
-is set and the source can check that its rows have not changed.
+exceed the limit are computed again in each pass, and blocks of rows are kept only if the caller has set a memory limit
+and the source can check that its rows have not changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from weakref import WeakSet
 from privstats.gate.files import File
 
 INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes, for rows in memory and for rows not in memory
-BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25  # shares of the limit for blocks of rows, vectors of rows, vectors by group
+# shares of the memory limit: for blocks of rows, for the vectors of a query, and for its vectors sorted by group
+BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25
 
 T = TypeVar("T")
 
@@ -46,7 +47,9 @@ class Memory:
 
 
 class Kept(Generic[T]):
-    """Items computed in one pass over the rows and kept for later passes; if there is no room, they are computed again.
+    """Items computed in one pass over the rows and kept for later passes, in memory or in a temporary file.
+
+    If memory and disk have no room for all items, every pass computes all of them again.
 
     Parameters
     ----------
@@ -55,7 +58,7 @@ class Kept(Generic[T]):
     limit : float
         Largest number of bytes of the items in memory.
     memory : Memory, optional
-        Object that closes the temporary files after the fit; if None, nothing is written to files.
+        Object that closes the temporary file after the fit; if None, no file is used.
     """
 
     def __init__(self, size: Callable[[T], int], limit: float, memory: Memory | None) -> None:
@@ -81,7 +84,7 @@ class Kept(Generic[T]):
         self._items = items
 
     def _filed(self, item: T) -> partial[T] | None:
-        """Write an item to a file; return a function that reads the item again, or None if there is no room."""
+        """Write an item to the temporary file; return a function that reads it, or None if it could not be written."""
         if self._file is None and self._memory is not None:
             self._file = File()
             self._memory.files.add(self._file)

@@ -23,9 +23,9 @@ class Answer:
     Parameters
     ----------
     part, rows : int
-        Index of the part, and its number of rows; 0 rows if the task failed or reads privacy units only.
+        Index of the part, and its number of rows; 0 rows if the task failed or only counts privacy units.
     digest : bytes
-        Keyed digest of the rows' privacy units; empty if there are no units, or the task only counts them or failed.
+        Keyed digest of the rows' privacy units; empty in these two cases, and for data without privacy units.
     units : tuple or None
         Results of the task: exact totals (each a tuple of integers, in grid steps), or the values of a function (one
         for each block of rows), or the number of privacy units. None if the task failed; the cause is left out,
@@ -77,8 +77,8 @@ class PartRows:
 class RowPart:
     """One part of the rows on the machine that holds it, with blocks of numbers computed from the rows.
 
-    A copy has no blocks. The blocks refer to `rows` and not to the part, because with a cycle of references
-    Python would free the memory of a part later.
+    A copied or pickled part has rows but no blocks. The blocks refer to `rows` and not to the part, because Python
+    frees the memory of objects in a reference cycle only later.
 
     Parameters
     ----------

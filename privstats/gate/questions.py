@@ -45,8 +45,8 @@ class Question:
         Text that distinguishes queries of the same name, which share one budget, such as the name of a factor or the
         tau of a quantile.
     within_share_of : tuple of str
-        For an optional query: labels of the queries whose budgets it spends in part if it is asked, at most one per
-        branch (alternative algorithm). It must be asked before these queries. Empty for other queries.
+        Labels of the queries with budgets that an optional query spends in part, at most one per branch (alternative
+        algorithm). The optional query must be asked before these queries. Empty for a query that is not optional.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Question:
         return replace(self, within=replace(self.within, radius=positive_radius(radius)))  # type: ignore[call-arg]
 
     def rows(self, block: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the vectors of the rows of a block that this query uses, and the mask of these rows in the block."""
+        """Return the vectors `of(block)` of the used rows of a block, and the mask of the used rows in the block."""
         counts = block.present if self.keep is None else block.present & self._kept(block)
         vectors = np.asarray(self.of(block))
         vectors = vectors if vectors.dtype == np.bool_ else vectors.astype(np.float64, copy=False)
@@ -161,11 +161,11 @@ class Ask(Laws, Protocol):
         """
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose the algorithm (branch) with the shortest expected intervals, once per fit; return its name.
+        """Choose the branch (algorithm) with the shortest expected intervals, once per fit; return the branch's name.
 
         `lengths` maps the name of each algorithm to the expected length of its intervals; NaN counts as infinite. A
         trial run ignores the lengths and takes a fixed algorithm. A fit considers only the algorithms that its earlier
-        queries have not excluded. Error messages call this choice `name`.
+        queries have not excluded. `name` denotes the choice in error messages.
         """
 
     def decide(self, label: str, wanted: bool) -> bool:
@@ -175,7 +175,10 @@ class Ask(Laws, Protocol):
         """
 
     def through(self, design: Any) -> None:
-        """From now on, use another design (map from rows to blocks of numbers), for example with released bounds."""
+        """Use another design (map from rows to numbers) for all later queries, for example with released bounds."""
 
     def close(self) -> None:
-        """Accept no more queries of the data; a trial run that does not test the inference ends with this call."""
+        """Accept no more queries of the data.
+
+        A trial run that only finds the queries, and does not test the inference from releases, ends with this call.
+        """

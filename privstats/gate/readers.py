@@ -30,14 +30,14 @@ Asked = Callable[[Callable[[], Any]], Any]  # `plainly` or `readable`: functions
 def plainly(work: Callable[[], Any]) -> Any:
     """Call the function `work` and return its result; its errors are raised unchanged.
 
-    In the passes of a fit this is safe, because there `sealed` replaces every error by one with a fixed text.
+    In the passes of a fit no such error is shown, because `gate.sealed` replaces every error by one with a fixed text.
     """
     return work()
 
 
 @dataclass(eq=False, repr=False)
 class Batches:
-    """Source of rows in DataFrames, which a user's function returns anew in each pass; not all are in memory at once.
+    """Source of rows for a user's function that returns the rows, as an iterable of frames, anew in each pass.
 
     Before the passes of the fit, another pass reads names and types of columns from the first frame. It reads the other
     frames only if the number of rows is needed. Errors in this pass are not shown, because their texts may depend on
@@ -58,7 +58,7 @@ class Batches:
 
     make: Callable[[], Iterable[pd.DataFrame]]
     in_memory = False
-    asked: Asked = field(default_factory=lambda: plainly, init=False)  # used for reads before the ledger is charged
+    asked: Asked = field(default_factory=lambda: plainly, init=False)  # calls the user's functions before the charge
     _head: pd.DataFrame | None = field(default=None, init=False)
     _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass; -1 before this pass
     _pass: Generator[Any, None, None] | None = field(
@@ -111,8 +111,8 @@ class Batches:
     def _read(made: Any, asked: Asked) -> Generator[Any, None, None]:
         """Yield the DataFrames in `made`, the result of a user's function, one by one; close `made` at the end.
 
-        `asked` calls the user's functions: `plainly` raises their errors unchanged, and `readable` replaces them by an
-        error with a fixed text.
+        The user's code runs inside calls of the function `asked`. This is `plainly`, which raises errors unchanged, or
+        `gate.readable`, which replaces every error by one with a fixed text.
         """
         if not (isinstance(made, Iterable) or is_stream(made)) or isinstance(made, pd.DataFrame):
             raise OptionError("data() does not return an iterable of DataFrames; write data=lambda: (frame, ...)")

@@ -29,7 +29,7 @@ from privstats.sets.base import Set
 ROWS = 64
 CUTS = (0, 1, 5, 14, ROWS)  # row indices at which the audit cuts the synthetic rows into smaller blocks
 GROUPS = 2  # number of groups of synthetic units; the audit checks that a total is the sum of the groups' totals
-UNITS, MOST_ROWS = 29, 2  # number of synthetic units, with up to 3 rows each; largest number of used rows of a unit
+UNITS, MOST_ROWS = 29, 2  # number of synthetic units (of up to 3 rows), and largest number of used rows of a unit
 USUAL = 10_000  # number of rows assumed in a rehearsal if the true number is private
 AT_ONCE = 1 << 18  # number of entries of the rows' contributions that are summed at a time
 NO_SHARES: Mapping[str, float] = MappingProxyType({})  # no default shares: each query has the whole budget
@@ -91,9 +91,9 @@ class Rehearsal(Conversation):
     optional : bool
         Whether optional queries are asked.
     few : bool
-        If true, totals are sums over the few synthetic rows, so that the noise is relatively large; this finds queries
-        that are asked only then. If false, totals are scaled to the assumed number of rows, so that the noise is
-        relatively small; this finds queries that are asked only then.
+        Whether totals are sums over the few synthetic rows, so that the noise is relatively large. If false, totals
+        are scaled to the assumed number of rows, so that the noise is relatively small. The queries of an estimator
+        can depend on the relative size of the noise.
     assumed : int, optional
         Assumed number of rows, or of privacy units.
     audit : Audit, optional
@@ -215,7 +215,7 @@ class _Frames:
         return iter(self.frames)
 
 
-Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of used rows; vectors, not projected and projected
+Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of the used rows, their vectors, their projections
 
 
 class Audit:

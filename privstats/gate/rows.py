@@ -32,7 +32,7 @@ from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
 GATHERED = 8  # collected vectors are added once their entries outnumber the entries of the sum by this factor
-LARGEST_STEPS = 1 << 40  # limit of a row's entries, in grid steps; about 2^10 times the bound of a unit's sum
+LARGEST_STEPS = 1 << 40  # entries of a row's vector are clipped to this many grid steps, or fewer (`FOLD_LIMIT`)
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a privacy unit's vectors, in grid steps; it fits into int64
 
 UnitNumbers = NDArray[np.int32]  # index of each row's privacy unit; -1 if the row is not used
@@ -156,7 +156,7 @@ class BlockRows:
             start += many
             if self.read is not None:
                 self.read(start)
-            yield replace(block, shared={}), units  # the values that queries share are not kept after the pass
+            yield replace(block, shared={}), units  # new cache of results, so that a kept block stores none
 
     def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:
         """Read the rows in a new pass; yield the privacy units of each block of rows, and a hash of each row's cells.
@@ -169,10 +169,10 @@ class BlockRows:
             yield np.where(present, units, -1), of.hashes(columns, self._first.domain, len(present))
 
     def _parts(self, design: RowMap) -> Iterator[tuple[dict[str, Any], IntArray | None]]:
-        """Return the columns that a design reads, in parts of at most `BLOCK_ROWS` rows, and the rows' privacy units.
+        """Yield the columns that a design reads, in parts of at most `BLOCK_ROWS` rows, and the rows' privacy units.
 
-        The units are read to choose the rows that are used, and again in each pass over rows that are not in memory: a
-        keyed digest checks that each pass reads the same units in the same order.
+        The units are None if there are none, or if the rows are in memory and the used rows have been chosen. An error
+        is raised at the end of the pass if the number of rows, or a keyed digest of the units in order, has changed.
         """
         named = None if self.source.in_memory and self._units and self._units.counting is not None else self._units
         names = dict.fromkeys((*design.reads, *([] if named is None else [named.unit])))
@@ -291,11 +291,10 @@ class Fold:
 
 
 def counting(question: Question, block: Block, units: UnitNumbers | None) -> tuple[FloatArray, UnitNumbers | None]:
-    """Return the vectors that a query computes from the used rows of a block, and the rows' privacy units.
+    """Return the vectors that a query computes from the used rows of a block, and the privacy unit of each vector.
 
-    The vectors are not yet projected into the set that bounds a contribution. Entries of `units` are the indices of
-    the privacy units of all rows of the block, -1 for an unused row; without privacy units, both the argument `units`
-    and the returned units are None.
+    The vectors are not projected into the set that bounds a contribution. `units` has the index of the privacy unit of
+    each row of the block, -1 for an unused row. If `units` is None, the returned units are None as well.
     """
     vectors, counts = question.rows(block)
     if units is None:
@@ -367,7 +366,7 @@ class _Cells:
         counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
         self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
         self.first, self.many = 0, 0
-        self.kept: list[tuple[IntArray, FloatArray]] = []  # for each block: group starts; vectors sorted by group
+        self.kept: list[tuple[IntArray, FloatArray]] = []  # for each block: starts of groups, and sorted vectors
 
     def of(self, k: int) -> list[FloatArray] | None:
         """Return the vectors of group k in the order of the rows, as a list of one array without the group numbers.

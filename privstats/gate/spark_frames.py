@@ -1,4 +1,4 @@
-"""Spark DataFrames as sources of rows: one task reads each partition, on the executor that holds the partition."""
+"""Spark DataFrames as sources of rows: each partition is read by a task on the executor that stores the partition."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from privstats.gate.arrow import frame_of, frames_of, whole_batches
 from privstats.gate.parts import BETWEEN_LOOKS, Answer, RowPart, Work, have_ended
 from privstats.gate.units import places
 
-# KNOWN_STEPS: steps of Spark query plans that neither select rows nor compute values; FILE_FORMATS: readable formats
+# steps of Spark query plans that neither select rows nor compute values
 KNOWN_STEPS = {"LocalRelation", "LogicalRDD", "LogicalRelation", "Project", "Repartition", "SubqueryAlias", "View"}
-FILE_FORMATS = {"OrcFileFormat", "ParquetFileFormat"}
+FILE_FORMATS = {"OrcFileFormat", "ParquetFileFormat"}  # Spark's names of the file formats that can be read
 ANSWER = "part long, rows long, digest binary, units binary"
 PACKED, PLACE = "rows binary", "place"
 GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"  # Spark setting: infer types from folder names
@@ -65,8 +65,7 @@ class SparkFrame:
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
         """Run a task on each partition of the rows; return the answers, one for each partition.
 
-        The progress function `told` is called with the number of partitions that have answered so far, unless it is
-        None.
+        During the run, the function `told`, if given, is called with the number of partitions whose tasks have ended.
         """
         with log_shut(self.frame):
             loaded = self._load(work)
@@ -288,9 +287,9 @@ def log_shut(frame: Any) -> Iterator[None]:
 
 @contextmanager
 def followed(context: Any, parts: int, told: Callable[[int], None]) -> Iterator[None]:
-    """While a Spark job runs, call `told` at intervals with the number of partitions that have answered so far.
+    """While a Spark job runs, call `told` at intervals with the number of partitions whose tasks have ended.
 
-    Spark stages before the last stage load the rows and are not counted.
+    Only tasks of the job's last stage are counted; tasks of earlier stages load the rows.
     """
     tracker, group, over = context.statusTracker(), context.getLocalProperty(GROUP), threading.Event()
     earlier = set(tracker.getJobIdsForGroup(group))

@@ -176,9 +176,10 @@ def _pins(files: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 
 def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -> Iterator[Rows]:
-    """Yield the columns `wanted` of a file batch by batch; a pyarrow scan would hold whole row groups in memory.
+    """Yield the columns `wanted` of a Parquet file batch by batch, so that no whole row group is in memory.
 
-    `keys` has the values of the columns that are given by the names of folders.
+    `keys` has the values of the columns that are given by the names of folders. Any other column that the file lacks
+    has missing values.
     """
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
@@ -193,7 +194,7 @@ def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -
 
 
 def _columns(batches: Iterable[Any]) -> Iterator[Rows]:
-    """Yield the columns of Arrow record batches; small batches are joined, and large batches are split."""
+    """Yield the rows of Arrow record batches as frames; small batches are joined, and large batches are split."""
     return (by_name(batch.schema.names, batch.columns) for batch in whole_batches(batches))
 
 

@@ -152,8 +152,8 @@ def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int
     units, hashes = units[order], hashes[order]
     numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # identical rows get different numbers
     among = np.empty(len(units), dtype=bool)
-    # A unit has the same positions whether its rows are sorted by hash or by random number. So `repeats(units)` is
-    # also the rank of each row's random number within its unit, if the rows are sorted by unit and random number.
+    # Sorted by unit and random number, the rows of a unit have the same positions as in `units`, which is sorted by
+    # unit and hash. So `repeats(units)` is the rank of a row's random number within its unit.
     among[order[by_unit(units, numbers)]] = repeats(units) < most
     return among
 

@@ -50,28 +50,28 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
 
 
 def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArray, FloatArray]:
-    """Return a correction for the remaining starting error of a descent from 0, and directions without a correction.
+    """Return a correction of the last iterate of a descent from 0, and the directions without a correction.
 
-    The remaining starting error is the last iterate of the descent, if it had no noise, minus the minimiser of the
-    loss.
+    The correction estimates the minimiser of the loss minus the last iterate. Without noise, this difference is
+    `left` times the minimiser, because the descent starts at 0.
 
     Parameters
     ----------
     left : ndarray, shape (c, c)
-        Matrix that maps the starting error to the remaining starting error (see `error_of_path`).
+        Matrix that maps the error of the starting value to the error of a noise-free last iterate (`error_of_path`).
     theta : ndarray, shape (c,)
         Last iterate.
     most : float
-        Limit, at most 1, of the fraction of the starting error that remains along a direction (a singular vector of
-        `left`). If the fraction reaches the limit, the error along the direction is treated as unknown.
+        Threshold, at most 1. There is no correction in the direction of a left singular vector of `left` whose
+        singular value is `most` or larger.
 
     Returns
     -------
     lag : ndarray, shape (c,)
-        Estimate of the minimiser minus the last iterate, in the directions in which the error is known. If `left` is
-        positive semidefinite and all directions are known, it is ``left (I - left)^-1 theta``.
+        Correction, to be added to `theta`. If `left` is positive semidefinite and all directions have a correction,
+        it is ``left (I - left)^-1 theta``.
     unknown : ndarray, shape (c, k)
-        One column of norm 1 for each of the k directions in which the error is unknown.
+        Left singular vectors of `left`, one for each of the k directions without a correction.
     """
     U, part, Vt = np.linalg.svd(left)
     arrived = part < most

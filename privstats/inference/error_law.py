@@ -17,7 +17,7 @@ from privstats.numerics.law import FloatArray
 
 CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
 LEAST_P = 1e-100  # smallest p-value computed if some noise is not normal; at smaller levels Student quantiles overflow
-ROUNDS, PARTS = 4, 16  # rounds of a grid search for log p, and cells per round; the p-value p is at most .4 % too large
+ROUNDS, PARTS = 4, 16  # rounds of a grid search for a p-value, and grid cells per round; relative error below 0.4%
 STEPS = 100  # largest number of steps of a root search; about a dozen are needed
 SIMULATED = 0.02  # noise that is not normal is simulated if its share of the variance of an error exceeds this
 UNRESOLVED = 1 / (1 + DRAWS)  # smallest tail probability at which a quantile can be estimated from the simulated draws
@@ -47,9 +47,9 @@ class ErrorLaw:
     finest : ndarray, shape (q,)
         Smallest p-value that the simulation can resolve; 0 if nothing is simulated.
     far : callable, optional
-        Function without arguments that describes the errors at significance levels too small for the simulated draws.
-        It returns the scale and the degrees of freedom of a Student part, which contains no non-normal noise, and a
-        function that bounds the quantiles of the absolute value of the other part, the sum of all non-normal noise.
+        Function for significance levels too small for the simulated draws. There, an error is the sum of all its
+        non-normal noise and a Student part. The function returns the scale and the degrees of freedom of the Student
+        part, and a function of alpha that bounds the 1 - alpha quantiles of the absolute value of the noise.
     """
 
     sd: FloatArray
@@ -70,14 +70,14 @@ class ErrorLaw:
     def exceeds(self, distance: FloatArray) -> FloatArray:
         """Return the largest P(|error| >= `distance`) over all possible biases b, for each of the q errors, shape (q,).
 
-        Without its bias b, an estimation error has a symmetric unimodal distribution. So the probability is largest if
-        |b| has its largest possible value, the bias bound (Anderson 1955).
+        An estimation error minus its bias has a symmetric unimodal distribution, so the probability is largest if |b|
+        equals its bound, `allowance` (Anderson 1955).
         """
         near = self._upper_tail(distance - self.allowance)
         return near + (self._upper_tail(distance + self.allowance) if self.allowance.any() else near)
 
     def _upper_tail(self, u: FloatArray) -> FloatArray:
-        """Return the upper tail probabilities P(X >= u) of q estimation errors X without their biases, shape (q,)."""
+        """Return P(X >= u), where X is an estimation error minus its bias, for each of q errors, shape (q,)."""
         rest = np.maximum(self.rest, 1e-290)
         signs = (1, -1) if self.sizes.any() else (1,)
         with np.errstate(over="ignore"):
@@ -143,7 +143,8 @@ class ErrorLaw:
     def pvalues(self, distance: FloatArray) -> FloatArray:
         """Return two-sided p-values of q estimates, given their distances from the hypothetical values, shape (q,).
 
-        A p-value is the significance level at which the half-length of the interval (`lengths`) equals the distance.
+        A p-value is the significance level at which the half-length of the interval (`lengths`) equals the distance,
+        or `finest` if this is larger.
         """
         p = self.exceeds(np.abs(distance))
         if self.far is not None and (p < self._least).any():
@@ -214,7 +215,8 @@ def mixed_law(
         used for an error if the share of this noise in its variance exceeds `SIMULATED`. Otherwise the noise in the
         error is treated as normal, unless the significance level is too small for the draws.
     noises : callable
-        Function that returns the independent parts of the non-normal noise, each with q coordinates.
+        Function that returns the independent parts of the non-normal noise, each with q coordinates. Quantile bounds
+        for significance levels too small for the draws are computed from these parts.
     """
 
     @cache

@@ -92,8 +92,8 @@ class Coordinates:
     def back(self) -> FloatArray:
         """Matrix that maps ``theta - origin`` to the coordinates t, shape (m, c).
 
-        The part of ``theta - origin`` along the directions `hidden` does not change t. The result consists of the first
-        m rows of the pseudo-inverse of the matrix that has the columns of `matrix`, followed by those of `hidden`.
+        The part of ``theta - origin`` along the directions `hidden` does not change t. The result has the first m rows
+        of the pseudo-inverse of the matrix [matrix hidden].
         """
         m, both = self.matrix.shape[1], np.column_stack([self.matrix, self.hidden])
         Q, R = np.linalg.qr(both)
@@ -105,14 +105,15 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class NumericColumns:
-    """Positions of the coefficients of numeric predictors, which may vary less than the noise.
+    """Positions of the coefficients of numeric predictors, and of products of predictors.
 
-    This is possible if the values of a predictor vary far less than its bounds allow.
+    `EstimatingEquation.unseen` tests whether a numeric predictor varies less than the noise. This happens if its
+    values vary far less than its bounds allow.
 
     Parameters
     ----------
     positions : tuple of int
-        Positions of the coefficients of these predictors among all coefficients.
+        Positions of the coefficients of numeric predictors among all coefficients.
     intercept : int, optional
         Position of the intercept; None without an intercept.
     products : tuple of tuple of int
@@ -305,13 +306,14 @@ class EstimatingEquation:
     coordinates : Coordinates
         Linear map from t to the c coefficients theta.
     signal : float
-        Bound on the component v't of t along an unidentified eigenvector v: ``|v't| <= signal / sqrt(I)``, where I is
-        the threshold of its eigenvalue, or `usual` if this is smaller.
+        Bound on ``|v't| sqrt(I)`` for the component v't of t along an unidentified eigenvector v, where I is the
+        threshold of v's eigenvalue or, if smaller, `usual`.
     usual : float
-        Typical information along a direction. It limits I, because the threshold may be many times as large.
+        Typical information along a direction. It replaces larger thresholds, which would make the bound on ``|v't|``
+        too small.
     known : ndarray, shape (m,), optional
-        Approximate value of t, by default 0. Along unidentified directions, the estimate of t equals this value. It is
-        needed if noise may have moved the origin of t far from theta along these directions.
+        Approximate value of t, by default 0. It replaces the estimate of t along unidentified directions, for instance
+        if t = 0 stands for a vector of coefficients that is too noisy along these directions.
     remaining : float
         Approximate norm of t, from which the variance of the noise in ``hessian t`` is computed; 0 if `noises`
         includes this noise.
@@ -399,15 +401,15 @@ class EstimatingEquation:
     def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
         """Return the estimating equation without one direction of theta, along which theta has an unknown error r.
 
-        The coefficients that depend on `direction`, shape (c,), are then not reported, and r, with |r| at most `most`,
-        lengthens the intervals of the other coefficients less.
+        The coefficients that depend on `direction`, shape (c,), are then not reported. The other coefficients depend
+        less on r than before, so their intervals usually become shorter. The absolute value of r is at most `most`.
 
-        Let b be the direction in the coordinates t, and let ``H = A + N`` be the released Hessian, the sum of the true
+        Let b be `direction` in the coordinates t, and let ``H = A + N`` be the released Hessian, the sum of the true
         Hessian A and its noise N. The new coordinates w are defined by ``t = T w + r b``, where the columns of T are
         an orthonormal basis of the vectors orthogonal to ``H b``. Then the equation is
-        ``T'(score - A T w) - T'H b r + T'N b r = 0``. The second term is treated as a bias, bounded by means of
-        `most`, and the third as noise. If b'H b is below `HIDDEN` standard deviations of its noise, a multiple of b is
-        added to ``H b`` in the definition of T, such that b'(H b) reaches this limit and b is not in the span of T.
+        ``T'(score - A T w) + T'N b r - T'H b r = 0``. The term ``T'N b r`` is treated as noise, and ``T'H b r`` is
+        zero. But if b'H b is below `HIDDEN` standard deviations of its noise, T is made orthogonal to ``H b`` plus a
+        multiple of b, so that b is not in the span of T. Then ``T'H b r`` is treated as a bias.
         """
         b = self.coordinates.back @ direction
         through, squared = self.hessian.value @ b, max(float(b @ b), 1e-300)
@@ -429,16 +431,16 @@ class EstimatingEquation:
         )
 
     def unidentified(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the unidentified directions, with bounds on the coordinates t of theta along these directions.
+        """Return the unidentified directions, with bounds on the components of the solution t along them.
 
         Returns
         -------
         directions : ndarray, shape (m, l)
             Orthonormal unidentified eigenvectors of the Hessian, one per column.
         bounds : ndarray, shape (l,)
-            Upper bound on the absolute component of t along each direction.
+            Upper bound on the absolute value of the component of t along each direction.
         known : ndarray, shape (m,)
-            Projection of an approximate value of t, the attribute `known`, on the span of the directions.
+            Projection of the attribute `known`, an approximate value of t, on the span of the directions.
         """
         lost, least = self.hessian.unidentified()
         known = np.zeros(len(self.score)) if self.known is None else self.known
@@ -448,13 +450,13 @@ class EstimatingEquation:
     def unseen(self) -> tuple[list[int], FloatArray]:
         """Positions of the columns that vary less than the noise of the Hessian, and directions of their coefficients.
 
-        These are numeric columns of the model matrix, and products that contain one of them; there are none if all
-        directions of theta are identified. The directions of their l coefficients are the columns of a c x l matrix:
+        These l columns are numeric columns of the model matrix, and products that contain one of them. There are none
+        if all directions of theta are identified. Each column of the second result, shape (c, l), is one direction:
 
         - For a product, only the product's coefficient changes.
-        - For a numeric column, its coefficient changes by 1. In a model with an intercept, the intercept changes, too,
-          such that the linear predictor at the column's weighted mean stays the same. If the information about the
-          intercept is less than noise, the intercept changes by 1 instead.
+        - For a numeric column, its coefficient changes by 1. The intercept, if any, changes by the amount that keeps
+          the mean of the linear predictor, weighted as in the Hessian, the same. If there is less information about
+          the intercept than noise, the intercept changes by 1 instead of this amount.
         """
         back, numeric = np.asarray(self.coordinates.back), self.numeric
         every, own = np.eye(back.shape[1]), list(numeric.positions)
@@ -472,26 +474,26 @@ class EstimatingEquation:
         return found, every[:, found]
 
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
-        """Return bounds on the two terms of the bias of theta due to unidentified directions.
+        """Return bounds on the two parts of the bias of theta due to unidentified directions.
 
-        The first term is ``D z``, where the matrix D is the first result, with c rows, and z is an unknown vector with
-        entries in [-1, 1]. The second result, a tuple of at most one `Allowance`, bounds the second term. The argument
-        F is the matrix that maps an error of the score to the resulting error of theta.
+        Let t be the true coordinates of theta, and ``H = A + N`` the released Hessian, the sum of the true Hessian A
+        and its noise N. The equation does not determine the component ``a = v't`` along an unidentified eigenvector v
+        of H. Up to sign, the error of t is therefore ``a v + a H^-1 N v``, with H^-1 the inverse on identified
+        directions.
 
-        Let t be the true value of the coordinates, and ``H = A + N`` the released Hessian, the sum of the true Hessian
-        A and its noise N. The equation does not determine the component v't along an unidentified eigenvector v of H.
-        This causes, up to sign, the error ``v v't + H^-1 N v v't``, with H^-1 the inverse on identified directions.
-        The second term has its own bound, because an entry of ``H^-1 N v`` may be large where the entry of v is small.
+        The first result is a matrix D with c rows. The first part, mapped to theta, is ``D z`` for an unknown vector z
+        with entries in [-1, 1]. The bound on ``|a|`` is computed from `within` if given, else by `unidentified`, which
+        is not valid if the true information v'A v is far below the threshold of v.
 
-        If the public bounds `within` are given, v't is bounded by `within` alone. The bound from `signal` would not be
-        valid: the true information along v may be far less than the threshold of v, and v't larger. The bound on the
-        second term is its standard deviation at the largest possible v't.
+        The second result is a tuple of at most one `Allowance`, a bound on the second part:
 
-        Otherwise `unidentified` bounds v't. The second term is bounded only if a numeric column varies less than the
-        noise (`unseen`), because the information v'A v may then be close to zero. For a row vector R, let
-        ``u = H^-1 R'``. As v is an eigenvector of H, ``u'N v = -u'A v``. As A is positive semidefinite and
-        ``(v't)^2 v'A v <= signal^2``, the Cauchy-Schwarz inequality gives ``|u'A v v't| <= signal sqrt(u'A u)``. With
-        H in place of A, the bound on the bias of ``R t`` is ``signal sqrt(R H^-1 R')``.
+        - If `within` is given, the bound is the standard deviation of the second part at the largest possible ``|a|``.
+          The argument F maps an error of the score to the error of theta.
+        - Otherwise there is a bound only if a numeric column varies less than the noise (`unseen`), because the
+          information v'A v may then be close to zero. The bound for a linear function ``R t`` is
+          ``signal sqrt(R H^-1 R')``, with the attribute `signal`. Derivation: for ``u = H^-1 R'``, the second part is
+          ``a u'N v = -a u'A v``, because v is an eigenvector of H. If ``a^2 v'A v <= signal^2``, its absolute value is
+          at most ``signal sqrt(u'A u)`` (Cauchy-Schwarz inequality). In this bound, A is approximated by H.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -507,10 +509,9 @@ class EstimatingEquation:
     def _ranges(self) -> FloatArray:
         """Return a matrix that bounds theta: ``|theta_j|`` is at most the sum of the absolute entries of row j.
 
-        If the attribute `within` is given, it is returned. Otherwise the matrix is diagonal with entries ``signal /
-        sqrt(I_j)``, where I_j is the information along the direction in which only coefficient j changes. For I_j,
-        eigenvalues of the Hessian below their threshold (`NoisyMatrix.eigen`) are replaced by the threshold, or by
-        `usual` if this is smaller.
+        The result is the attribute `within`, if given. Otherwise it is diagonal with entries ``signal / sqrt(I_j)``,
+        where I_j is the information about a change of coefficient j alone. To compute I_j, each eigenvalue of the
+        Hessian below its threshold (`NoisyMatrix.eigen`) is replaced by the smaller of the threshold and `usual`.
         """
         if self.within is not None:
             return self.within
@@ -534,8 +535,8 @@ class NormalEstimate(Estimate):
     - The standard error s is zero or not finite.
     - The interval is so long that a change of ``R theta`` by its half-length changes the linear predictor by
       `WIDEST_ETA` or more in root mean square.
-    - The bias bound due to unidentified directions is larger than a quarter of the 95 % half-length. In addition, it
-      is at least 50 s, so that s does not describe the error, or at least 98 % of the public bound on ``|R theta|``.
+    - The bias bound due to unidentified directions is too large: it exceeds a quarter of the 95 % half-length, and it
+      is at least 50 s or at least 98 % of the public bound on ``|R theta|``.
 
     Parameters
     ----------
@@ -548,8 +549,8 @@ class NormalEstimate(Estimate):
     hidden : ndarray, shape (k, l)
         Directions of theta about which the rows have no information, and directions of the coefficients in `unseen`.
     hidden_size : ndarray, shape (k,)
-        Size of the terms that were added up in each row of `hidden`. A row whose norm is at most `EXACT` times this
-        size is a rounding error and is taken as zero.
+        Scale of the rounding errors in each row of `hidden`: a row is taken as zero if its norm is at most `EXACT`
+        times this number.
     unidentified : ndarray, shape (k, l)
         Matrix D that bounds the bias due to directions with less information than noise: the bias of theta is ``D z``
         for an unknown vector z with entries in [-1, 1].
@@ -566,7 +567,7 @@ class NormalEstimate(Estimate):
     meat_noise : tuple of NoisyMatrix
         If `sampling` was released, matrices whose independent noises add up to its noise; only the noises are used.
     remarks : tuple of Note
-        Notes from the estimator, to which the property `notes` adds notes on the estimates and their errors.
+        Notes from the estimator. The property `notes` has these, and notes on the estimates and their errors.
     diagnostics : mapping of str to float
         Diagnostics of the fit, by name, such as the ratio of noise to information.
     margins : MarginalEffects, optional
@@ -613,7 +614,7 @@ class NormalEstimate(Estimate):
         notes: Sequence[Note] = (),
         diagnostics: Mapping[str, float] | None = None,
     ) -> Self:
-        """Return an estimate whose coefficients are all identified; `noises` are the privacy noises in them."""
+        """Return an estimate whose coefficients are all identified, with independent privacy noises `noises`."""
         k = len(theta)
         return cls(
             names=tuple(names),
@@ -701,7 +702,7 @@ class NormalEstimate(Estimate):
         if not self.identified(R).all():
             return np.nan, len(R), np.nan
         V = R @ (self.sampling + self.noise) @ R.T
-        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # V is divided by std errors, so its rank is unit-free
+        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # std errors; V has the rank of its correlation matrix
         values, vectors = np.linalg.eigh(V / np.outer(unit, unit))
         kept = values > 1e-10 * max(values[-1], 1e-300)
         to_white = (vectors[:, kept] / np.sqrt(values[kept])).T / unit
@@ -823,11 +824,12 @@ class NormalEstimate(Estimate):
         )
 
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
-        """Return Satterthwaite degrees of freedom of the error variances of linear functions ``R theta`` of theta.
+        """Return Satterthwaite degrees of freedom of the errors of linear functions ``R theta``, one per row of R.
 
-        For each row of R, `normal` has the variance of the normal part of the error. This variance is the sum of an
-        estimated part, `sampling`, and a known part. The variance of the estimated part is ``2 sampling^2 / freedom``,
-        with residual degrees of freedom `freedom`, plus the variance of the noise in the released sampling variance.
+        They are ``2 normal^2 / u``, but at least 1. Here `normal` is the variance of the normal part of the error, and
+        u is the squared std error of this variance. Only the sampling variance `sampling` is estimated, so u is
+        ``2 sampling^2 / freedom`` plus, if the sampling variance was released, the variance of its noise. The
+        attribute `freedom` has the residual degrees of freedom.
         """
         uncertain = 2 * sampling**2 / self.freedom
         uncertain = uncertain + sum((one.variance_along(R.T) for one in self.meat_noise), np.zeros(len(R)))

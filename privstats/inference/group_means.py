@@ -96,13 +96,15 @@ class GroupMeans(Estimate):
 
         Notes
         -----
-        Let S, Q and N be the released sum of u, sum of u^2 and number of rows of a group. The mean of u is S / N, with
-        a sampling error and the noise error ``(noise of S - mean x noise of N) / N``. The estimate m of the variance
-        of u is ``Q / N - mean^2`` plus the noise variance of the mean, which corrects a bias. It is made positive by
-        `positive_mean`, and is at most ``1 - mean^2``. Let r be the squared relative std dev of the noise in this
-        estimate, also from `positive_mean`. Given the noisy sums, the variance of u is treated as inverse gamma with
-        mean m and variance r m^2. Therefore the sampling error of the mean, times sqrt(N - 1), has a Student
-        distribution with variance m, ``4 + 2 / r`` degrees of freedom and squared scale ``m (1 + r) / (1 + 2 r)``.
+        For one column and group, let N, S and Q be the released number of rows, sum of u and sum of u^2. The mean of u
+        is S / N, with the noise error ``(noise of S - mean x noise of N) / N``.
+
+        The variance of u is estimated by ``Q / N - mean^2``, plus the noise variance of the mean to correct a bias.
+        Given this estimate, the variance has the mean m, limited to ``1 - mean^2``, and the squared relative std dev r
+        (`positive_mean`). If its distribution is an inverse gamma distribution, the sampling error of the mean, times
+        sqrt(N - 1), has a Student distribution with ``f = 4 + 2 / r`` degrees of freedom and squared scale
+        ``m (1 + r) / (1 + 2 r)``. To allow for the sampling error of m as well, the degrees of freedom are reduced to
+        ``1 / (1 / f + 1 / (N - 1))``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]

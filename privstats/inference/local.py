@@ -17,7 +17,7 @@ from privstats.inference.repair import raise_eigenvalues
 from privstats.numerics.law import FloatArray
 from privstats.numerics.packed import upper_triangle
 
-SIGNAL = math.sqrt(3.0)  # largest absolute value of a bounded response, divided by its scale
+SIGNAL = math.sqrt(3.0)  # largest absolute value of a response divided by its default scale, the half-range / sqrt(3)
 
 
 def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float]:
@@ -54,7 +54,7 @@ class DescentCollector:
     - noise with covariance ``eta (s^2 / n) (I - R^(2K)) M^-1 (2 I - eta M)^-1``, which is exact for a quadratic loss;
     - the error of the starting value that remains after K steps, ``R^K theta``, with theta the minimiser of the loss.
 
-    A coefficient is not reported (NaN) if the noise of M is larger than the information about it (see
+    A coefficient is not reported (NaN) if the noise of M is larger than the information about the coefficient (see
     `EstimatingEquation`). The noise of Q reduces the degrees of freedom, which lengthens the intervals.
 
     Parameters

@@ -22,7 +22,7 @@ class MarginalEffects:
     columns : tuple of int
         Index of each effect's coefficient among all coefficients, the intercept included.
     per_unit : ndarray of bool, shape (q,)
-        True for the effect of one scaled unit of a predictor, False for the effect of a change from 0 to 1.
+        True for a derivative with respect to a predictor, False for the effect of a change of a dummy from 0 to 1.
     estimate : NormalEstimate
         Estimate of the effects.
     """
@@ -43,16 +43,16 @@ class MarginalEffects:
     ) -> MarginalEffects:
         """Return average marginal effects, from released values, with the distribution of their errors.
 
-        An effect's error is the sum of the error due to the estimated coefficients theta (delta method) and the noise
-        of the sums over rows that were released to compute it. The predictors of the sample are treated as fixed.
+        Effects are computed from the estimated coefficients theta and from released sums over rows. Their errors are
+        due to the error of theta (delta method) and to the noise of the sums; the sample's predictors are treated as
+        fixed.
 
         Parameters
         ----------
         estimate : NormalEstimate
             Estimate of the coefficients theta.
-        columns, per_unit
-            `columns` has the index of each effect's coefficient. `per_unit` is True for the effect of one scaled unit
-            of a predictor, and False for the effect of a change from 0 to 1.
+        columns, per_unit : sequence of int, ndarray of bool
+            The attributes of the same names.
         effects : ndarray, shape (q,)
             Released average marginal effects.
         jacobian : ndarray, shape (q, k)
@@ -69,7 +69,7 @@ class MarginalEffects:
         """Return the average marginal effects in the user's units.
 
         The argument `per_unit`, shape (k,), is the diagonal of the matrix that maps the coefficients to the user's
-        units. An effect per unit of a scaled predictor is multiplied by the entry for this predictor's coefficient.
+        units. A derivative with respect to a predictor is multiplied by the entry for this predictor's coefficient.
         """
         factor = np.where(self.per_unit, per_unit[list(self.columns)], 1.0)
         return replace(self, estimate=self.estimate.mapped(np.diag(factor), np.zeros(len(factor))))

@@ -17,7 +17,7 @@ from privstats.inference.thin import picking, thin
 from privstats.numerics.law import FloatArray, Law, Rng
 from privstats.numerics.packed import upper_triangle
 
-HIDDEN = 3.0  # a direction is identified if its eigenvalue exceeds this many noise standard deviations along it
+HIDDEN = 3.0  # information below this many noise standard deviations counts as noise; `eigen` may require more
 TIED = 1e-6  # relative difference below which eigenvalues are treated as equal
 
 
@@ -89,10 +89,10 @@ class MatrixNoise:
 
     @cached_property
     def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Row indices, column indices and covariance of the entries of the noise matrix U that equal a diagonal entry.
+        """Row indices, column indices and covariance of the entries of the noise matrix U that occur on its diagonal.
 
-        These are the diagonal entries, and off-diagonal entries with the same noise as a diagonal entry. For example,
-        the product ``1 x`` for a dummy x has the same noise as the square ``x^2``, since the two are equal.
+        They are the diagonal entries, and off-diagonal entries with the same noise as a diagonal entry. For example,
+        the product ``1 x`` for a dummy x has the same noise as the square ``x^2``, because ``1 x = x^2``.
         """
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
         i, j = np.nonzero(np.isin(self.where, on))
@@ -102,9 +102,9 @@ class MatrixNoise:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """Variances of the off-diagonal entries of the noise matrix U, shape (P, P), with zeros on the diagonal.
+        """Variances of the entries of the noise matrix U, shape (P, P), with zeros in place of the entries in `on`.
 
-        Off-diagonal entries that equal a diagonal entry have zeros, too, because `on` gives their covariance.
+        The property `on` has the covariance of the diagonal entries, and of off-diagonal entries with the same noise.
         """
         variance: FloatArray = np.append(np.asarray(self.law.variance(), dtype=float), 0.0)[self.where]
         variance[self.on[:2]] = 0.0
@@ -206,10 +206,10 @@ class NoisyMatrix:
     def entry_variances(self, V: FloatArray) -> FloatArray:
         """Return noise variances, shape (q, q), of ``v_i' X v_j``, for this noisy matrix X and the q columns v_i of V.
 
-        The noise of X is map' U map, where U is the noise of the release. Either the entries of U are uncorrelated (law
-        `Uncorrelated`), or the distribution of U is assumed to be invariant under rotations. In the second case, with
-        variance s^2 off the diagonal and d^2 on the diagonal, the variance of ``a'U b`` for vectors a and b is
-        ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``.
+        The variances are exact if the entries of the noise matrix U of the release are uncorrelated (`Uncorrelated`).
+        Otherwise the distribution of U is assumed to be invariant under rotations: the variance of ``a'U b``, for
+        vectors a and b, is ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``, where s^2 and d^2 are the variances of
+        off-diagonal and of diagonal entries of U.
         """
         if self.noise is None:
             return np.zeros((V.shape[1],) * 2)
@@ -356,8 +356,8 @@ class NoisyMatrix:
         """Return the released matrix, shrunk toward `target` because of its noise (Ledoit and Wolf 2004).
 
         The difference from `target` is multiplied by the share of its squared norm that is not due to noise (`kept`).
-        Eigenvalues are then raised to positive lower limits (`shrink_toward`). The limits depend on `expected`, the
-        expected released matrix divided by the mean eigenvalue of `target`; the default is the identity matrix.
+        Eigenvalues are then raised to positive lower limits (`shrink_toward`), which are computed from `expected`: the
+        expected value of this matrix, divided by the mean eigenvalue of `target`, or by default the identity matrix.
         """
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())), expected)
 

@@ -31,8 +31,8 @@ class Note:
     about : tuple of str
         Names of the coefficients that tables mark "not given [k]" or "no interval [k]", with the number k of the note.
     fields : tuple of (str, object), optional
-        Values of the fields of the template, by which `merged` finds notes that differ only in these; None for a note
-        without a template.
+        Names and values of the template's fields, from which `merged` decides which notes can be merged; None for a
+        note without a template.
     """
 
     key: str
@@ -61,11 +61,11 @@ class Span:
 class _Prose(string.Formatter):
     """Formatter of the fields of note templates, with format codes of its own.
 
-    The code ``~`` rounds numbers below 10 to one decimal, and larger numbers to whole numbers. The code ``<`` is for
-    ratios of noise to information, which are never larger than `CAP`: it rounds as ``~`` does, and prints the number
-    `CAP` as "at least 100". The code ``rows`` prints a released number of rows in words. With a code in `LISTS`, the
-    value of a field may be a list, and all its entries are printed. A code in `PLURAL` prints a word instead of the
-    value: its plural if the value is a `Span` or has several entries, and its singular otherwise.
+    The code ``~`` rounds numbers below 10 to one decimal, and larger numbers to whole numbers. The code ``<`` does the
+    same for ratios of noise to information, but prints their upper limit `CAP` as "at least 100". The code ``rows``
+    prints a released number of rows in words. A code in `LISTS` prints the value or, if it is a list, all its entries.
+    A code in `PLURAL` prints a word instead of the value, in the plural if the value is a `Span` or has several
+    entries.
     """
 
     def format_field(self, value: Any, spec: str) -> str:

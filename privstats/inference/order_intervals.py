@@ -27,10 +27,10 @@ class RankErrorLaw(Protocol):
     """Distribution of the rank errors (rank of a released value minus target rank) of quantiles and interval ends."""
 
     def stretch(self, alpha: float) -> float:
-        """Return the noise margin of an interval at confidence 1 - alpha, divided by that of the released interval.
+        """Return the noise margin at confidence 1 - alpha, divided by the noise margin of the released interval.
 
-        The noise margin is the part of the interval's length, in ranks, that allows for noise. The result is 1
-        at the confidence level of the released interval.
+        The noise margin is the part of an interval's length, in ranks, that allows for noise. The result is 1 at the
+        confidence level of the released interval.
         """
 
 

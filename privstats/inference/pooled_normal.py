@@ -30,7 +30,9 @@ from privstats.inference.notes import Note, weights_note
 from privstats.numerics.law import FloatArray
 
 SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, relative to its largest eigenvalue
-MOST_OF_RANGE = 0.5  # limit of half-length / public bound on |coefficient|, for intervals with a large bias bound
+# An interval with a large bias bound is reported only if its half-length is below this multiple of the public bound on
+# the coefficient's absolute value.
+MOST_OF_RANGE = 0.5
 NO_ANGLE = 1e-9  # a direction lies in a subspace if the sine of its angle with the subspace is below this
 
 
@@ -38,10 +40,10 @@ NO_ANGLE = 1e-9  # a direction lies in a subspace if the sine of its angle with 
 class Pooled(NormalEstimate):
     """A weighted mean of several normal estimates; long intervals that may be biased are not reported.
 
-    The mean may be biased along each direction of the coefficients in which one of the estimates has less information
-    than noise. If the bound on this bias is larger than `UNIDENTIFIED_SHARE` times the half-length of an interval, the
-    interval is reported only if the bound is below `MOST_UNIDENTIFIED` std errors, and the half-length is below
-    `MOST_OF_RANGE` times the public bound on the coefficient's absolute value.
+    The mean may be biased along the unidentified directions of each estimate (the attribute `unidentified`). An
+    interval is reported if the bound on this bias is at most `UNIDENTIFIED_SHARE` times the half-length. It is also
+    reported if the bound is below `MOST_UNIDENTIFIED` std errors, and the half-length is below `MOST_OF_RANGE` times
+    the public bound on the coefficient's absolute value.
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
@@ -105,7 +107,10 @@ def added(estimates: Sequence[NormalEstimate]) -> Pooled:
 
 
 def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> FloatArray:
-    """Return the variance of ``sum_i W_i L_i z``, with one random vector z, weights W_i and variances ``L_i L_i'``."""
+    """Return the variance of the weighted mean of estimates whose sampling errors have correlation 1.
+
+    With weight matrices W_i and sampling variances V_i, it is ``L L'`` for ``L = sum_i W_i V_i^(1/2)``.
+    """
     root = sum((W @ _root(V) for W, V in zip(weights, variances, strict=True)), np.zeros_like(variances[0]))
     return np.asarray(root @ root.T)
 
@@ -113,9 +118,9 @@ def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> F
 def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEstimate]) -> tuple[NoisyMatrix, ...]:
     """Return the privacy noises in the sampling variance of a weighted mean of estimates from the same rows.
 
-    Let V be the released sampling variance of an estimate, and w the spectral norm of its weight matrix W. The noise
-    of V changes the pooled variance by the noise of ``W V W' / w``. The division by w is needed because the sampling
-    error is common to all estimates, so that the change is proportional to w and not to w^2. An estimate whose
+    Let W be the weight matrix of an estimate, with spectral norm w, and let N be the noise in its released sampling
+    variance. The returned noise is ``W N W' / w``. It is divided by w because estimates from the same rows have the
+    same sampling error, so that N changes the pooled variance in proportion to w, not to w^2. An estimate whose
     sampling variance was not released adds no noise.
     """
     parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
@@ -166,10 +171,10 @@ def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
 
 
 def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
-    """Return the estimate with one more bias bound, for the dependence of its weight in the pooled mean on its noise.
+    """Return the estimate with one more bias bound, because its weight in the pooled mean depends on its error.
 
-    The noise of the released Hessian enters both (see the module's docstring). The bound is at least the noise sd of
-    the estimate times the relative noise sd of the Hessian in the weakest identified direction.
+    Both depend on the noise of the released Hessian (see the module's docstring). The bound is at least the noise sd
+    of the estimate times the relative noise sd of the Hessian in the weakest identified direction.
     """
     ratio = max((estimate.diagnostics[name] for name in _signals(estimate.diagnostics)), default=0.0)
     turned = Allowance(_root(estimate.noise), ratio / HIDDEN)

@@ -23,16 +23,17 @@ class PooledRanks:
     laws : tuple of RankErrorLaw
         Distribution of the rank errors of the interval ends in each fit.
     parts : tuple of float
-        Share of each fit's noise in the part of the squared interval length that is due to noise; the sum is 1.
+        Share of each fit in the part of the squared interval length that is due to noise; the shares add up to 1.
     """
 
     laws: tuple[RankErrorLaw, ...]
     parts: tuple[float, ...]
 
     def stretch(self, alpha: float) -> float:
-        """Return the noise margin of an interval at confidence 1 - alpha, divided by that of the released interval.
+        """Return the noise margin at confidence 1 - alpha, divided by the noise margin of the released interval.
 
-        The noise margin is the part of the interval's length, in ranks, that allows for noise.
+        The noise margin is the part of an interval's length, in ranks, that allows for noise. The result is the root
+        mean square of the fits' ratios, weighted by `parts`.
         """
         squares = (part * law.stretch(alpha) ** 2 for part, law in zip(self.parts, self.laws, strict=True))
         return float(np.sqrt(sum(squares)))
@@ -42,10 +43,12 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
     """Return the weighted mean of quantile estimates; the lower and the upper sides of intervals are pooled separately.
 
     The lower side of an interval extends from the lower end to the estimate, and the upper side from the estimate to
-    the upper end. If the fits use disjoint rows, the squared weighted lengths of each side add up (Zou and Donner
-    2008), and the weights are inversely proportional to the squared interval lengths. If the fits use the same rows
-    (`same`), the sampling error is common to them: only the parts of the squared lengths due to noise add up, lengths
-    due to sampling error add up without squares, and weights are inversely proportional to the parts due to noise.
+    the upper end. If the fits use disjoint rows, the squared length of a pooled side is the sum of the squared
+    weighted lengths (Zou and Donner 2008), and weights are inversely proportional to squared interval lengths.
+
+    If the fits use the same rows (`same`), they have the same sampling error. Each squared length is the sum of a part
+    due to noise and a part due to sampling error. For a pooled side, noise parts are added, and sampling parts are
+    combined by adding their square roots; weights are inversely proportional to the noise parts.
     """
     first = estimates[0]
     R = np.eye(len(first.names))
@@ -76,7 +79,7 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
 
 
 def _ranks(laws: Sequence[RankErrorLaw | None], sizes: FloatArray) -> PooledRanks | None:
-    """Return the distribution of the rank errors of a pooled interval's ends; None if no fit contributes noise to it.
+    """Return the distribution of the rank errors of a pooled interval's ends, or None if no fit adds noise to them.
 
     A rank error is the rank of a released interval end minus its target rank. `laws` contains the distribution for
     each fit (None for a fit without an interval). `sizes` contains, for each fit, the part of the squared length of

@@ -26,8 +26,8 @@ from privstats.inference.noise import Loading
 from privstats.numerics.law import FloatArray
 from privstats.numerics.packed import upper_triangle
 
-# Norm of the remainder of a matrix, divided by the norm of the matrix, below which the remainder is neglected. It is
-# far below the relative error of simulated quantiles, which is about 0.01.
+# `_spans` neglects the part of a matrix outside the basis if its norm is below this multiple of the matrix's norm. The
+# multiple is far below the relative error of simulated quantiles, which is about 0.01.
 LEFT_OUT = 1e-7
 
 

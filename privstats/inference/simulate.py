@@ -23,7 +23,7 @@ WORK = 2.0**24  # limit of (number of draws) x (`_work` of a draw), unless this 
 KNOTS = 1801  # number of normal quantiles at which gamma quantiles are tabulated
 BLOCK = 2**21  # number of simulated coordinates in memory at a time
 KEPT, KEPT_COORDINATES = 8, 2**19  # number of cached distributions, and limit of the cached numbers of each of them
-SINGLE = 32  # number of the largest draws that are kept as single values, not grouped
+SINGLE = 32  # the SINGLE - 1 largest absolute values of draws are kept as single values, not grouped
 GROWTH = 1.12  # each group of sorted draws ends at about this multiple of the last rank of the previous group
 
 
@@ -86,7 +86,7 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
     size = int(np.clip(WORK / sum(map(_work, noises)), FEWEST, DRAWS))
     total = np.zeros((size, noises[0].matrix.shape[0]))
     for key, noise in enumerate(noises, start=1):
-        used = noise.matrix.any(axis=1)  # with many groups of rows, this noise enters few coordinates of the sum
+        used = noise.matrix.any(axis=1)  # most coordinates may be without this noise; they are skipped
         some, start = replace(noise, matrix=noise.matrix[used]), 0
         for draws in _draws(key, noise, size):
             total[start : start + len(draws), used] += some.of(draws)
@@ -167,8 +167,8 @@ def _unit_draws(of: _Unit) -> FloatArray:
 def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return discrete distributions, symmetric about 0, that approximate the distributions of the draws.
 
-    The draws of each coordinate are sorted by absolute value, and the absolute values in a group of neighbours are
-    replaced by their root mean square. The `SINGLE` largest absolute values form no groups. All values are then
+    The absolute values of each coordinate's draws are sorted and divided into groups of successive values, and each
+    group is replaced by its root mean square. The `SINGLE` - 1 largest values are not grouped. All values are then
     rescaled, so that the variances are exact.
 
     Parameters

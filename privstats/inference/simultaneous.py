@@ -34,13 +34,14 @@ class Together:
 def max_t(estimate: NormalEstimate, R: FloatArray, alpha: float, distance: FloatArray) -> Together:
     """Return half-lengths of simultaneous 1 - alpha intervals, and adjusted p-values, for linear functions ``R theta``.
 
-    Here theta is the vector of k coefficients. Function j has a random error X_j with std error s_j, and a bias of at
-    most a_j in absolute value; the joint distribution of the X_j is known. The half-length of interval j is ``a_j + c
-    s_j``, where c is the 1 - alpha quantile of ``max_j |X_j| / s_j``. So the probability that all intervals cover is
-    at least 1 - alpha. The computed c is an order statistic of simulated maxima, chosen such that a small number of
-    draws lengthens the intervals and does not lower their coverage. If alpha is too small for the number of draws, c
-    is the largest draw, but each half-length is at least the Bonferroni half-length, at confidence level 1 - alpha /
-    q. No simultaneous interval is shorter than the interval for a single function.
+    Here theta is the vector of k coefficients. The estimate of function j has a random error X_j with std error s_j,
+    and a bias of at most a_j in absolute value. The half-length of interval j is ``a_j + c * s_j``, where c is the
+    1 - alpha quantile of ``max_j |X_j| / s_j``. Then all intervals cover with probability at least 1 - alpha.
+
+    The number c is an order statistic of simulated maxima; with fewer draws the intervals are longer, but their
+    coverage is not lower. If alpha is too small for the number of draws, c is the largest simulated maximum, and each
+    half-length is at least the Bonferroni half-length, for confidence 1 - alpha / q. No interval is shorter than the
+    1 - alpha interval for its function alone.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 """Loss functions, and functions that compute a row's contribution to a release (score, Hessian, products, count).
 
-Of these modules, only `convex` affects privacy guarantees: contributions computed by the others are clipped or clamped
-before noise is added.
+Of the modules in this package, only `convex` affects privacy guarantees: all contributions that the other modules
+compute are clipped or clamped before noise is added.
 """

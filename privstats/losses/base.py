@@ -67,16 +67,17 @@ class Loss(ABC):
     def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         """Return the nonnegative weight of each row in the Hessian, shape (n,).
 
-        The weight is minus the derivative of psi with respect to eta or, if this may be negative, its expectation.
+        The weight is the second derivative of the loss with respect to eta or, if this may be negative, its
+        expectation.
         """
 
     @property
     @abstractmethod
     def largest_slope(self) -> float:
-        """Upper bound of `slope` (the weight of a row in the Hessian), except in some likelihood models.
+        """Largest value of `slope`; for a `Likelihood`, the largest derivative of the mean response.
 
-        For a `Likelihood`, it is the largest derivative of the mean response with respect to eta, for means within the
-        response's bounds. In some models, such as probit and gamma models, `slope` can exceed it.
+        The derivative is with respect to eta, for means within the response's bounds. In some models, such as probit
+        and gamma models, `slope` can exceed this number.
         """
 
     @abstractmethod

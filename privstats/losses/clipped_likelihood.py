@@ -99,13 +99,15 @@ class ScoreClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedLikelihoodRows(ScoreClip):
-    """Function that maps a row to (weight, predictors, response, offset), for the loss `ClippedExponential`.
+    """Function that maps a row to its weight, predictors, response and offset in the loss `ClippedExponential`.
 
     Let a row have predictors x, response y, weight w, clipping threshold c and linear predictor eta (see `ScoreClip`).
-    For counts, the function returns ``w c / farthest, x, y / c, eta - log c``, and for gamma responses ``w c /
-    farthest, -x, 1 / c, log(y / c) - eta``. With these values and the limit `farthest`, minus the gradient of the
-    weighted loss is the clipped score ``w clip(psi, c) x``. Proof: for counts, clip(psi, c) is minus c times ``exp(eta
-    - log c) - y / c`` clipped at 1; for gamma responses, it is c times ``exp(log(y / c) - eta) - 1 / c`` clipped at 1.
+    The function returns ``(w c / farthest, x, y / c, eta - log c)`` for counts, and ``(w c / farthest, -x, 1 / c,
+    log(y / c) - eta)`` for gamma responses. With the attribute ``limit = farthest`` of the loss, minus the gradient of
+    the weighted loss is then the clipped score ``w clip(psi, c) x``.
+
+    Proof: ``clip(psi, c)`` is ``-c clip(exp(eta - log c) - y / c, 1)`` for counts, and ``c clip(exp(log(y / c) - eta)
+    - 1 / c, 1)`` for gamma responses, where ``clip(a, b)`` is a clipped to [-b, b].
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:

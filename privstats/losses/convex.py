@@ -21,7 +21,8 @@ from privstats.numerics.law import FloatArray
 FINEST, STEPS = 2.0**-30, 2**13
 ABOVE = 1 + 2.0**-50  # factor of ``|eta - y| + reach`` that allows for rounding errors in this expression
 LARGEST_EXPONENT = 700.0  # largest argument of exp that is used; its result is finite in float64
-PIECES, SLACK = 2**10, 1e-9  # number of intervals of eta in `Clamped.frontier`; relative allowance for rounding
+# number of intervals of [low, high] in `Clamped.frontier`; share by which its bounds are raised to cover rounding
+PIECES, SLACK = 2**10, 1e-9
 
 
 class RowLoss(ABC):
@@ -69,11 +70,10 @@ class RowLoss(ABC):
         return self.slope_ulps * np.ones_like(y)
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
-        """Return k pairs of bounds on slope and curvature, as an array of k slopes and an array of k curvatures.
+        """Return k pairs of bounds: an array of bounds on the absolute slope, and an array of bounds on the curvature.
 
-        For every linear predictor eta and response y, there is a pair in which the first number bounds the absolute
-        slope of the loss and the second number bounds the curvature. If the largest curvature over eta, `steepest`,
-        depends on y, the second number bounds the curvature times ``max_curvature / steepest(y)``.
+        For every linear predictor eta and response y, both bounds of at least one pair hold. If the largest curvature
+        ``steepest(y)`` depends on y, the second bound is for the curvature times ``max_curvature / steepest(y)``.
         """
         return np.array([self.max_slope]), np.array([self.max_curvature])
 
@@ -131,11 +131,13 @@ class Clamped(RowLoss):
 
     Notes
     -----
-    Slope and curvature are linear in y, the slope does not decrease in eta, and the curvature at y = 0 and at y = 1 is
-    monotone in eta on each side of 0. So on an interval of eta without 0 in its interior, both are largest in absolute
-    value at an end of the interval and at y = 0 or y = 1. Although the slope has kinks at `low` and `high`, the map
-    between the perturbed loss's minimiser and its random linear term is one-to-one and Lipschitz in both directions,
-    which suffices for the change of variables in the privacy proof of objective perturbation.
+    The slope and the curvature are linear in y, and the slope does not decrease in eta. At y = 0 and at y = 1, the
+    curvature is monotone in eta below 0 and above 0. So on an interval of eta without 0 in its interior, the absolute
+    slope and the curvature have their maxima at an end of the interval, with y = 0 or y = 1.
+
+    Objective perturbation adds a random linear term and a ridge penalty to the sum of the losses. The slope has kinks
+    at `low` and `high`. Nevertheless the map from the random linear term to the minimiser is one-to-one, and the map
+    and its inverse are Lipschitz. This suffices for the change of variables in the privacy proof.
     """
 
     low: float
@@ -171,7 +173,7 @@ class Clamped(RowLoss):
 
     @cached_property
     def _frontier(self) -> tuple[FloatArray, FloatArray]:
-        middle = min(max(0.0, self.low), self.high)  # no interval has 0 in its interior (see the notes of `Clamped`)
+        middle = min(max(0.0, self.low), self.high)  # so that 0 is in no interval's interior (see `Clamped`)
         eta = np.sort(np.append(np.linspace(self.low, self.high, PIECES + 1), middle))
         ends = [self.inside(eta, np.full_like(eta, y)) for y in (0.0, self.unit)]
         slope = np.maximum(*(np.abs(one[0]) for one in ends)) * (1 + SLACK)
@@ -222,12 +224,12 @@ class ClampedGamma(Clamped):
 
 @dataclass(frozen=True)
 class ClampedProbit(Clamped):
-    """Minus the log-likelihood of a proportion y with a probit link: ``-y log Phi(eta) - (1 - y) log Phi(-eta)``.
+    """Minus the log-likelihood of a proportion y with a probit link, continued linearly outside [low, high].
 
-    For eta outside [low, high], the loss is continued linearly. Let phi and Phi be the standard normal density and
-    distribution function, and ``m(u) = phi(u) / Phi(u)``. The slope is ``(1 - y) m(-eta) - y m(eta)``, and the
-    curvature ``-(1 - y) m'(-eta) - y m'(eta)``, where ``-m'(u) = m (m + u)`` lies between 0 and 1 and decreases in u.
-    ``1 / m`` is computed by a scaled complementary error function, with a large relative error only if m is negligible.
+    Let phi and Phi be the standard normal density and distribution function, and ``m(u) = phi(u) / Phi(u)``. For eta
+    in [low, high], the loss is ``-y log Phi(eta) - (1 - y) log Phi(-eta)``, the slope is ``(1 - y) m(-eta) - y
+    m(eta)``, and the curvature is ``-(1 - y) m'(-eta) - y m'(eta)``. Here ``-m'(u) = m(u) (m(u) + u)`` lies between 0
+    and 1 and decreases in u. The computed m(u) has a large relative error only for large u, where m(u) is negligible.
     """
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -319,9 +321,9 @@ class ClippedExponential(RowLoss):
     """The loss whose derivative with respect to eta is ``limit clip(exp(eta) - y, -1, 1)``, for any y >= 0.
 
     The loss is convex, since its slope does not decrease in eta. If ``|exp(eta) - y| < 1``, the curvature is ``limit
-    exp(eta) < limit (1 + y)``; otherwise it is zero. This bound grows with y: `max_curvature` is its value at y = 0,
-    and the set `WeightedLosses` lowers the weights of rows with large y. `ClippedLikelihoodRows` expresses the clipped
-    scores of counts and of gamma responses as slopes of this loss.
+    exp(eta) < limit (1 + y)``; otherwise it is zero. The bound ``limit (1 + y)`` grows with y: `max_curvature` is
+    the bound at y = 0, and the projection onto the set `WeightedLosses` lowers the weights of rows with large y. The
+    class `ClippedLikelihoodRows` expresses the clipped scores of counts and of gamma responses as slopes of this loss.
 
     Parameters
     ----------
@@ -357,7 +359,7 @@ class ClippedExponential(RowLoss):
         return self.limit * np.clip(over, -1.0, 1.0), np.where(np.abs(over) < 1, self.limit * mean, 0.0)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
-        over = min(eta, Decimal(LARGEST_EXPONENT)).exp() - y  # exp(LARGEST_EXPONENT) exceeds any y
+        over = min(eta, Decimal(LARGEST_EXPONENT)).exp() - y  # at larger eta, the slope is `limit`
         return Decimal(self.limit) * min(max(over, Decimal(-1)), Decimal(1))
 
 

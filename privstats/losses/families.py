@@ -23,8 +23,8 @@ FARTHEST = 300.0  # largest |linear predictor| under a log link, so that the squ
 MOST_ETA = 0.5  # a fitted mean is at most exp(MOST_ETA) times the largest response
 LEAST_ETA = -20.0  # a fitted mean under a log link is at least exp(LEAST_ETA)
 GAMMA_ZERO = 1e-3  # added to a gamma response before its logarithm is taken, as a share of the largest response
-STEEPEST_LOGIT = 6.0  # limit of the Euclidean norm of a logistic regression's initial slopes, for whitened predictors
-LARGEST_SHIFT = 12.0  # limit of D^2, the squared Mahalanobis distance between rows with y = 0 and 1, in `Binary.start`
+STEEPEST_LOGIT = 6.0  # largest Euclidean norm of a logistic regression's initial slopes, for whitened predictors
+LARGEST_SHIFT = 12.0  # largest D^2, the squared Mahalanobis distance between two groups of rows, in `Binary.start`
 LEAST_FITTED = 0.02  # without an intercept, initial probabilities are clipped to [LEAST_FITTED, 1 - LEAST_FITTED]
 LOGIT_STEPS = 12  # number of Newton steps, each of length at most 1, for initial coefficients of a logistic regression
 
@@ -104,11 +104,11 @@ class Family(ABC):
 
     @property
     def transformed_range(self) -> tuple[float, float]:
-        """Smallest and largest value of the transformed response."""
+        """Smallest and largest value of the transformed response (`transform`)."""
         return self.support
 
     def linked(self, expected: FloatArray) -> FloatArray:
-        """Return the linear predictor at which the mean of the transformed response is about `expected`."""
+        """Return the linear predictor at which the transformed response (`transform`) has a mean near `expected`."""
         return expected
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
@@ -153,12 +153,12 @@ class Binary(Family):
         Let s be the least-squares slopes (`slopes`) of whitened, centred predictors x, p the mean of y (`mean`,
         clipped to [least, 1 - least]), and ``v = p (1 - p)``. If x is normal with the same covariance matrix in the
         rows with y = 0 and in the rows with y = 1, the log odds are ``a + b'x`` with ``b = s / (v - |s|^2)`` and ``a =
-        log(p / (1 - p)) - (1/2 - p) D^2``. Here ``D^2 = b's / v`` is the squared Mahalanobis distance between the
-        means of the two groups (Efron 1975). Upper limits apply to ``|s|^2 / v``, |b| and D^2.
+        log(p / (1 - p)) - (1/2 - p) D^2`` (Efron 1975). Here D is the Mahalanobis distance between the mean predictors
+        of the two groups of rows, and ``D^2 = s'b / v``. Large values of ``|s|^2 / v``, |b| and D^2 are clipped.
 
-        Because dummy predictors are not normal, a logit with a constant and slopes t is then fitted to the
+        Dummy predictors are not normal. Therefore a logit with a constant and slopes t is then fitted to the
         least-squares probabilities ``p + x's`` of the rows x of `synthetic`, with the penalty ``v |t - b|^2 / 2`` per
-        row. The results are converted from log odds to the scale of eta (`per_logit`).
+        row. The result is converted from log odds to the scale of the linear predictor (`per_logit`).
         """
         p = float(np.clip(mean, min(least, 0.5), max(1 - least, 0.5)))
         variance = p * (1 - p)
@@ -356,7 +356,7 @@ class Poisson(LogLink):
             return super().responses(eta)
         k = np.arange(16.0)
         small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]
-        listed = (mean < 2 * FEW_COUNTS)[:, None]  # nearly symmetric scores at larger means are left out
+        listed = (mean < 2 * FEW_COUNTS)[:, None]  # larger means, with nearly symmetric scores, get probabilities 0
         return k, np.where(listed, np.exp(k * np.log(small) - small - gammaln(k + 1)), 0.0)
 
     def kurtosis(self, eta: FloatArray) -> FloatArray:

@@ -125,7 +125,7 @@ class InStretch:
     cuts: FloatArray
 
     def __call__(self, block: ColumnBlock) -> FloatArray:
-        """Return, for each row, the index of the cell that contains the row's value, and this value, shape (n, 2)."""
+        """Return the index of the cell that contains the value of each row, and the value, shape (n, 2)."""
         values = self.of(block)
         groups, many = self.cuts.shape
         group = block.codes[0] if groups > 1 else np.zeros(len(values), dtype=np.intp)

@@ -40,9 +40,9 @@ class _Change:
     """Change of a row z from the reference level of a factor to one of the factor's other levels.
 
     At the reference level, the design columns are ``z'base + low``, and the linear predictor is ``z'theta + eta``.
-    Here `base` and `theta` leave out the dummies of the factor, `low` has the values of these dummies at the reference
-    level (0 for other columns), and `eta` is the contribution of these values to the linear predictor. At the other
-    level, the design columns are larger by the vector `move`, and the linear predictor by the number `step`.
+    The matrix `base` and the vector `theta` are zero for the dummies of the factor. The vector `low` has the values of
+    these dummies at the reference level, and the number `eta` is their contribution to the linear predictor. At the
+    other level, the design columns change by the vector `move`, and the linear predictor by the number `step`.
     """
 
     base: FloatArray
@@ -65,8 +65,8 @@ class EffectParts:
     Parameters
     ----------
     theta : ndarray, shape (width,)
-        Weights of the entries of a row z in the linear predictor z'theta: the coefficients of the design columns, the
-        coefficient of the offset column (if there is an offset), and 0 for the response.
+        Vector of the linear predictor z'theta of a row z: the coefficients of the design columns, the coefficient of
+        the offset column (if there is an offset), and 0 for the response.
     coefficients : int
         Number of coefficients, the first entries of theta.
     family : Family
@@ -85,11 +85,12 @@ class EffectParts:
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """Bound on the absolute value of each part, by which the part is divided, shape (number of parts,).
+        """Bounds on the absolute values of the parts, by which the parts are divided, shape (number of parts,).
 
-        The bounds use the maxima of the mean response and its derivatives over the linear predictors within `reach`,
-        clipped to [`LEAST_SIZE`, 1] times the maxima in `Family.largest`. Parts of rows whose mean response is outside
-        the response's bounds can exceed the bounds; the set `Box` clamps these parts.
+        The bounds are computed from the maxima of the mean response and of its first two derivatives over the linear
+        predictors within `reach`. Each maximum is clipped to at most the maximum in `Family.largest`, and to at least
+        `LEAST_SIZE` times this number. If a row's mean response is outside the response's declared bounds, a part of
+        the row can exceed its bound; the projection onto the set `Box` then clamps the part.
         """
         c, near = self.coefficients, np.clip(np.linspace(-NEAR_ZERO, NEAR_ZERO, REACHED), *self.reach)
         eta = np.r_[near, np.linspace(*self.reach, REACHED)]
@@ -101,12 +102,12 @@ class EffectParts:
 
     @property
     def every(self) -> FloatArray:
-        """Matrix E such that z'E are the design's columns of a row z = (columns, [offset], response)."""
+        """Matrix E that selects the design columns z'E from a row z = (columns, [offset], response)."""
         return np.eye(len(self.theta))[:, : self.coefficients]
 
     @property
     def changes(self) -> tuple[_Change, ...]:
-        """Changes from a factor's reference level to the level of a dummy, one `_Change` for each dummy."""
+        """One `_Change` for each dummy, from the reference level of the dummy's factor to the dummy's own level."""
         found: list[_Change] = []
         for group in self.groups:
             at = list(group.columns)

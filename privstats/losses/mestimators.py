@@ -86,11 +86,11 @@ class LogCosh(HuberLoss):
 class Concomitant:
     r"""Joint M-estimation of coefficients and residual scale, with bounded scores (Huber 1981, section 7.7).
 
-    The objective is ``mean_i w_i [sigma rho(r_i / sigma) + kappa sigma / 2]``, minimised in the coefficients and the
-    residual scale sigma, with the loss rho, residuals r_i and weights ``w = min(1, curvature / |x|^2)`` of rows with
-    predictors x. Let psi be the derivative of rho. The constant ``kappa = E psi(Z)^2``, for a standard normal Z, makes
-    sigma the standard deviation of normal residuals; this requires that the weight w_i multiplies the term in kappa,
-    too. The score of the coefficients is ``w psi(r / sigma) x``, and the score of log sigma is ``chi = w (psi^2 -
+    The coefficients and the residual scale sigma minimise the mean over the rows of ``w [sigma rho(r / sigma) + kappa
+    sigma / 2]``. Here rho is the loss, and a row has predictors x, the residual r and the weight ``w = min(1,
+    curvature / |x|^2)``. Let psi be the derivative of rho. The constant kappa is ``E psi(Z)^2`` for a standard normal
+    Z. Because w also multiplies the term in kappa, sigma is the standard deviation of the residuals if they are
+    normal. The score of the coefficients is ``w psi(r / sigma) x``, and the score of log sigma is ``chi = w (psi^2 -
     kappa) / 2``.
 
     Parameters

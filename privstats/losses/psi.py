@@ -168,9 +168,9 @@ class OfTransformed:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """For each width in `widths`, the weight of a row z if its residual satisfies ``|y - z'theta| <= width``, else 0.
+    """Function that returns for each width in `widths` a row's weight if ``|y - z'theta| <= width``, and 0 otherwise.
 
-    Here y is the row's response, and theta the vector of coefficients.
+    Here ``y - z'theta`` is the residual of a row z with response y, and theta the vector of coefficients.
     """
 
     theta: FloatArray
@@ -185,8 +185,8 @@ class Within:
 class BinOfResidual:
     """Index of the bin that contains the residual ``y - z'theta`` of a row z with response y and coefficients theta.
 
-    Bin k = 1, 2, ... begins at ``low + (k - 1) width`` and has the given width. Residuals below `low` get an index of
-    at most 0, and the set `Cells` counts them in bin 0. Residuals above the last bin are counted in the last bin.
+    Bin k = 1, 2, ... begins at ``low + (k - 1) width`` and has the given width. Residuals below `low` get an
+    index of 0 or less. The set `Cells` counts them in bin 0, and residuals above the last bin in the last bin.
     """
 
     theta: FloatArray
@@ -290,7 +290,7 @@ class LossRows:
     P : ndarray, shape (width, m)
         Matrix that gives the preconditioned predictors w = z'P of a row z.
     theta : ndarray, shape (width,)
-        Public coefficients of eta: released starting values, or those of an offset alone.
+        Public vector of eta: released starting coefficients, or zeros except for the entry of the offset column.
     center, half : float
         Centre and half-range of the response ``y = center + half v``, where v is the response scaled to [-1, 1].
     """
@@ -316,8 +316,9 @@ class MallowsRows:
     """Scores ``weight psi w`` of rows with predictors w, where rows of high leverage have lower weights (Mallows).
 
     The weight of a row z is lowered until ``weight |u| <= radius`` and ``weight |u|^2 <= curvature``, where u = z'Q.
-    psi is minus the first and slope the second derivative of the loss with respect to the linear predictor z'theta. If
-    `squared`, vectors ``v = sqrt(weight slope) w`` replace the scores; the products vv' add up to the Hessian.
+    Let psi be minus the first derivative, and slope the second derivative, of the loss with respect to the linear
+    predictor z'theta. If `squared`, vectors ``v = sqrt(weight slope) w`` replace the scores; the products vv' add up
+    to the Hessian.
 
     Parameters
     ----------

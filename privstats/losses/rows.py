@@ -62,7 +62,7 @@ def product_with(block: RowBlock, matrix: FloatArray) -> FloatArray:
 
 
 def weighted_norms(block: RowBlock, P: FloatArray) -> FloatArray:
-    """Return the norm of each row's vector of predictors z'P, times the row's weight, shape (n,)."""
+    """Return the Euclidean norm of each row's predictors z'P, times the row's weight, shape (n,)."""
     norms: FloatArray = np.sqrt(squared_lengths(once(block, product_with, P))) * block.weight
     return norms
 
@@ -103,7 +103,7 @@ class WeightedColumns:
 
 @dataclass(frozen=True, eq=False)
 class WeightedLinear:
-    """Linear functions z'M of a row z, times the root of the row's weight, so that their products have this weight.
+    """Linear functions z'M of a row z, times the root of the row's weight, for weighted second moments.
 
     M is the field `matrix`, with one column for each function.
     """
@@ -118,7 +118,8 @@ class WeightedLinear:
 class SquaredColumns:
     """Squares of linear functions z'M of a row z, times the row's weight.
 
-    M is the field `matrix`, with one column for each function. The set `Fractions` clamps the results to [0, 1].
+    M is the field `matrix`, with one column for each function. The set of contributions, `Fractions`, clamps the
+    results to [0, 1].
     """
 
     matrix: FloatArray
@@ -175,7 +176,8 @@ class CodedColumns:
 class Scores:
     """Scores of rows z with predictors z'P and linear predictor eta = z'theta: ``weight psi(eta, y) z'P``.
 
-    Here weight is the weight of the row, y its response, and psi minus the derivative of the loss with respect to eta.
+    Here weight is the weight of the row, y is its response, and psi(eta, y) is the derivative of the loss with respect
+    to eta, multiplied by -1.
 
     Parameters
     ----------
@@ -200,10 +202,10 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class BesideLevel:
-    """Level code of each row in one factor, followed by a short form of its score, for the set `LevelProducts`.
+    """A row's level code in one factor, followed by a short form of the row's score, for the set `LevelProducts`.
 
-    The full score has one entry for each level of the factor, which is 0 unless the row has this level. The short form
-    has only the entry of the row's level, followed by all other entries of the score.
+    The full score starts with one entry for each level of the factor; the entries of all levels except the row's level
+    are 0. The short form leaves these zeros out.
     """
 
     factor: int
@@ -327,9 +329,9 @@ class ProductSizes:
     """Norm of each row's score or, if the row's weight is lowered, `cap` plus the resulting reduction of the norm.
 
     A row z with predictors x = z'P and residual r = z'residual has a score of norm ``s = weight |x| min(|r|,
-    farthest)``. The limit `curvature` on ``weight |x|^2`` multiplies the weight, and so the score, by ``f = min(1,
+    farthest)``. To limit ``weight |x|^2`` to `curvature`, the weight, and so the score, is multiplied by ``f = min(1,
     curvature / (weight |x|^2))``. The result is ``min(s, cap)`` if f = 1, and ``cap + min((1 - f) s, cap)`` if f < 1.
-    So one histogram on [0, 2 cap] shows norms below `cap`, and reductions of norms above `cap`.
+    So the lower half of a histogram on [0, 2 cap] shows norms, and the upper half shows reductions of norms.
     """
 
     P: FloatArray
@@ -442,7 +444,7 @@ class LevelWeight:
 
 @dataclass(frozen=True)
 class Weight:
-    """The weight of each row, shape (n, 1); if the fit has no weights, it is 1, and its sum is the number of rows."""
+    """The weight of each row, shape (n, 1): 1 if the fit has no weights, so that the sum is the number of rows."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         return block.weight[:, None]
@@ -450,7 +452,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class One:
-    """The cell index 0 for each row: all rows are in one cell, so that the count of this cell is the number of rows."""
+    """The category number 0 for each row, shape (n, 1); the set `Cells(1)` then counts rows or privacy units."""
 
     def __call__(self, block: RowBlock) -> FloatArray:
         return np.zeros((len(block.present), 1))
@@ -474,10 +476,11 @@ class OffEnds:
 
 @dataclass(frozen=True, eq=False)
 class AtLevels:
-    """Mask of the rows whose factor levels are kept and, if `ends` is given, whose columns in `ends` equal a bound.
+    """Mask of the rows whose factor levels are kept and, if `ends` is given, whose columns equal certain bounds.
 
-    `kept` has a mask of the kept levels of each factor, or None to keep all its levels. `ends` is a matrix M. Each
-    entry of z'M is 1 if one column of the row z equals one of its bounds, and otherwise less than 1.
+    `kept` has, for each factor, a mask of the kept levels, or None to keep all levels. `ends` is a matrix M with one
+    column for each condition "a given column of the row z equals a given bound"; the entry of z'M is 1 if the
+    condition is true, and otherwise less than 1.
     """
 
     kept: tuple[NDArray[np.bool_] | None, ...]

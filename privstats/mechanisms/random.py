@@ -50,7 +50,7 @@ class NoiseSource:
         return self.seed is not None
 
     def generator(self, digest: str, index: int) -> Generator:
-        """Return the generator of random numbers for the label `digest` and the number `index`, for synthetic rows.
+        """Return a random number generator for synthetic rows, identified by the text `digest` and the number `index`.
 
         With a seed, equal arguments give equal generators; without a seed, each call gives a generator with a new key.
         The noise of a fit comes from `streams` instead.

@@ -32,9 +32,9 @@ class Choice:
     why : str
         Reason for the choice if mech="auto"; otherwise empty.
     noises : mapping, optional
-        Names of noise distributions by method, if the estimator chooses between methods.
+        If the estimator chooses between methods: the name of each method's noise distribution, by name of the method.
     branches : mapping, optional
-        Names of these methods, as the user writes them; the keys are the names of the methods in the estimator.
+        Maps the estimator's internal name of each of these methods to the name that the user writes.
     """
 
     estimator: Any
@@ -281,9 +281,9 @@ class Candidate:
     noise : str, optional
         Name of the noise distribution.
     noises : mapping, optional
-        Names of noise distributions by method, if the estimator chooses between methods.
+        If the estimator chooses between methods: the name of each method's noise distribution, by name of the method.
     branches : mapping, optional
-        Names of these methods, as the user writes them; the keys are the names of the methods in the estimator.
+        Maps the estimator's internal name of each of these methods to the name that the user writes.
     """
 
     estimator: type

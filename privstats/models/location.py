@@ -392,8 +392,8 @@ def _noisy(
 ) -> tuple[dict[str, Candidate], str, dict[str, Any]]:
     """Return the methods that add noise to sums, the name of the default method, and the options without `noise`.
 
-    The methods, by name, are for means or histograms, and differ only in the noise mechanism; `own` has the other
-    arguments of `estimator`. The default method has normal noise if the budget allows it, and Laplace noise otherwise.
+    `estimator` is a class for means or histograms. The methods create it with the arguments `own` and with different
+    noise mechanisms. The default method has normal noise if the budget allows it, and Laplace noise otherwise.
     """
     given = dict(options)
     noise = given.pop("noise", None)

@@ -18,15 +18,16 @@ from privstats.models.regression import OF_VECTORS, Carrying, Regression, noises
 from privstats.privacy.promise import Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
-# Smallest value of 2 min(tau, 1 - tau) n eps / d, for n rows and d coefficients, at which Newton steps are used (for
-# medians with intervals: `MEDIAN_ROWS`). Below this value objective perturbation gives intervals more often than Newton
-# steps, and shorter ones. Above this value, the bias of objective perturbation may exceed its bias bound, except for
-# medians.
+# The following constants are limits of 2 min(tau, 1 - tau) n eps / d, for n rows and d coefficients.
+#
+# FEW_ROWS: Newton steps are used above this limit (for medians with intervals, above MEDIAN_ROWS). Below the limit,
+# objective perturbation has shorter intervals, and gives them more often. Above the limit, the bias of objective
+# perturbation may exceed its bias bound, except for medians.
 FEW_ROWS = 750.0
-# Limits of 2 min(tau, 1 - tau) n eps / d, which measures rows and budget per coefficient (d coefficients), if intervals
-# are requested. Below `SAMPLED_BELOW[d]`, the exact sampler is used in place of objective perturbation. The sampler
+# MEDIAN_ROWS: below this limit, objective perturbation is used for medians with intervals.
+# SAMPLED_BELOW: below `SAMPLED_BELOW[d]`, the K-norm gradient mechanism is used for d coefficients with intervals. It
 # does not whiten predictors. With two or more coefficients it gives no intervals if predictors vary over only a fifth
-# of the range between their bounds. Below `MEDIAN_ROWS`, objective perturbation is used for medians.
+# of the range between their bounds.
 MEDIAN_ROWS = 3000.0
 SAMPLED_BELOW = {1: FEW_ROWS, 2: 550.0, 3: 300.0}
 
@@ -131,18 +132,17 @@ class QuantileModel(Regression):
     def _auto(
         self, promise: Promise, noise: str | None, coefficients: int, each: float, minimises: bool
     ) -> tuple[str, str]:
-        """Return the method that mech="auto" stands for, and the reason for the choice.
+        """Return the method that mech="auto" selects, and the reason for the choice.
 
-        The choice depends on `each`, a public measure of the information per coefficient, which is
-        ``2 min(tau, 1 - tau) n eps / d`` for n rows and d coefficients. Newton steps are usually chosen if `each` is
-        large. Otherwise the exact sampler is chosen for few coefficients, or objective perturbation if `minimises` is
-        true: intervals are requested, and `noise` and `unit` are not given. A sampler with a Markov chain is never
-        chosen. If the number of rows is private, medians are fitted by objective perturbation: with few rows it gives
-        intervals more often than Newton steps, and with many rows its intervals are about as short.
+        Newton steps are usually selected if the information per coefficient, `each` (`_rows_of_each`), is large: they
+        need enough rows to estimate the scales of the columns. Objective perturbation needs fewer rows; it is selected
+        only if `minimises` is true: intervals are requested, and `noise` and `unit` are not given. If the number of
+        rows is private, it is preferred for medians, because with few rows it gives intervals more often than Newton
+        steps, and with many rows its intervals are about as short.
 
-        Intervals of the exact sampler are about as short as intervals by Newton steps if the predictors' values cover
+        The K-norm gradient mechanism is selected only if it draws the coefficients without a Markov chain
+        (`exact_for`). Its intervals are about as short as intervals by Newton steps if the predictors' values cover
         the whole range between their bounds, but many times longer if the values cover only a fifth of this range.
-        Newton steps need enough rows to estimate the scales of the columns; objective perturbation needs fewer.
         """
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"
@@ -162,9 +162,10 @@ class QuantileModel(Regression):
 
 
 def _plain(taus: tuple[float, ...], noise: str | None) -> Candidate:
-    """Return a quantile regression estimator without intervals: objective perturbation on columns scaled by bounds.
+    """Return a quantile regression estimator that uses objective perturbation and gives no intervals.
 
-    The score is measured in the norm that `noise` names ("linf", "l1" or "l2"), and by default in the norm linf.
+    The columns are scaled by their bounds. The score is measured in the norm `noise` ("linf", "l1" or "l2"), or in the
+    norm "linf" if `noise` has any other value.
     """
     norm = noise if noise in OF_VECTORS else "linf"
     return Candidate(PlainPerturbedQuantile, {"taus": taus, "norm": norm}, norm)

@@ -57,7 +57,7 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
     "objpert": PerturbedLeastSquares,
     "expmech": ExponentialLeastSquares,
 }
-MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # limits of rejection sampling: number of coefficients, and `theta_bound`
+MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # rejection sampling: largest number of coefficients, largest `theta_bound`
 MOST_IN_HULL = 2  # largest number of predictors for noise from a convex body (`Hull`); with more, draws take too long
 MOST_MINIMISED = 300_000  # with more rows, Newton steps are as precise as objective perturbation, and faster
 # The coarse matrix is the first, rough release of second moments. Its relative noise, for a release with the whole
@@ -66,10 +66,11 @@ MOST_MINIMISED = 300_000  # with more rows, Newton steps are as precise as objec
 # NOISY: relative noise of the coarse matrix above which the method of noisy moments gets the whole budget. If rows have
 # at most p nonzero predictors, this limit is at least PER_PREDICTOR[0] * p and at most PER_PREDICTOR[1] * p.
 NOISY, PER_PREDICTOR = 0.095, (0.02, 0.035)
-# Noisy moments replace another method if the forecast noise exceeds a limit. The limit is lowered if the design has
-# more columns than MOST_OF_STEPS (for Newton steps) or MOST_OF_MINIMISER (for objective perturbation) times the number
-# of nonzero predictors of a row. For example, Newton steps are more precise than moments for a factor with 20 levels,
-# less precise with 60; objective perturbation is more precise than moments for eight levels, less precise for 20.
+# Noisy moments replace Newton steps or objective perturbation if the forecast noise exceeds a limit. The limit is
+# lowered if the number of columns exceeds MOST_OF_STEPS (Newton steps) or MOST_OF_MINIMISER (objective perturbation)
+# times the largest number of nonzero predictors of a row. For example, Newton steps are more precise than moments for
+# a factor with 20 levels and less precise for one with 60; objective perturbation is more precise than moments for a
+# factor with eight levels and less precise for one with 20.
 MOST_OF_STEPS, MOST_OF_MINIMISER = 20, 4
 # AMPLE: relative noise of the coarse matrix (the first released second moments) below which Newton steps are as precise
 # as objective perturbation. AMPLE_FOR_COUNTS is this limit for counts and gamma responses; it is lower, because their
@@ -144,7 +145,7 @@ class Carrying:
         return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows, UNINFORMATIVE * lighter)
 
     def relation(self, design: Design) -> Relation:
-        """Return how many contributions to a sum over rows may differ between neighbouring data sets, and how.
+        """Return the largest difference in the rows' contributions to a sum between neighbouring data sets.
 
         Each row of a privacy unit contributes separately to the sum, for example to second moments. A row may
         contribute nothing if the design does not use every row, or if `unit` is given.
@@ -183,10 +184,11 @@ class Carrying:
                 raise OptionError(f"mech='objpert' of this model needs {what}, or write mech='newton'")
 
     def whitens(self, design: Design, options: Mapping[str, Any]) -> bool:
-        """Return True if least squares by objective perturbation whitens (decorrelates) the columns.
+        """Return whether least squares by objective perturbation whitens (decorrelates) the columns.
 
-        The result is False if the columns are only scaled by their bounds: with the options `theta_bound` or `split`,
-        and (unless the option `tail` is given) if the second moments are predicted to have almost no noise.
+        Otherwise the columns are only scaled by their bounds. This is the case if `theta_bound` or `split` is given.
+        It is also the case if the second moments are predicted to have almost no noise, the option `tail` is not given
+        and the number of rows is public.
         """
         if OF_BOX & set(options):
             return False
@@ -195,8 +197,8 @@ class Carrying:
     def is_ample(self, by: Noises, design: Design, limit: float = AMPLE) -> bool:
         """Return whether intervals by Newton steps are expected to be about as short as by objective perturbation.
 
-        The result is True if the number of rows exceeds a constant (`MOST_MINIMISED`), or if `forecast_noise`, the
-        predicted relative noise of the second moments that the mechanisms `by` release first, is below `limit`. It is
+        The result is True if the number of rows exceeds `MOST_MINIMISED`, or if the predicted relative noise of the
+        first released second moments (`forecast_noise`) is below `limit`. `by` has the noise mechanisms. The result is
         False if the number of rows is private.
         """
         return self.rows is not None and (self.rows > MOST_MINIMISED or self.forecast_noise(by, design) < limit)
@@ -204,10 +206,10 @@ class Carrying:
     def minimises_squares(self, by: Noises, design: Design) -> bool:
         """Return whether mech="auto" may choose objective perturbation for least squares.
 
-        The result is False if intervals by Newton steps are expected to be about as short (`is_ample`). It is also
-        False if the formula has columns such as x and x**3, or x*y and x*y*z (`Design.has_higher_powers`). The data
-        have little information about some combinations of such columns. If the released second moments overstate this
-        information, intervals by objective perturbation are too short (see "cubes" in `benchmarks.special_rules`).
+        The result is False if intervals by Newton steps are expected to be about as short as intervals by objective
+        perturbation (`is_ample`). It is also False if the formula has columns such as x and x**3, or x*y and x*y*z
+        (`Design.has_higher_powers`). If the released second moments overstate the information about combinations of
+        such columns, intervals by objective perturbation are too short (see "cubes" in `benchmarks.special_rules`).
         """
         return not (self.is_ample(by, design) or design.has_higher_powers)
 
@@ -429,7 +431,8 @@ def _least_squares(
         "newton": Candidate(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
     table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
-    table |= descents(HuberLoss(), public.rows)  # only for lists of methods in errors: they need bounded scores
+    # These methods need bounded scores and cannot be chosen here; they are in the table only for error messages.
+    table |= descents(HuberLoss(), public.rows)
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
         return chosen(mech, table, ("suffstats", table["suffstats"]), options, because)
@@ -454,9 +457,9 @@ def _perturbed_least_squares(
 ) -> Candidate:
     """Return a regression estimator that uses objective perturbation or, if `branches` has "moments", noisy moments.
 
-    The estimator minimises the sum of squared residuals, or the robust loss given as `loss`. The argument `by` has its
-    noise mechanisms; `of_moments` is the name of the noise distribution of noisy moments. The budget share of the
-    first release of second moments is computed from the public information `public`.
+    The estimator minimises the sum of squared residuals, or the robust loss given as `loss`. `by` has the noise
+    mechanisms, and `of_moments` names the distribution of the noise in the moments. The budget share of the first
+    release of second moments is computed from the public information `public`.
     """
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
@@ -617,7 +620,7 @@ def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> 
     Raises
     ------
     OptionError, BudgetError
-        If the method has no noise distribution of this name, or it cannot give the privacy guarantee.
+        If the method has no noise distribution of this name, or the distribution cannot give the privacy guarantee.
     """
     normal = promise.normal
     if noise is None:

@@ -42,7 +42,7 @@ class Total:
         return Total(tuple([a + b for a, b in zip(self.units, other.units, strict=True)]), self.step)
 
     def times(self, many: int) -> Total:
-        """Return the sum over a table in which each row is repeated `many` times."""
+        """Return `many` times this sum: the sum of the same vectors, each repeated `many` times."""
         return Total(tuple([unit * many for unit in self.units]), self.step)
 
     def value(self) -> FloatArray:
@@ -71,8 +71,8 @@ def multiples(low: float, high: float, step: float) -> tuple[int, int]:
 def toward_zero(rows: FloatArray, step: float) -> FloatArray:
     """Return the rows with each coordinate rounded toward zero, to a multiple of `step`.
 
-    Rounding toward zero does not increase any coordinate in absolute value. So a rounded row stays in any set that
-    contains, with each vector, all vectors whose coordinates are at most as large in absolute value.
+    Rounding does not increase any coordinate in absolute value. So a row stays in every set that is closed under the
+    reduction of coordinates in absolute value, such as a ball around zero.
     """
     onto: FloatArray = rows * (1 / step)
     return np.multiply(np.trunc(onto, out=onto), step, out=onto)

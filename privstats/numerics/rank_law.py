@@ -5,12 +5,12 @@ error is the rank of a boundary among the values, minus its target rank. The dis
 how far the target rank of an interval end must be from the target rank of its quantile. J boundaries divide the values
 into J + 1 cells. The error of a cell is its number of values minus its target number of values.
 
-*If the log density of a draw falls in proportion to the sum of the cells' absolute errors*, it falls by `rate` for
-each value above or below the target number of a cell. If unequal gaps between values are neglected, the cells' errors
-are independent Laplace variables of this rate, conditioned on a sum of zero. The rank error of boundary j is the sum
-of the errors of the first j cells. Its density at the point a is proportional to ``f_j(a) f_(J + 1 - j)(a)``, where
-f_m is the density of a sum of m Laplace variables: a polynomial in ``|a|`` times ``exp(-rate |a|)``. So the law of the
-absolute rank error is a mixture of gamma laws with rate parameter ``2 rate``.
+*If the log density of a draw falls in proportion to the sum of the cells' absolute errors*, with the factor `rate`,
+and if unequal gaps between values are neglected, the cells' errors are independent Laplace variables of this rate,
+conditioned on a sum of zero. The rank error of boundary j is the sum of the errors of the first j cells. Its density
+at the point a is proportional to ``f_j(a) f_(J + 1 - j)(a)``, where f_m is the density of a sum of m Laplace
+variables: a polynomial in ``|a|`` times ``exp(-rate |a|)``. So the law of the absolute rank error is a mixture of
+gamma laws with rate parameter ``2 rate``.
 
 *If the log density of a draw falls in proportion to the largest absolute rank error*, each rank error is uniform on
 [-r, r], where r is a random number with a gamma distribution.
@@ -30,8 +30,8 @@ from scipy import special
 from privstats.numerics.law import FloatArray
 
 ESCAPES = 0.01  # accepted probability that drawn quantiles or interval ends lie outside the range of the data values
-WIDEST = 2.0**14  # a column's outermost 2 / `rate` values are assumed to fill at least 1 / WIDEST of its range
-EDGE = 0.035  # assumed least share of the values that are copies of a frequent quantile between its rank and a gap
+WIDEST = 2.0**14  # the outermost 2 / `rate` values are assumed to fill at least 1 / WIDEST of the column's range
+EDGE = 0.035  # least share of the values between a frequent quantile's rank and a gap (assumed in `Ends.most_points`)
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
 FINE = 2.0**-20  # step of the grid of target ranks (`box_targets`), on which rank errors have no rounding error
 
@@ -60,11 +60,11 @@ def _log_density(m: int, a: float) -> float:
 
 @lru_cache(maxsize=512)
 def _weights(j: int, J: int) -> FloatArray:
-    """Return the weights of gamma laws in the distribution of ``rate |rank error|``, which is a mixture of these laws.
+    """Return the weights of the gamma laws whose mixture is the law of ``rate |rank error|`` of boundary j of J.
 
-    The gamma laws have the shapes 1, 2, ..., J and the rate 2. The rank error is the rank of the j-th boundary minus
-    its target rank (`bridge_quantile` explains boundaries and `rate`). Logarithms are used, because with more than
-    about 170 boundaries the factors of a weight are too large for floats.
+    The gamma laws have the shapes 1, 2, ..., J and the rate 2. The rank error is the rank of the boundary minus its
+    target rank (`bridge_quantile` explains boundaries and `rate`). The weights are computed from logarithms, because
+    with more than about 170 boundaries they have factors that are too large for floats.
     """
     here, there = _log_sum_of_laplace(j), _log_sum_of_laplace(J + 1 - j)
     powers = np.arange(j)[:, None] + np.arange(J + 1 - j)
@@ -77,8 +77,8 @@ def bridge_tail(a: FloatArray, rate: float, j: int, J: int) -> FloatArray:
     """Return the probabilities that the rank error of the j-th of J boundaries exceeds each of the numbers `a`.
 
     The boundaries are quantiles and the ends of their confidence intervals, drawn together. A rank error is the rank of
-    a boundary minus its target rank. The boundaries divide the values into J + 1 cells. The log density of the draw
-    decreases by `rate` for each value above or below the target number of a cell.
+    a boundary minus its target rank. The boundaries divide the values into J + 1 cells. Up to a constant, the log
+    density of the draw is minus `rate` times the sum over the cells of ``|number of values - target number|``.
     """
     a = np.asarray(a, dtype=float)
     weights = _weights(j, J)
@@ -91,8 +91,8 @@ def bridge_quantile(p: FloatArray, rate: float, j: int, J: int) -> FloatArray:
     """Return the quantiles, at the probabilities `p`, of the rank error of the j-th of J boundaries.
 
     The boundaries are quantiles and the ends of their confidence intervals, drawn together. A rank error is the rank of
-    a boundary minus its target rank. The boundaries divide the values into J + 1 cells. The log density of the draw
-    decreases by `rate` for each value above or below the target number of a cell.
+    a boundary minus its target rank. The boundaries divide the values into J + 1 cells. Up to a constant, the log
+    density of the draw is minus `rate` times the sum over the cells of ``|number of values - target number|``.
     """
     p = np.asarray(p, dtype=float)
     first = min(j, J + 1 - j)  # by symmetry, the rank errors of boundaries j and J + 1 - j have the same law
@@ -137,12 +137,12 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
     Parameters
     ----------
     rate : float
-        Decrease of the log density of a draw for each value above or below the target number of values in one of the
-        cells into which the drawn numbers divide the values.
+        Decrease of the log density of a draw for each value by which the number of values in a cell differs from its
+        target number. The drawn numbers divide the values into cells.
     levels : int
         Number of quantiles whose intervals are drawn together.
     ends_only : bool
-        Whether only the ends of intervals are drawn; otherwise each quantile is drawn between the ends of its interval.
+        Whether only the ends of intervals are drawn; otherwise each quantile is drawn, too, between these ends.
     confidence : float
         Confidence of the intervals, in (0, 1).
 
@@ -173,16 +173,16 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
     """Return the ascending target ranks of the ends of confidence intervals and, unless `ends_only`, of the quantiles.
 
     The quantiles of n values, with probabilities `levels`, and the interval ends are drawn together. They divide the
-    values into cells, and the log density of the draw decreases by `rate` for each value above or below the target
-    number of a cell. The target rank of a quantile is ``T = level n``, and the target ranks of its interval's ends are
-    ``T - min(h, room)`` and ``T + min(h, room)``. Here h is the number of ranks that allows for sampling error and
-    noise (`Ends.reaches`). The number `room` of available ranks reaches half way to the next quantile or, if there is
-    none, to the lowest or highest value (`rooms`).
+    values into cells. Up to a constant, the log density of the draw is minus `rate` times the sum over the cells of
+    ``|number of values - target number|``. The target rank of a quantile is ``T = level n``, and the target ranks of
+    its interval's ends are ``T - min(h, room)`` and ``T + min(h, room)``. Here h is the number of ranks that allows
+    for sampling error and noise (`Ends.reaches`), and `room` is the number of ranks available on this side: half the
+    distance to the next quantile or, if there is none, the distance to the lowest or highest value (`rooms`).
 
     The distance between two neighbouring targets does not decrease as n grows, as the sensitivity in `Rank` requires.
-    Proof: an end's target is ``min(h, room)`` away from its quantile's target, and h and room increase with n. It is
-    ``max(0, room - h)`` away from the half-way rank or the extreme rank. This distance does not decrease, because
-    room - h is convex in n (room is linear and h concave) and at most 0 at n = 0.
+    Proof: an end's target is ``min(h, room)`` away from its quantile's target, and h and room increase with n. The
+    end's target is ``max(0, room - h)`` away from the half-way rank or the extreme rank. This distance does not
+    decrease, because room - h is convex in n (room is linear and h concave) and at most 0 at n = 0.
     """
     z, orders = float(special.ndtri((1 + confidence) / 2)), np.array(levels)[:, None]
     h = np.sqrt(z**2 * orders * (1 - orders) * n + privacy_margins(rate, len(levels), ends_only, confidence) ** 2)
@@ -230,8 +230,8 @@ def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, 
     ``S^2 = max(level, 1 - level) S + a eps / (4 c rows)``. To allow for the rounding of targets, 2 `FINE` is added to
     ``max(level, 1 - level)``.
 
-    *A replaced value* changes a rank error by at most 1. If it becomes missing, it is removed, and the previous bound
-    holds. So under "replace" the sensitivity is the larger of 1 and this bound.
+    *A replaced value* changes a rank error by at most 1. A value that becomes missing counts as removed, so that the
+    previous bound holds. So under "replace" the sensitivity is the larger of 1 and this bound.
     """
     c = box_quantile(2 if ends_only else 3, confidence)
     a = float(special.ndtri((1 + confidence) / 2)) ** 2 * level * (1 - level)
@@ -257,14 +257,13 @@ class Ends:
     """Public description of a joint draw of quantiles and the ends of their intervals.
 
     *Several quantiles.* The drawn numbers divide the values into cells, each with a target number of values. The
-    density of the draw depends on the sum of the absolute deviations from these numbers, which one row changes by at
-    most 2 (`bridge_quantile`).
+    density of the draw depends on the sum over the cells of ``|number of values - target number|``, which one row
+    changes by at most 2 (`bridge_quantile`).
 
-    *A single quantile*, of probability `level`. The density depends on the largest absolute rank error of the drawn
-    numbers (`box_quantile`). If a row is added or removed, this error changes by little more than
-    ``max(level, 1 - level)``; if a row is replaced, by at most the larger of this bound and 1. Under "replace" the sum
-    over cells would give less noise. But equal rank errors of both ends would lower its density no more than an error
-    of one end alone, so that both ends could fall into one long gap between values.
+    *A single quantile*, of probability p. The density depends on the largest absolute rank error of the drawn numbers
+    (`box_quantile`). An added or removed row changes this error by little more than ``max(p, 1 - p)``, and a replaced
+    row by at most the larger of this bound and 1 (`box_rate`). Under "replace" the sum over cells would give a little
+    less noise.
 
     Parameters
     ----------
@@ -331,11 +330,11 @@ class Ends:
     def most_points(self, n: float) -> float:
         """Return the number of points of the public grid above which a draw may often miss a very frequent value.
 
-        Suppose that the quantile of n values is a frequent value beside a gap without values. Then all k drawn numbers
-        (quantiles and interval ends) should equal this value, but they may all lie in the gap. On a grid of `points`
-        points they have at most ``points^k`` positions in the gap, where their log density is lower by d: copies of
-        the frequent value, by assumption at least the share `EDGE` of all values, lie between the target ranks and the
-        gap. The result is the number of points at which ``points^k`` equals e^d.
+        Suppose that the quantile of n values is a frequent value beside a gap without values, and that copies of this
+        value, at least the share `EDGE` of all values, lie between the quantile's target rank and the gap. Then all k
+        drawn numbers (quantiles and interval ends) should equal this value. If all lie in the gap instead, their log
+        density is lower by a number d (`away`), but on a grid of p points they have up to ``p^k`` positions in the
+        gap. The result is the p at which ``p^k = e^d``.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
@@ -343,21 +342,20 @@ class Ends:
     def shortfall(self, n: float) -> FloatArray:
         """Return, for each quantile of n values, a ratio above 1 if its interval may not have the stated coverage.
 
-        The result has the shape (levels,). Each element is the largest of several ratios:
+        The result has the shape (levels,). Each element is the largest of these ratios:
 
-        - for each end of the interval, its distance in ranks from the quantile (`reaches`), divided by the number of
-          available ranks (`rooms`);
-        - for each number drawn for the quantile and each side of the data, a ratio that is at most 1 if noise moves
-          the number beyond all values on this side with a probability of at most `ESCAPES`.
+        - for both ends of the interval: the end's distance in ranks from the quantile (`reaches`), divided by the
+          number of ranks available on this side (`rooms`);
+        - for the quantile, if it is drawn, and both ends: ``log(u^m / m! / ESCAPES) / f`` if this number is the m-th
+          lowest of all drawn numbers, and the same if it is the m-th highest.
 
-        The second ratio, for the m-th lowest drawn number, is ``log(u^m / m! / ESCAPES) / f``. If this number lies
-        below all values, so do the m - 1 lower numbers. The m numbers then have ``u^m / m!`` possible positions, each
-        with the density ``e^-f`` (`fall`). Here u is the length of the column's range. Its unit is the interval that
-        the outermost ``2 / rate`` values are assumed to fill: one step of the public grid or, if this is longer, the
-        share 1 / `WIDEST` of the range. The ratio for the m-th highest number is analogous.
+        The second ratio is at most 1 if noise moves this number below (or above) all values with a probability of at
+        most `ESCAPES`. If it does, the m lowest numbers lie in a region of volume ``u^m / m!``, where their density is
+        e^-f (`fall`). Here u is the length of the column's range, divided by the length that the outermost
+        ``2 / rate`` values are assumed to fill: one grid step or, if this is longer, 1 / `WIDEST` of the range.
 
-        For a single quantile, only the end nearest to an extreme value is checked (m = 1), with u = `WIDEST`, and with
-        f equal to `rate` times the number of ranks between the end's target and this extreme value.
+        For a single quantile, the second ratio is computed only for the end nearest to an extreme value, with m = 1,
+        u = `WIDEST`, and f equal to `rate` times the number of ranks between the end's target and this extreme value.
         """
         h, middle = self.reaches(n), n * np.array(self.levels)
         inner = [] if self.alone else [middle]
@@ -365,7 +363,7 @@ class Ends:
         m = np.arange(1.0, targets.size + 1)
         prize = m * math.log(min(self.points, WIDEST)) - special.gammaln(m + 1) - math.log(ESCAPES)
         short = (h / rooms(n, self.levels)).max(axis=1)
-        # for a single quantile, a check of its outer interval end suffices (m = 1): no other quantile lies further out
+        # for a single quantile, only the interval end nearest to an extreme value is checked, with m = 1
         if self.box:
             far = np.minimum(middle, n - middle) - h.max(axis=1)
             alone = math.log(WIDEST / ESCAPES) / np.maximum(self.rate * far, 1e-300)
@@ -377,11 +375,11 @@ class Ends:
         return short
 
     def fall(self, m: int, far: float) -> float:
-        """Return minus the log joint density of the m lowest drawn numbers where all m lie below the lowest value.
+        """Return minus the log joint density of the m lowest drawn numbers in the region below all values.
 
         The drawn numbers are quantiles and the ends of their intervals. `far` is the number of ranks from the lowest
-        value to the target of the m-th lowest number. The unit of ranks in the density is ``2 / rate``. By symmetry,
-        the result also holds for the m highest numbers above the highest value.
+        value to the target of the m-th lowest number. The unit of length of the density is an interval that holds
+        ``2 / rate`` values. By symmetry, the result also holds for the m highest numbers above all values.
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m
@@ -394,8 +392,8 @@ class Ends:
     def hopeful(self, n: float) -> Ends | None:
         """Return the draw without the quantiles whose intervals cannot have the stated coverage for n values.
 
-        If no interval can have this coverage, the result is None. Quantiles are left out one after the other, until no
-        ratio of `shortfall` exceeds 1. Of the quantiles with a ratio above 1, the quantile furthest from the median is
+        If no interval can have this coverage, the result is None. Quantiles are left out one after the other, until
+        no `shortfall` exceeds 1. Of the quantiles with a shortfall above 1, the quantile furthest from the median is
         left out first, so that the intervals of its neighbours may become longer. If a quantile is left out, the
         returned draw has the share 1 - `PLAIN` of the budget `eps`; the remaining share is for a separate draw of the
         omitted quantiles. If only interval ends are drawn (`alone`), the returned draw has the whole budget.

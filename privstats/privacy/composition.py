@@ -77,7 +77,7 @@ class LossDistribution:
     def eps(self, delta: float, most: float) -> float:
         """Return the smallest eps in [0, most] at which the delta of this loss distribution is at most `delta`.
 
-        `most` is an eps that is known to have a delta of at most `delta`, or infinity if none is known.
+        The result is `most` if there is no such eps. `most` is an eps that was proved in another way, or infinity.
         """
 
         def excess(eps: float) -> float:
@@ -94,12 +94,13 @@ class LossDistribution:
         return float(scipy.optimize.brentq(excess, 0.0, most, xtol=1e-15, rtol=1e-14))
 
     def eps_beside(self, rho: float, delta: float) -> float:
-        """Return the smallest eps proved at `delta` for the composition of this privacy loss with a rho-zCDP mechanism.
+        """Return an eps such that the composition of this privacy loss and a rho-zCDP mechanism is (eps, delta)-DP.
 
-        At order a, the composition has a Renyi divergence of at most ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) /
-        (a - 1)``. Here mu is the parameter of the normal part of this loss, and the sum is over the values l of its
-        discrete part, with probabilities w. Each order gives a valid eps (Canonne, Kamath and Steinke 2020, Proposition
-        12, as in `tradeoff.zcdp_delta`), so that the result is valid even if the search does not find the best order.
+        If the loss is finite, the Renyi divergence of order a of the composition is at most
+        ``a (rho + mu^2 / 2) + log(sum w e^((a - 1) l)) / (a - 1)``. Here mu is the parameter of the normal part of the
+        loss, and the sum is over the values l of its discrete part, with probabilities w. The order with the smallest
+        eps is searched for. Each order gives a valid eps (Canonne, Kamath and Steinke 2020, Proposition 12, as in
+        `tradeoff.zcdp_delta`), so that the result is valid even if the search does not find the best order.
         """
         if delta <= self.failure:
             return math.inf
@@ -144,9 +145,10 @@ def together(promises: tuple[Promise, ...], delta: float) -> float:
 def on_same_rows(promises: Sequence[Promise]) -> Promise:
     """Return the joint guarantee of several mechanisms on the same rows: the composition that a ledger computes.
 
-    The joint guarantee is of the kind of the first given guarantee whose kind can express all other guarantees. If this
-    kind is (eps, delta), the joint delta is the sum of all given delta. The largest delta is added a second time if
-    there are mu-GDP or rho-zCDP guarantees, because (eps, delta)-DP follows from these only with a positive delta.
+    The kinds of the given guarantees are tried in order: the joint guarantee has the first kind that can express all
+    guarantees. If this kind is (eps, delta), the joint delta is the sum of all given deltas. The largest delta is
+    added a second time if there are mu-GDP or rho-zCDP guarantees, because (eps, delta)-DP follows from these only
+    with a positive delta.
 
     Raises
     ------
@@ -199,8 +201,8 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """
     own = _of_one_relation(promises)
     by_delta = sorted(own, key=lambda one: one.delta if isinstance(one, ApproxDP) else 0.0, reverse=True)
-    # All guarantees are expressed in the kind of one of them; the kinds are tried in order. `kinds` has one guarantee
-    # of each kind; for (eps, delta) it is the guarantee with the largest delta.
+    # The result has the first kind that can express all guarantees. `kinds` has one guarantee of each kind; for
+    # (eps, delta) it is the guarantee with the largest delta.
     kinds = {type(one): one for one in reversed(by_delta)}
     prices = ([kinds[type(one)].spent_on((other,), together) for other in own] for one in own)
     return _first_finite(_largest(each) for each in prices)
@@ -290,7 +292,7 @@ def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistributio
     *Loss.* f is symmetric, that is, its own inverse. Let P be uniform on [0, 1] and Q have the decreasing density
     ``-f'(t)``. The best test of P against Q at level t rejects below t and has power 1 - f(t), so f is the trade-off
     function of (P, Q). The loss is ``log -f'``. For l >= 0, the loss exceeds l with probability a(l) under P and b(l)
-    under Q. By the symmetry of f, it is below -l with probability a(l) under Q and b(l) under P. The remaining
+    under Q. By the symmetry of f, the loss is below -l with probability a(l) under Q and b(l) under P. The remaining
     probability ``1 - a(0) - b(0)`` belongs to the loss 0.
 
     *Grid.* The probability of a cell between the grid points l and l + step is divided into x at l and y at l + step,
@@ -340,11 +342,12 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
     the eps at which the composition has the given `delta`.
 
     The probabilities p(l) of the losses l are exponentially tilted to ``p(l) e^(tilt l) / M``, with the normalising
-    constant M. This makes the losses near this eps likely, so that small deltas are accurate. The tilted probabilities
-    are convolved by a Fourier transform and tilted back. The transform is periodic; under the tilted distribution, the
-    total loss lies beyond either end of its range with a probability of at most `WRAPPED` (Chernoff's bound). Losses
-    above the range are counted as infinite. Losses below the range are negative; their probability reappears at the
-    upper end of the range, where it can only increase delta.
+    constant M. The tilting makes total losses near this eps likely, so that small deltas are accurate. The tilted
+    probabilities are convolved by a Fourier transform and tilted back. The transform is periodic and represents only a
+    range of total losses. Under the tilted distribution, the total loss lies above this range with a probability of at
+    most `WRAPPED`, and below this range also (Chernoff's bound). Losses above the range are counted as infinite.
+    Losses below the range are negative; their probability reappears at the upper end of the range, where it can only
+    increase delta.
 
     Parameters
     ----------
@@ -398,7 +401,7 @@ def _coarser(one: LossDistribution, step: float) -> LossDistribution:
     ``1 / (1 + e^-step)`` goes to the point above, and the remaining share to the point below.
     """
     odd = len(one.atoms) // 2 % 2
-    # each side of 0 gets one more point of probability 0, or two more points if its number of points is odd
+    # on each side of 0, one point of probability 0 is added, or two if the number of points on this side is odd
     weights = np.pad(one.weights, 1 + odd)
     between = weights[::2]
     kept = weights[1::2] + between[:-1] / (1 + math.exp(-step)) + between[1:] / (1 + math.exp(step))

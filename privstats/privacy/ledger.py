@@ -30,11 +30,11 @@ class Ledger(Account):
     Parameters
     ----------
     budget : PureDP, ApproxDP, GaussianDP or ZeroCDP, optional
-        The largest joint cost of all charges, with its neighbouring relation. May be left out if the file exists.
+        The largest joint cost of all charges, with its neighbouring relation. It may be left out if the file exists.
     path : str or PathLike, optional
         An SQLite file, shared by all processes that open it. Keep it on a disk of this machine: locks on network disks
         may fail. Two changes cannot be detected: the removal of the last entries, and the replacement of the file by an
-        older state of it. In `entries`, each digest is a hash of all entries up to this one: keep the last digest
+        older version. In `entries`, each digest is a hash of all entries up to this one: keep the last digest
         elsewhere, and check that `entries` still contains it.
     analyst : str, optional
         Name of the analyst whose fits are charged; by default the user of this machine.

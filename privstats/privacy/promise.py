@@ -206,20 +206,20 @@ class Promise(ABC):
         """Return whether the composition of several guarantees implies this guarantee, up to rounding of sums.
 
         Only a guarantee in (eps, delta) uses the function `prove`, which returns the joint eps of several guarantees
-        at a given delta; by default, the function `sums` of this module, which adds up eps and delta, or mu^2.
+        at a given delta. The default is the function `sums`, which adds up eps and delta, or mu^2.
         """
 
     @abstractmethod
     def spent_on(self, promises: Iterable[Promise], prove: Prove | None = None) -> Self:
         """Return the composition of several guarantees as one guarantee of this kind.
 
-        Without guarantees, its parameters are 0. Only a guarantee in (eps, delta) uses the function `prove`, which
-        returns the joint eps of several guarantees at a given delta; by default, the function `sums` of this module.
+        If `promises` is empty, the parameters of the result are 0. Only a guarantee in (eps, delta) uses the function
+        `prove`, which returns the joint eps of several guarantees at a given delta. The default is `sums`.
         """
 
     @abstractmethod
     def less(self, spent: Self) -> Self:
-        """Return the rest of this budget after `spent` is subtracted from it."""
+        """Return the rest of this budget after `spent` is subtracted; a budget in (eps, delta) keeps its delta."""
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
         """Draw the trade-off function: the lower bound on the type II error of any test, against its type I error.
@@ -256,7 +256,7 @@ class Promise(ABC):
     def _nothing(self, **numbers: float) -> Self:
         """Return a guarantee of this kind with the given parameters, such as ``eps=0.0``, without checking them.
 
-        It represents the spent part or the rest of a budget, which may be 0.
+        The result is the spent part or the rest of a budget; its parameters may be 0.
         """
         empty = object.__new__(type(self))
         for name, value in {**numbers, "neighbors": self.neighbors}.items():
@@ -533,9 +533,9 @@ class ZeroCDP(Promise):
         """Return the joint guarantee of mechanisms that share this guarantee as their budget.
 
         If all noise is normal, the result is mu-GDP with ``mu^2 = 2 rho``, even if later queries depend on earlier
-        releases (Smith and Thakurta 2022). For a single eps-DP mechanism the result is in eps. Otherwise it is this
-        guarantee, also for several eps-DP mechanisms, because their eps add up to more than the eps of a single
-        mechanism with the whole rho.
+        releases (Smith and Thakurta 2022). For a single eps-DP mechanism, the result is the eps-DP guarantee of
+        `as_pure`. In all other cases it is this guarantee. This includes several eps-DP mechanisms: the sum of their
+        eps is larger than the eps of a single mechanism with the whole budget.
         """
         if mechanisms and all(by.normal for by in mechanisms):
             return self.as_normal()
@@ -648,12 +648,12 @@ def is_number(value: Any) -> bool:
 
 
 def group_size(k: Any) -> int:
-    """Return the number of rows in a group as an int; it must be a whole number of at least 1.
+    """Return the number of rows in a group, `k`, as an int.
 
     Raises
     ------
     BudgetError
-        If `k` is any other value; k = 1/2, for example, would double eps.
+        If `k` is not a whole number of at least 1.
     """
     if not is_number(k) or not 1 <= k < math.inf or k != int(k):
         raise BudgetError(f"k is {quote(k)}; give a whole number of rows from 1 on, such as k=2")

@@ -320,7 +320,10 @@ def _sd(sigma: float, q: float) -> float:
 
 
 def _sigma_of_limit(mu: float, q: float, steps: int) -> float:
-    """Return the starting value of the search for a noise multiplier: the sigma at which `limit_mu` is about `mu`."""
+    """Return a noise multiplier sigma, at least `LEAST_SIGMA`, for which `limit_mu(sigma, q, steps)` is about `mu`.
+
+    The search in `noise_multiplier` starts from the result.
+    """
 
     def excess(log_sigma: float) -> float:
         return math.log(max(limit_mu(math.exp(log_sigma), q, steps), 1e-300) / mu)

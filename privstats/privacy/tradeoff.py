@@ -25,7 +25,7 @@ _LOG_MU = (-50.0, 30.0)  # search interval of gdp_mu for log(mu): exp(-50) is th
 
 
 def mills(u: ArrayLike) -> FloatArray:
-    """Mills ratio R(u) = (1 - Phi(u)) / phi(u) of the normal law, without cancellation."""
+    """Return the Mills ratio R(u) = (1 - Phi(u)) / phi(u) of the normal law, without cancellation."""
     return np.asarray(math.sqrt(math.pi / 2) * erfcx(np.asarray(u, dtype=float) / math.sqrt(2)))
 
 
@@ -38,7 +38,7 @@ def reverse(eps: FloatArray, mirrored: FloatArray) -> FloatArray:
 
 
 def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
-    """Privacy profile of mu-GDP: the delta at `eps` of N(mu, 1) against N(0, 1).
+    """Return the privacy profile of mu-GDP: the delta at `eps` of N(mu, 1) against N(0, 1).
 
     It is ``Phi(-u) - e^eps Phi(-v)`` at ``u, v = eps / mu -+ mu / 2`` (Dong, Roth and Su 2022, Corollary 2.13),
     computed as ``phi(u) [R(u) - R(v)]`` with R the Mills ratio, so that small deltas keep their digits.
@@ -79,9 +79,9 @@ def _is_number(value: Any) -> bool:
 
 
 def gdp_delta(mu: float, eps: float) -> float:
-    """Smallest delta for which mu-GDP implies (eps, delta)-DP.
+    """Return the smallest delta for which mu-GDP implies (eps, delta)-DP.
 
-    ``delta = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2)`` (Dong, Roth and Su 2022, Corollary 2.13), computed by
+    It is ``Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2)`` (Dong, Roth and Su 2022, Corollary 2.13), computed by
     `gaussian_profile` without loss of digits for small values.
 
     Parameters
@@ -111,7 +111,7 @@ def gdp_delta(mu: float, eps: float) -> float:
 
 
 def gdp_mu(eps: float, delta: float) -> float:
-    """Largest mu for which mu-GDP implies (eps, delta)-DP: the inverse of `gdp_delta` in mu.
+    """Return the largest mu for which mu-GDP implies (eps, delta)-DP: the inverse of `gdp_delta` in mu.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def _gdp_mu(eps: float, delta: float) -> float:
 
 
 def gdp_eps(mu: float, delta: float) -> float:
-    """Smallest eps for which mu-GDP implies (eps, delta)-DP: the inverse of `gdp_delta` in eps.
+    """Return the smallest eps for which mu-GDP implies (eps, delta)-DP: the inverse of `gdp_delta` in eps.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def gdp_eps(mu: float, delta: float) -> float:
 
 
 def pure_mu(eps: float) -> float:
-    """Smallest mu such that every eps-DP mechanism is mu-GDP.
+    """Return the smallest mu such that every eps-DP mechanism is mu-GDP.
 
     The worst eps-DP mechanism is randomised response. Its trade-off function has a kink, at which the trade-off
     function of mu-GDP touches it if ``mu = -2 Phi^-1(1 / (1 + e^eps))``.
@@ -219,7 +219,7 @@ def pure_mu(eps: float) -> float:
 
 
 def pure_eps(mu: float) -> float:
-    """Largest eps such that every eps-DP mechanism is mu-GDP: the inverse of `pure_mu`.
+    """Return the largest eps such that every eps-DP mechanism is mu-GDP: the inverse of `pure_mu`.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def pure_rho(eps: float) -> float:
 
 
 def pure_eps_of_rho(rho: float) -> float:
-    """Largest eps such that every eps-DP mechanism is rho-zCDP: the inverse of `pure_rho`.
+    """Return the largest eps such that every eps-DP mechanism is rho-zCDP: the inverse of `pure_rho`.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def pure_eps_of_rho(rho: float) -> float:
 
 
 def zcdp_delta(rho: float, eps: float) -> float:
-    """Smallest delta for which rho-zCDP is known to imply (eps, delta)-DP.
+    """Return the smallest delta for which rho-zCDP is known to imply (eps, delta)-DP.
 
     It is the minimum, over orders a > 1, of ``(1 - 1 / a)^a / (a - 1) exp((a - 1)(a rho - eps))`` (Canonne, Kamath and
     Steinke 2020, Proposition 12). The logarithm of this expression is convex in a. Its minimum is ``-(a - 1)^2 rho -
@@ -326,7 +326,7 @@ def zcdp_delta(rho: float, eps: float) -> float:
 
 
 def zcdp_eps(rho: float, delta: float) -> float:
-    """Smallest eps for which rho-zCDP is known to imply (eps, delta)-DP: the inverse of `zcdp_delta` in eps.
+    """Return the smallest eps for which rho-zCDP is known to imply (eps, delta)-DP: inverse of `zcdp_delta` in eps.
 
     Parameters
     ----------
@@ -355,7 +355,7 @@ def zcdp_eps(rho: float, delta: float) -> float:
 
 
 def _eps_at_order(rho: float, x: float) -> float:
-    """Return the eps for which the formula in `zcdp_delta` is smallest at the Renyi order a = 1 + x."""
+    """Return the eps for which the Renyi order a = 1 + x attains the minimum over all orders in `zcdp_delta`."""
     return (1 + 2 * x) * rho + math.log(x) - math.log1p(x)
 
 
@@ -365,7 +365,8 @@ def _delta_at_order(rho: float, x: float) -> float:
 
 def _order_of_eps(rho: float, eps: float) -> float:
     # `_eps_at_order` increases in x, the Renyi order minus 1. For x <= 1 it is at most 3 rho + log(x), which is at most
-    # eps at x = `low`. So `low` is a lower limit of the wanted x; if raised to 1e-300, it may be returned as x.
+    # eps at x = `low`. So `low` is a lower limit of the wanted x, unless it was raised to 1e-300 to avoid log(0). If
+    # it then exceeds the wanted x, it is returned as x.
     low = max(math.exp(min(0.0, eps - 3 * rho)), 1e-300)
     # For x >= 1, `_eps_at_order` is at least 2 x rho - log(2), which exceeds eps at x = `high`. So `high` is an upper
     # limit of the wanted x.
@@ -385,11 +386,11 @@ def _root(rises: Callable[[float], float], low: float, high: float) -> float:
 
 
 def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
-    """Smallest delta' for which (eps_pure, delta)-DP implies (eps, delta')-DP, where eps <= eps_pure.
+    """Return the smallest delta' for which (eps_pure, delta)-DP implies (eps, delta')-DP; `delta` if eps >= eps_pure.
 
-    At level x, the trade-off function of (a, delta)-DP is ``max(0, 1 - delta - e^a x, e^-a (1 - delta - x))``. For
-    a = eps_pure, its two sloping lines meet at a kink. The steeper line of the trade-off function of (eps, delta')-DP,
-    ``1 - delta' - e^eps x``, goes through this kink.
+    For eps < eps_pure, ``delta' = 1 - (1 - delta) (1 + e^eps) / (1 + e^eps_pure)``. With this delta', the steeper line
+    of the trade-off function of (eps, delta')-DP (see `approx_tradeoff`) goes through the kink of the trade-off
+    function of (eps_pure, delta)-DP, which is at the level ``(1 - delta) / (1 + e^eps_pure)``.
 
     Parameters
     ----------
@@ -414,7 +415,7 @@ def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
 
 
 def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
-    """Smallest eps' for which (eps, delta)-DP implies (eps', larger_delta)-DP: the inverse of `pure_delta` in `eps`.
+    """Return the smallest eps' for which (eps, delta)-DP implies (eps', larger_delta)-DP; the inverse of `pure_delta`.
 
     Parameters
     ----------
@@ -462,9 +463,10 @@ def gaussian_tradeoff(alpha: ArrayLike, mu: float) -> NDArray[np.float64]:
 
 
 def zcdp_tradeoff(alpha: ArrayLike, rho: float) -> NDArray[np.float64]:
-    """Trade-off function that rho-zCDP implies: the pointwise maximum of trade-off functions of (eps, delta)-DP.
+    """Return a lower bound on the trade-off function of every rho-zCDP mechanism, at each level in `alpha`.
 
-    The pairs (eps, delta) are a finite selection from the guarantees that rho-zCDP is known to imply.
+    The bound is the maximum of the trade-off functions of finitely many (eps, delta) guarantees, all of which
+    rho-zCDP is known to imply.
     """
     orders = np.geomspace(_order_of_eps(rho, 0.0), _order_of_delta(rho, 1e-17), 401).tolist()
     pairs = [(max(0.0, _eps_at_order(rho, x)), _delta_at_order(rho, x)) for x in orders]

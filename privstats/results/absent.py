@@ -55,12 +55,12 @@ CURES = {
     (ROWS, "write fit.summary()"): "summary2",
 }
 ABSENT = {name: cure for cure, names in CURES.items() for name in names.split()}
-OF_LINEAR_MEANS = dict.fromkeys(  # attributes that models with a link function, and models of quantiles, cannot have
+OF_LINEAR_MEANS = dict.fromkeys(  # replaces entries of ABSENT for models with a link function and models of quantiles
     ("rsquared", "rsquared_adj"),
     ("exists for linear regression alone", "to test whole terms write fit.wald_test_terms()"),
 )
 RESIDUALS = [name for name, cure in ABSENT.items() if cure == ABSENT["resid"]]
-OF_OTHER_REGRESSIONS = dict.fromkeys(  # residuals of models that `dp_diagnostics` does not accept
+OF_OTHER_REGRESSIONS = dict.fromkeys(  # replaces entries of ABSENT for regressions that `dp_diagnostics` rejects
     RESIDUALS,
     (
         ROWS,
@@ -68,7 +68,7 @@ OF_OTHER_REGRESSIONS = dict.fromkeys(  # residuals of models that `dp_diagnostic
         "data, eps=0.5)",
     ),
 )
-OF_NO_REGRESSION = dict.fromkeys(  # residuals of means, quantiles, modes and counts
+OF_NO_REGRESSION = dict.fromkeys(  # replaces entries of ABSENT for means, quantiles, modes and counts
     RESIDUALS, ("exists for regressions alone", "write ps.dp_lm('y ~ x1', data, eps=1, domain=domain)")
 )
 

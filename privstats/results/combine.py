@@ -109,7 +109,7 @@ def _repeated(fits: Sequence[Results]) -> bool:
 def _check_disjoint(fits: Sequence[Results]) -> None:
     """Raise an error if the fits are histograms, or if two fits were charged to one ledger and so use one data set.
 
-    The estimates of a histogram are counts of its own rows; counts of disjoint rows are added and not averaged.
+    The estimates of a histogram are counts of the given rows, and counts of disjoint rows are added, not averaged.
     """
     if fits[0].facts.verb == COUNTED:
         raise OptionError(

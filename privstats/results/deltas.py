@@ -19,12 +19,12 @@ DELTA = 1e-6
 
 
 def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release]) -> tuple[Note, ...]:
-    """Return a note if normal noise, which needs a delta > 0, would make the confidence intervals much shorter.
+    """Return a note for a fit in pure eps if normal noise, which needs delta > 0, would make intervals much shorter.
 
-    The ratio of the interval lengths is computed from the share of noise in the squared standard errors, and from the
-    variances of normal noise and of the actual noise in one release. This is the release with the largest share of the
-    budget or, if the diagnostic `noise_to_signal` is large, the release with the most entries. Combined fits get no
-    note, because they have no single budget.
+    The ratio of the interval lengths is computed from the median share of noise in the squared standard errors, and
+    from the variances of the actual noise and of normal noise in one release: the release with the most entries if
+    a `noise_to_signal` diagnostic is above `RELIABLE`, otherwise the release with the largest share of the budget.
+    Combined fits get no note, because they have no single budget.
     """
     promise = facts.promise
     relation = facts.neighbors.relation(facts.neighbors.unit is not None, not facts.complete)

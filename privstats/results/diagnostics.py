@@ -98,7 +98,7 @@ class Diagnostics:
         return self._frame("scale_location", "mean")
 
     def plot(self, alpha: float = 0.05, *, ax: Any = None) -> Any:
-        """Plot all tables of residuals side by side, with confidence intervals.
+        """Plot all released tables side by side, with a confidence interval for each bin.
 
         Parameters
         ----------

@@ -59,7 +59,8 @@ class Sheet:
     heads : tuple of str
         Headings of all columns.
     body, foot : tuple of tuple of str
-        Rows of cells, each row with all its labels; rows of `foot` follow below a horizontal line.
+        Rows of cells; a label that is the same as in the row above is repeated. Rows of `foot` follow below a
+        horizontal line.
     above, below : tuple of (str, str)
         Labels and contents of the lines above and below the table; a label may be empty.
     labels : int
@@ -107,10 +108,10 @@ class Sheet:
         yield self._columns(chosen)
 
     def _columns(self, chosen: Sequence[int]) -> Sheet:
-        """Return a table of the row labels and the columns with indices `chosen`.
+        """Return a table of the row labels and the columns with indices `chosen`, without lines above and below it.
 
-        Rows of the body without text in the chosen columns, label columns without text (except the first), and the
-        lines above and below the table are left out.
+        Rows of the body are left out if they have no text in the chosen columns. Label columns without text are left
+        out, too, except the first.
         """
         body = [row for row in self.body if any(row[j] for j in chosen)]
         labels = [j for j in range(self.labels) if j == 0 or any(row[j] for row in body)]
@@ -335,7 +336,7 @@ class Tabular(ABC):
         return self._sheet().as_html()
 
     def as_csv(self) -> str:
-        """Return the table as CSV text, with rounded numbers and with all parts of the label in each row."""
+        """Return the table as CSV text with rounded numbers; labels that are the same in several rows are repeated."""
         return self._sheet().as_csv()
 
     def as_gt(self) -> Any:

@@ -196,10 +196,10 @@ def budget(facts: FitFacts) -> str:
 
 
 def diagnostics(facts: FitFacts, found: Mapping[str, float]) -> str:
-    """Return the noise_to_signal ratios of a fit, and the standard deviation or scale of its residuals, in words.
+    """Return a text with the noise_to_signal ratios of a fit, and the standard deviation or scale of its residuals.
 
-    The mapping `found` has the diagnostics of the fit by name, such as "noise_to_signal" and "sigma". The text is
-    empty if neither is available.
+    These ratios compare the noise in a released matrix with the information about the coefficients. `found` maps names
+    of diagnostics, such as "noise_to_signal" and "sigma", to values. The text is empty if it has neither of these two.
     """
     signals = [value for name, value in found.items() if _is_signal(name) and not math.isnan(value)]
     lost = found.get("noise_to_signal_unidentified", math.nan)

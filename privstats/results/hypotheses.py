@@ -72,7 +72,7 @@ class ContrastTest:
         return self._at(0.05)[4]
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
-        """Return intervals with confidence 1 - alpha for the q tested linear functions of the coefficients.
+        """Return intervals with confidence level 1 - alpha for the q tested linear functions of the coefficients.
 
         The array has shape (q, 2), with lower and upper limits; they are NaN where a function is not identified.
 
@@ -85,7 +85,7 @@ class ContrastTest:
         return np.column_stack([low, high])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return the tests as a DataFrame with one row per hypothesis; its intervals have confidence 1 - alpha.
+        """Return the tests as a DataFrame with one row per hypothesis, with intervals of confidence level 1 - alpha.
 
         Columns are named as in statsmodels: "coef", "std err", "z" and so on. The additional column "null" has the
         value of the linear function under the hypothesis.
@@ -112,7 +112,7 @@ class ContrastTest:
         Parameters
         ----------
         alpha : float
-            One minus the confidence of the intervals.
+            One minus the confidence level of the intervals.
         """
         return Listing(self._title, self._table(level(alpha)), (NOISE_INCLUDED, *self._bounds))
 
@@ -120,7 +120,7 @@ class ContrastTest:
 
     @property
     def _bounds(self) -> tuple[str, ...]:
-        """The note that some or all std errors are upper bounds, as a tuple; the tuple is empty if none of them are.
+        """A tuple with the note that some or all std errors are upper bounds; it is empty if none is an upper bound.
 
         A std error is an upper bound if its linear function combines estimates with unknown covariances.
         """
@@ -148,9 +148,9 @@ class WaldTest:
     Parameters
     ----------
     statistic : float
-        ``(R params - r)' V^-1 (R params - r)``, with V the covariance of ``R params``; NaN if one of the hypotheses is
-        not identified. If V is unknown (`bonferroni`), the largest squared z statistic of linearly independent
-        hypotheses that are equivalent to ``R params = r``.
+        The Wald statistic ``(R params - r)' V^-1 (R params - r)``, where V is the covariance of ``R params``. If V is
+        unknown, it is the largest squared z statistic of linearly independent hypotheses that are equivalent to
+        ``R params = r``. It is NaN if one of the hypotheses is not identified.
     pvalue : float
         P-value, which allows for the residual degrees of freedom, for noise that is not normal, and for bias bounds.
         If V is unknown, it is the smallest p-value of the linearly independent hypotheses, times their number
@@ -158,7 +158,7 @@ class WaldTest:
     df : int
         Number of linearly independent hypotheses.
     bonferroni : bool
-        Whether V is unknown, as for hypotheses about several quantiles of the same rows.
+        Whether V is unknown, as for hypotheses about several quantiles that were released from the same rows.
     """
 
     statistic: float

@@ -4,13 +4,14 @@ The grid is public: all combinations of the declared levels of the factors, equa
 the values that the user gives in the argument `at`. Nothing is averaged over the rows of the data, because the means of
 columns and the shares of levels in the data would require another private release.
 
-Each mean, comparison or slope is a function of the coefficients theta, ``q(theta) = sum_k w_k g(x_k theta + o_k)``, a
-sum over rows x_k of the grid with public weights w_k and offsets o_k, where g is the inverse of the link function. By
-the delta method, the error of its estimate is about ``R (theta-hat - theta)`` with ``R = sum_k w_k g'(x_k theta + o_k)
-x_k``. Its standard error and bias bound are therefore those of the linear function R theta of the coefficients;
-without a link function this is exact. Intervals of means are computed on the scale of the linear predictor and
-transformed by g, as in `Results.get_prediction`. In models with a link function, intervals of comparisons and slopes
-also contain quantiles of q over random draws of the coefficients (`_with_curvature`).
+Each mean, comparison or slope is a weighted sum of fitted means, ``q(theta) = sum_k w_k g(x_k theta + o_k)``, with
+the coefficients theta, the inverse g of the link function, the rows x_k of the model matrix on the grid, and public
+weights w_k and offsets o_k. By the delta method, the error of the estimate q(theta-hat) is about
+``R (theta-hat - theta)`` with the gradient ``R = sum_k w_k g'(x_k theta + o_k) x_k``. The standard error and the bias
+bound of q(theta-hat) are therefore computed for the linear function R theta; without a link function this is exact.
+Intervals of means are computed on the scale of the linear predictor and transformed by g, as in
+`Results.get_prediction`. In models with a link function, intervals of comparisons and slopes also contain quantiles
+over random draws of the coefficients (`_with_curvature`).
 """
 
 from __future__ import annotations
@@ -51,15 +52,16 @@ STEP = 2.0**-17  # step of a central difference at x, relative to |x|; the slope
 # The step at a value x of the predictor is `STEP` times |x|, after |x| is clipped to [`NEAR_ZERO` D, `FAR_AWAY` D],
 # where D is the distance between the bounds of the predictor.
 NEAR_ZERO, FAR_AWAY = 2.0**-10, 2.0**7
-# one pair for each of three nodes: its weight, times the spacing, in a one-sided and in a central numerical derivative
+# for each of three nodes: the weights in a one-sided and in a central numerical derivative, times the node spacing
 ONE_SIDED_CENTRAL = ((-1.5, -0.5), (2.0, 0.0), (-0.5, 0.5))
-# no slope if halving the step multiplies the first difference by over ROUGH[0], or the second by over ROUGH[1]
+# A slope is not given if halving the node spacing multiplies the first difference of a function in `_rough` by more
+# than ROUGH[0], or its second difference by more than ROUGH[1].
 ROUGH = (0.65, 0.4)
 ROUNDING = 2.0**-40  # differences below this share of a column's largest absolute value are rounding errors
 MOST_ROWS = 1000  # largest number of rows of a table of means, comparisons or slopes; larger tables raise an error
 MOST_GRID = 100_000  # largest number of rows of a grid of synthetic rows; larger grids raise an error
 MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and smallest number of random draws of the coefficients for an interval
-MOST_DRAWN = 20_000_000  # draws are left out so that (rows of the grid) * (draws) stays below twice this number
+MOST_DRAWN = 20_000_000  # large grids have fewer draws: (rows of the grid) * (draws) is below twice this number
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
 UNDEFINED = "Not given: an expression of the formula has no value there, as the log of a negative number."
 BEYOND = "Not given: a spline is constant beyond its bounds, so that changes there are not estimated."
@@ -84,7 +86,7 @@ class MarginalTable(Tabular):
     legend : tuple of str
         Sentences below the table, such as a sentence on how the quantities were averaged.
     alpha : float
-        One minus the confidence of the intervals.
+        One minus the confidence level of the intervals.
     """
 
     title: str
@@ -141,8 +143,8 @@ class _Grid:
 class _Part:
     """A copy of a grid of synthetic rows, with a weight for the fitted mean of each row.
 
-    A comparison or slope is a sum of weighted fitted means over several copies, in which one predictor has different
-    values; a mean needs one copy with the weights 1.
+    A comparison or slope is a weighted sum of fitted means over several copies of the grid, which differ in the values
+    of one predictor. A mean needs only one copy, with weights 1.
     """
 
     rows: pd.DataFrame
@@ -201,9 +203,10 @@ class _Call:
     def grid(self, needed: Sequence[str], own: Mapping[str, Sequence[Any]]) -> _Grid:
         """Return a grid of synthetic rows for means, comparisons or slopes that depend on the columns `needed`.
 
-        The rows are all combinations of the values in `own` (a mapping from columns to values), the values in the
-        attribute `at` (except those of `name`), the levels of the factors in the attribute `by`, and the levels of the
-        remaining factors in `needed`, over which averages are taken. Every other column is constant.
+        The rows are all combinations of the values of the predictor `name` in `own` (a mapping from columns to
+        values), the values of other columns in the attribute `at`, the levels of the factors in the attribute `by`,
+        and the levels of the remaining factors in `needed`. Fitted means are later averaged over the levels of these
+        remaining factors. Every other column is constant.
         """
         known = self.known
         kept = {
@@ -239,9 +242,9 @@ class _Call:
 def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
     """Return the table of marginal means of the response at each level of `term`, averaged over other factors.
 
-    A numeric `term` has a mean at each of its values in `at`. The table has separate rows for the values of other
-    columns in the mapping `at`, and for the levels of the factors in `by`. If `simultaneous` is true, the intervals of
-    all rows jointly have the confidence level 1 - alpha.
+    A numeric `term` has a mean at each of its values in `at`, a mapping from columns to values. The means are computed
+    for every combination of the values of other columns in `at` and the levels of the factors in `by`. If
+    `simultaneous` is true, the intervals of all rows jointly have the confidence level 1 - alpha.
     """
     call = _call(results, term, at, by, simultaneous, alpha)
     values = call.at.get(call.name, call.known[call.name].levels)
@@ -255,11 +258,11 @@ def means_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: 
 def comparisons_table(
     results: FitNumbers, term: str, at: Any, by: Any, pairwise: bool, simultaneous: bool, alpha: float
 ) -> MarginalTable:
-    """Return the table of differences of marginal means between levels of `term`, or when a numeric `term` grows by 1.
+    """Return a table of differences of marginal means: between levels of `term`, or for an increase of `term` by 1.
 
     Each level is compared with the first level or, if `pairwise` is true, with every other level. ``at[term]`` lists
-    the levels of a factor that are compared, or the values of a numeric `term` before the increase. The table has
-    separate rows for the values of all columns in the mapping `at`, and for the levels of the factors in `by`. If
+    the levels of a factor to compare, or the values of a numeric `term` before the increase. The comparisons are made
+    for every combination of the values of other columns in `at` and the levels of the factors in `by`. If
     `simultaneous` is true, the intervals of all rows jointly have the confidence level 1 - alpha.
     """
     call = _call(results, term, at, by, simultaneous, alpha)
@@ -287,9 +290,9 @@ def comparisons_table(
 def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous: bool, alpha: float) -> MarginalTable:
     """Return the table of derivatives of the mean response with respect to the numeric predictor `term`.
 
-    The table has separate rows for the values of `term` and other columns in the mapping `at`, and for the levels of
-    the factors in `by`. If `simultaneous` is true, the intervals of all rows jointly have the confidence level
-    1 - alpha.
+    The table has a row for every combination of the values in `at`, a mapping from columns (such as `term`) to values,
+    and the levels of the factors in `by`. If `simultaneous` is true, the intervals of all rows jointly have the
+    confidence level 1 - alpha.
     """
     call = _call(results, term, at, by, simultaneous, alpha)
     known = call.known[call.name]
@@ -300,12 +303,12 @@ def slopes_table(results: FitNumbers, term: str, at: Any, by: Any, simultaneous:
 
 
 def _near(x: FloatArray, known: Any, widen: float = 1.0) -> list[tuple[FloatArray, FloatArray]]:
-    """Return the three nodes, with weights, of a numerical derivative at each value x of a predictor.
+    """Return three nodes and their weights for a numerical derivative at each value of a predictor in the array `x`.
 
-    The weighted sum of the fitted means at the three nodes approximates the slope at x. Each node and its weight are a
-    pair of arrays shaped like x. The nodes are equally spaced, and x is the middle node or, near a bound of the
-    predictor, the node closest to this bound. `known` is the `Predictor` with the bounds; `widen` multiplies the
-    spacing.
+    The weighted sum of the fitted means at the three nodes approximates the slope. Each of the three pairs (node,
+    weight) consists of arrays shaped like `x`. The nodes are equally spaced. The value in `x` is the middle node or,
+    near a bound of the predictor, the node closest to this bound. `known` is the `Predictor` with the bounds; `widen`
+    multiplies the spacing.
     """
     low, high = known.ends
     widest = FAR_AWAY * known.width if np.isfinite(high - low) else np.inf
@@ -322,15 +325,15 @@ def _near(x: FloatArray, known: Any, widen: float = 1.0) -> list[tuple[FloatArra
 def _rough(call: _Call, grid: _Grid) -> NDArray[np.bool_]:
     """Return a mask of the rows of `grid` at which a function of the predictor `call.name` has a kink or a step.
 
-    Slopes that average over such rows are not given. The functions are the offset and the columns of X C, with the
-    model matrix X and the matrix C in `Design.coding`. Each function is evaluated at three equally spaced values of
-    the predictor, with two spacings. Halving the spacing about halves the first difference of a smooth function
-    (between the outer values) and divides its second difference by about 4. At a kink the second difference is only
-    halved; at a step at least one of the two is unchanged. Differences that are tiny compared with the function are
-    ignored as rounding errors.
+    The functions are the offset and the columns of X C, with the model matrix X and the matrix C in `Design.coding`.
+    Each function is evaluated at three equally spaced values of the predictor. Its first difference is taken between
+    the two outer values. When the spacing is halved, the first difference of a smooth function is about halved, and
+    its second difference is divided by about 4. At a kink, the second difference is only halved; at a step, one of
+    the differences or both are unchanged. Differences that are tiny compared with the function are ignored as
+    rounding errors.
     """
     design: Any = call.results.facts.design
-    coding = scipy.linalg.block_diag(design.coding, 1.0)  # acts on X with the offset as an additional last column
+    coding = scipy.linalg.block_diag(design.coding, 1.0)  # maps [X, offset] to [X C, offset]
     size, found = np.abs([*design.bounds(), design.offset_bounds]).max(axis=1), []
     for widen in (1.0, 2.0):
         near = _near(grid.rows[call.name].to_numpy(dtype=float), call.known[call.name], widen)
@@ -376,7 +379,7 @@ def _changes(
     x = grid.rows[call.name].to_numpy(dtype=float)
     parts = [_Part.moved(grid.rows, call.name, values, weight) for values, weight in moves(x)]
     design: Any = call.results.facts.design
-    # the matrix is computed for its warning of values outside the domain
+    # computing the model matrix warns of values outside the domain; the matrix itself is not used here
     design.matrix(pd.concat([part.rows for part in parts]) if not slopes and call.name in call.at else grid.rows)
     shown = grid.keys.assign(level=label)
     each = _each_tau(call.results, parts, grid.averaged)
@@ -388,7 +391,7 @@ def _changes(
 
 
 def _needed(call: _Call) -> list[str]:
-    """Return the names of the columns whose values change the effect of the requested column on the mean response."""
+    """Return the names of the columns on whose values comparisons or slopes of the predictor `call.name` depend."""
     design: Any = call.results.facts.design
     linear = call.results.facts.link is None
     needed = design.varies_with(call.name) if linear else set(call.known)
@@ -480,8 +483,7 @@ def _quantity(
 def _errors_of(results: FitNumbers, rows: int) -> FloatArray:
     """Return random draws of the errors of the coefficients, shape (coefficients, draws).
 
-    `rows` is the number of rows of the model matrix by which the draws are multiplied. If it is large, fewer draws are
-    returned, which limits the amount of computation.
+    If `rows`, the number of rows of the grid, is large, fewer draws are returned, which limits the computing time.
     """
     estimate = _without_margins(results.estimate)
     if not isinstance(estimate, NormalEstimate):
@@ -496,7 +498,9 @@ def _moved(
     link: str,
     over: Callable[[FloatArray], FloatArray],
 ) -> FloatArray:
-    """Return the changes of k comparisons or slopes when a drawn error is added to the coefficients, shape (k, draws).
+    """Return the changes of k comparisons or slopes for each drawn error that is added to the coefficients.
+
+    The array has shape (k, draws); the changes are exact, not first-order approximations.
 
     Parameters
     ----------
@@ -538,8 +542,8 @@ def _table(
 
     `each` has a `_Quantity` (estimates and gradients) for each tau (quantile level) of the fit. `shown` has the labels
     of the rows of the table, which are repeated for each tau. `over` has the names of the factors over whose levels
-    the quantities are averaged. If `tested` is false, statistics and p-values are NaN. `absent` maps reasons why
-    numbers are not given to masks of the affected rows of `shown`.
+    the quantities are averaged. If `tested` is false, statistics and p-values are NaN. `absent` has a mask of rows of
+    `shown` for each reason why numbers are not given.
     """
     results, many = call.results, len(each)
     value, fixed, undefined = (
@@ -615,19 +619,20 @@ def _with_curvature(
     """Return interval limits and p-values that allow for the curvature of the mean as a function of the coefficients.
 
     A first-order interval (delta method) is too short if the derivative of the mean is small at the estimate but large
-    within the range of the errors of the coefficients. The returned interval therefore also contains the alpha/2 and
-    1 - alpha/2 quantiles of ``value + c moved`` over random draws of the coefficients. Here c is the half-length of
-    the first-order interval divided by the 1 - alpha quantile of ``|first|``; it is near 1, but larger if the
-    first-order interval includes bias bounds or is simultaneous.
+    within the range of the errors of the coefficients. It is therefore extended to contain the alpha/2 and
+    1 - alpha/2 quantiles of ``value + c moved`` over random draws of the coefficients. The factor c is the half-length
+    of the first-order interval divided by the 1 - alpha quantile of ``|first|``. It is near 1, but larger if the
+    first-order interval includes bias bounds or is simultaneous. P-values are raised, where necessary, to twice the
+    smaller of the shares of draws for which ``value + c moved`` is at most 0 or at least 0.
 
     Parameters
     ----------
     value : ndarray, shape (k,)
         Estimates of the k quantities.
     first, moved : ndarray, shape (k, draws)
-        First-order changes and exact changes of the quantities over draws of the coefficients.
+        First-order approximations and exact values of the change of each quantity for each draw of the coefficients.
     alpha : float
-        One minus the confidence.
+        One minus the confidence level.
     ends : tuple of three ndarray, shape (k,)
         Lower and upper limits of the first-order intervals, and p-values.
     """
@@ -655,8 +660,8 @@ def _legend(
     """Return sentences that explain how to read a table of means, comparisons or slopes, to be printed below it.
 
     `over` names the factors over whose levels the table averages, `numbers` has the numeric columns of the table, and
-    `draws` is the number of random draws for simultaneous intervals (0 if intervals are not simultaneous). `why` maps
-    each reason why numbers are not given to a mask of the affected rows.
+    `draws` is the number of random draws for simultaneous intervals (0 if intervals are not simultaneous). `why` has
+    a mask of rows of the table for each reason why numbers are not given.
     """
     lines = []
     if over:
@@ -714,9 +719,9 @@ def _heading(name: str) -> str:
 
 
 def _column(name: Any, known: Mapping[str, Any]) -> str:
-    """Return the data column of a predictor that the user named: g for ``g`` and ``C(g)``; check that it is in the fit.
+    """Return the data column of the predictor `name`, which is written, for instance, ``g`` or ``C(g)`` for column g.
 
-    The keys of `known` are the data columns of the fit's predictors.
+    The keys of `known` are the data columns of the fit's predictors; any other column raises a FormulaError.
     """
     if np.iterable(name) and not isinstance(name, str):
         first = next(iter(known))

@@ -140,7 +140,7 @@ class FitNumbers:
 
     @property
     def nobs_used(self) -> float:
-        """Number of rows used: the public number if all rows are used, else the released number (NaN if none)."""
+        """Number of rows used: the public number if all are used, else the released number (NaN if there is none)."""
         return self.facts.used_value
 
     @property
@@ -246,7 +246,7 @@ class FitNumbers:
 
     @property
     def df_model(self) -> float:
-        """Number of coefficients without the intercept (at one quantile level); NaN if the fit is not a regression."""
+        """Number of coefficients, the intercept excluded (at one quantile level); NaN if the fit is no regression."""
         return float(len(self._terms) - self.k_constant) if self.facts.tested else math.nan
 
     @property
@@ -267,7 +267,10 @@ class FitNumbers:
 
     @property
     def scale(self) -> float:
-        """Dispersion: the released residual variance of least squares, or 1 for the binomial and Poisson families."""
+        """Dispersion: released residual variance of least squares, or 1 for the binomial and Poisson families.
+
+        Other fits lack the attribute.
+        """
         facts, sigma = self.facts, self.diagnostics.get("sigma")
         if facts.family in KNOWN_SCALE:
             return KNOWN_SCALE[facts.family]
@@ -332,7 +335,7 @@ class FitNumbers:
         [[2.0, -2.0], [-2.0, 4.0]]
         """
         facts, sampling = self.facts, getattr(self.estimate, "sampling", None)
-        # with other methods, `scale` has noise of its own, so the quotient below is not the inverse
+        # with other methods, the noise in `scale` does not cancel, so sampling / scale is not the inverse of X'X
         inverse = facts.mech == "suffstats" or facts.family in KNOWN_SCALE
         if sampling is None or not inverse or self.cov_type != "nonrobust" or facts.weights is not None:
             raise AttributeError
@@ -422,7 +425,7 @@ class FitNumbers:
 
 
 def _spelled_levels(values: FloatArray, levels: tuple[tuple[Any, ...] | None, ...]) -> Any:
-    """Return estimated modes; if a column has declared levels, its estimate is an index that is replaced by the level.
+    """Return estimated modes, with the level of a column in place of the index of the level.
 
     `levels` has, for each estimate, the declared levels of the column, or None for a numeric column.
     """
@@ -433,7 +436,7 @@ def _spelled_levels(values: FloatArray, levels: tuple[tuple[Any, ...] | None, ..
 
 
 def check_exponentials(facts: FitFacts, exp: bool) -> None:
-    """Raise an error if exponentials are requested of counts, densities or modes.
+    """Raise an error if `exp` is true and the estimates are a histogram or a mode.
 
     Raises
     ------

@@ -61,12 +61,12 @@ class Prediction:
 
     @property
     def se_mean(self) -> FloatArray:
-        """Standard errors of `predicted_mean`, noise included, by the delta method if the model has a link function."""
+        """Standard errors of `predicted_mean`, including privacy noise; models with a link use the delta method."""
         eta, sd, *_ = self._linear(0.05)
         return sd * slope_of(eta, self.link)
 
     def conf_int(self, alpha: float = 0.05, obs: bool = False) -> FloatArray:
-        """Return lower and upper interval limits for each new row, shape (rows, 2); they allow for clipping bias.
+        """Return the interval limits (lower, upper) of each new row, which allow for clipping bias, shape (rows, 2).
 
         Parameters
         ----------
@@ -86,13 +86,17 @@ class Prediction:
         if obs:
             z = ndtri(1 - alpha / 2)
             own, whole = z * sd, z * np.hypot(sd, self.sigma)
-            # low = eta - own - b with a bias bound b >= 0; for a new response, `whole` replaces `own`
+            # low = eta - own - b, where b >= 0 allows for bias and for tails heavier than normal; for a new response,
+            # `whole` replaces the normal half-length `own`
             low = np.minimum(low + own, eta) - whole
             return np.column_stack([low, np.maximum(high - own, eta) + whole])
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return means, std errors and limits, named as in statsmodels; ``obs_ci_...`` are prediction limits."""
+        """Return a DataFrame of fitted means, std errors and interval limits, with the column names of statsmodels.
+
+        The columns ``obs_ci_lower`` and ``obs_ci_upper`` are the limits of prediction intervals for a new response.
+        """
         ends, wide = self.conf_int(alpha), self.conf_int(alpha, obs=True)
         return pd.DataFrame(
             {
@@ -144,7 +148,8 @@ class Prediction:
 def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
     """Return fitted means (or quantiles) of one fit at new rows, with standard errors and intervals.
 
-    Both include privacy noise. The intervals also allow for bias of the coefficients, for example from clipping.
+    Standard errors and intervals include privacy noise. The intervals also allow for bias of the coefficients, for
+    example from clipping.
     """
     facts, estimate, new_data = results.facts, results.estimate, new_rows(new_data)
     X, added = _columns(results, new_data)

@@ -30,7 +30,7 @@ from privstats.results.tidy import column_names, glance, tidy
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Results(FitNumbers):
-    """The result of a private fit. Every number is a release or computed from releases; the data are not kept.
+    """The result of a private fit. Every number is a release or is computed from releases; the data are not kept.
 
     Parameters
     ----------
@@ -81,7 +81,8 @@ class Results(FitNumbers):
     def get_prediction(self, new_data: pd.DataFrame) -> Prediction:
         """Return fitted means (or quantiles) at new rows, with standard errors and intervals.
 
-        Both include privacy noise. The intervals also allow for bias of the coefficients, for example from clipping.
+        Standard errors and intervals include privacy noise. The intervals also allow for bias of the coefficients, for
+        example from clipping.
 
         Parameters
         ----------
@@ -127,7 +128,7 @@ class Results(FitNumbers):
         Raises
         ------
         FormulaError
-            If the hypothesis is not linear in the coefficients, or has an unknown name.
+            If a hypothesis is not linear, or names an unknown coefficient.
         """
         R, null = parsed_hypothesis(hypothesis, self.names)
         return ContrastTest(self.estimate, R, null, texts_of(hypothesis, R, null, self.names))
@@ -148,7 +149,7 @@ class Results(FitNumbers):
         Raises
         ------
         FormulaError
-            If the hypotheses are not linear in the coefficients, have an unknown name, or contradict each other.
+            If the hypotheses are not linear, contradict each other, or name an unknown coefficient.
         """
         return wald_test(self.estimate, *parsed_hypothesis(hypothesis, self.names))
 
@@ -282,7 +283,7 @@ class Results(FitNumbers):
         pairwise: bool = False,
         alpha: float = 0.05,
     ) -> MarginalTable:
-        """Return differences of marginal means between levels of a factor, or when a numeric predictor grows by 1.
+        """Return differences of marginal means between factor levels, or for an increase of a numeric predictor by 1.
 
         Each level is compared with the first level of the factor, or all pairs are compared if `pairwise` is true.
 
@@ -307,9 +308,9 @@ class Results(FitNumbers):
         Returns
         -------
         MarginalTable
-            In models with a link function, differences are on the scale of the response; standard errors use the delta
-            method, and intervals also use random draws of the errors of the coefficients. A difference between two
-            values beyond the bounds of a spline is NaN.
+            In models with a link function, differences are on the scale of the response. Standard errors use the delta
+            method; intervals by this method are extended to contain quantiles of the difference over random draws of
+            the coefficients. A difference between two values beyond the same bound of a spline is NaN.
 
         Raises
         ------
@@ -382,10 +383,10 @@ class Results(FitNumbers):
     def get_margeff(self) -> EffectsTable:
         """Return average marginal effects on the mean response, which are released only by fits with ``margins=True``.
 
-        The effect of a dummy is the change of the mean response from the reference level to the dummy's level, and the
-        effect of any other column is the derivative, both averaged over the rows. Products of the column with other
-        columns stay fixed. In a product of a numeric predictor and a factor, the predictor is centred at the midpoint
-        of its bounds.
+        The effect of a dummy is the change of the mean response from the reference level to the dummy's level; the
+        effect of any other column is the derivative of the mean response. Both are averaged over the rows, with
+        products of predictors (interactions) fixed. A numeric predictor in a product with a factor is centred at the
+        midpoint of its bounds, so the effects of the factor's dummies refer to this midpoint.
 
         Raises
         ------
@@ -407,11 +408,11 @@ class Results(FitNumbers):
         DataFrame, or str if `json` is true
             One row for each released number: a noisy sum over rows, or a privately chosen value. The columns are
             question (name of the query), index (position in the answer to the query), coordinate (description, such as
-            "sum of column 3"), value, law (distribution of the noise), noise_in (the quantity to which the noise is
-            added: the value, the score at the value, or the rank of the value), scale and sd (scale and standard
+            "sum of column 3"), value, law (distribution of the noise), noise_in (the quantity to which the noise
+            is added: "value", the "score" at the value, or the "rank" of the value), scale and sd (scale and standard
             deviation of the noise; NaN if its distribution depends on the rows) and cost (privacy cost of the query).
-            The summed columns are scaled into [-1, 1] by their declared bounds, or depend on earlier releases of the
-            fit, such as scores at a starting value.
+            Summed quantities depend only on declarations, such as columns scaled into [-1, 1] by their declared
+            bounds, or also on earlier releases of the fit, such as scores at a starting value.
         """
         return measurements.as_json(self.releases) if json else measurements.as_frame(self.releases)
 

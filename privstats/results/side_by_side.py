@@ -93,8 +93,8 @@ def table_of_fits(
 ) -> TableText:
     """Return a table with a row for each coefficient and a column for each fit, in the format `fmt`.
 
-    `names` are the column headings, `rename` maps terms to the names to print, `stars` says whether stars mark small
-    p-values, and `digits` is the number of significant digits of standard errors.
+    `names` are the column headings, and `rename` maps terms to the names to print. If `stars` is true, stars mark
+    small p-values. Standard errors have `digits` significant digits.
     """
     fits = _checked(results, names)
     if fmt not in FORMATS:
@@ -380,7 +380,7 @@ def _covariance(fit: FitNumbers) -> str | None:
 
 
 def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
-    """Return a sentence on the total privacy cost of the fits in a table, if all of them use the same rows.
+    """Return a sentence on the total privacy cost of the fits in a table, assuming that all use the same rows.
 
     A fit that occurs twice is counted once. Fits whose weighted mean is also in the table are counted only as parts of
     this mean. If there is no total, because a fit is seeded or the neighbouring relations differ, the sentence gives
@@ -402,7 +402,7 @@ def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
 
 
 def _part_of(fit: FitNumbers, other: FitNumbers) -> bool:
-    """Return whether `other` is a weighted mean of fits that include `fit`, so that it has all releases of `fit`."""
+    """Return whether `other` is a weighted mean of fits that include `fit`, and so has all releases of `fit`."""
     of_other = {release.value.tobytes() for release in other.releases}
     combines = other.facts.mech == COMBINED and other is not fit and other.facts.formula == fit.facts.formula
     return combines and all(release.value.tobytes() in of_other for release in fit.releases)

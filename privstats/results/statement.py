@@ -65,7 +65,7 @@ ASSUMED = {"lm": "a constant error variance", "glm": "the variance of the family
 
 
 def statement(fit: FitNumbers) -> str:
-    """Return the methods paragraph and its references, in lines of at most 80 characters."""
+    """Return a paragraph on the methods of a fit, with references, in lines of at most 80 characters."""
     facts, chain = fit.facts, any(release.chain for release in fit.releases)
     sentences = [
         *_fitted(facts),

@@ -1,4 +1,4 @@
-"""The results of a study, which consists of several planned fits, in the order of the plans."""
+"""The results of a study: the fits of several plans, in the order of the plans."""
 
 from __future__ import annotations
 

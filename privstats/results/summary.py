@@ -186,7 +186,7 @@ class References:
         texts = [note.text for note in notes]
         rows: list[int | None] = [None] * len(names)
         both = [{own, str(name)} for own, name in zip(names, results.estimate.names, strict=True)]
-        if results.facts.keys == ("term", "tau"):  # a note may be about a term at one tau, or at all tau
+        if results.facts.keys == ("term", "tau"):  # a note may be about a term at one tau, or at every tau
             both = [one | {str(term)} for one, (term, _) in zip(both, results.facts.labels, strict=True)]
         for k in np.flatnonzero(np.isnan(numbers.sd) & ~unknown):
             rows[k] = _about(both[k], notes, NO_STD_ERROR)
@@ -295,7 +295,7 @@ def _exponentials(head: str, numbers: TableValues, ends: tuple[str, str], digits
 def _location(
     results: FitNumbers, numbers: TableValues, ends: tuple[str, str], shares: Column, exp: bool, digits: int
 ) -> tuple[Column, ...]:
-    """Return the numeric columns of the table for a fit of means, quantiles, modes or counts, which has no tests.
+    """Return the numeric columns of the table for a fit without tests, such as means, quantiles, modes or counts.
 
     The columns are row counts, estimates, std errors, exponentiated estimates (with `exp`), interval limits (with the
     two headings `ends`), and `shares`, the shares of the noise in the squared std errors. `digits` is the number of

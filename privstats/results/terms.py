@@ -19,7 +19,7 @@ from privstats.results.labels import as_code, coded_column, difference
 from privstats.results.numbers import FitNumbers
 
 MAX_T = "max-t"
-ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh")  # names in statsmodels
+ADJUSTMENTS = ("holm", "bonferroni", "holm-sidak", "sidak", "fdr_by", "fdr_bh")  # names of adjustments in statsmodels
 
 
 class TermTests(pd.DataFrame):

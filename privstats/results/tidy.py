@@ -1,4 +1,4 @@
-"""Results as data frames, with the same columns for every model (after R's broom)."""
+"""Results as data frames, with the same columns for every model, as in R's package broom."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Sets of possible contributions of rows; a row's vector is projected into a set, which bounds the sensitivity."""
+"""Sets of possible contributions of rows; projecting the vector of each row into a set bounds the sensitivity."""

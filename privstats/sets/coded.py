@@ -97,9 +97,9 @@ class CodedProducts(BoxProducts):
 
 @dataclass(frozen=True)
 class LevelProducts(Products):
-    """Set for second moments of m-vectors; of the first `levels` entries, one per factor level, at most one is nonzero.
+    """Set for second moments of vectors; at most one of the first `levels` entries (one per factor level) is nonzero.
 
-    The norm of a vector is at most `radius`.
+    A vector has `m` entries, and its norm is at most `radius`.
 
     A vector is given in a short form: the index of the nonzero entry among the first `levels`, the value of this entry,
     and all entries after the first `levels`. Projection makes any short form valid: an index outside the range is moved

@@ -139,18 +139,18 @@ class CheckLosses(Set):
     is the linf norm.
 
     *Distance*: the distance of two rows' gradients is at most the diameter of W. The diameter of W is the larger of the
-    suprema of ``M |x - x'|`` and ``|(1 - tau) x + tau x'|`` over x and x' in X.
+    suprema of ``M |x - z|`` and ``|(1 - tau) x + tau z|`` over x and z in X.
 
     Without an intercept, X is the cube [-1, 1]^m, the diameter is ``2 M sup |x|``, and the convex hull of the
     differences of two gradients is 2 M times the cube.
 
-    With an intercept, the first entries of x and x' are equal. In l1 the diameter is the larger of ``2 M (m - 1)`` and
+    With an intercept, the first entries of x and z are equal. In l1 the diameter is the larger of ``2 M (m - 1)`` and
     m; in l2 it is the larger of ``2 M sqrt(m - 1)`` and sqrt(m). In linf it is 2 M if there are other predictors, and 1
     if x has only the intercept. The hull of all differences of gradients is the unit ball of the norm ``max(|g_0|,
     (|g|_inf + (2 M - 1) |g_0|) / (2 M))``, where 2 M - 1 is the constant `tilt`. Proof: the extreme points of this ball
     with ``|g_0| = 1`` are the sign vectors, that is, the differences ``(1 - tau) x - (-tau x)`` and their negatives.
     The extreme points with ``g_0 = 0`` are 2 M times sign vectors of the other entries, which are the differences ``M
-    (x - x')``. For ``|g_0| = s`` in [0, 1], the other entries have absolute values of at most ``2 M - (2 M - 1) s``,
+    (x - z)``. For ``|g_0| = s`` in [0, 1], the other entries have absolute values of at most ``2 M - (2 M - 1) s``,
     both in the ball and in the convex hull of these points; so the ball is this convex hull. Therefore the distance in
     the norm "hull" is 1. The distance from a missing row is at most 1, too, since zero lies in the hull of W.
 

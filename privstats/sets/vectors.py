@@ -110,7 +110,7 @@ class Fractions(Set):
 
 @dataclass(frozen=True)
 class Packed(Set):
-    """Base class of sets of vectors v whose products v_i v_j are summed, as a symmetric matrix stored as a vector.
+    """Base class of sets whose contributions are products v_i v_j of the entries of a row's vector v.
 
     Attributes
     ----------
@@ -155,10 +155,10 @@ class Packed(Set):
         return place
 
     def unpacked(self, values: FloatArray) -> FloatArray:
-        """Return a vector with one number for each released product v_i v_j as a symmetric matrix.
+        """Return a symmetric matrix whose entry (i, j) is the number in `values` for the product v_i v_j.
 
-        `values` has shape (size,). Entry (i, j) is zero if v_i v_j is neither released nor equal to a released product
-        in every row.
+        `values`, shape (size,), has one number for each released product. Entry (i, j) is zero if v_i v_j is neither
+        released nor equal to a released product in every row.
         """
         return np.where(self.where >= 0, np.append(values, 0.0)[self.where], 0.0)
 
@@ -304,7 +304,7 @@ _L1_COUNT = 0.5
 
 @dataclass(frozen=True)
 class BoxProducts(Packed):
-    """Rows ``r = (1, z_1, ..., z_q)`` with ``|z_i| <= 1``; a contribution has products ``r_i r_j`` (second moments).
+    """Set of rows ``r = (1, z_1, ..., z_q)``, |z_i| <= 1; a contribution has products ``r_i r_j`` (second moments).
 
     z has the predictors and the response. A row with a weight w in [0, 1] enters as ``sqrt(w) r``, so its contribution
     is a point of the segment between zero and the contribution of r. Therefore its distance from any point is at most
@@ -340,23 +340,24 @@ class BoxProducts(Packed):
     *linf*, replace: a square changes by at most 1, another product by at most 2, and the count by at most 1. So, with
     weight 2 for the squares and the count, the sensitivity is 2. Add/remove: the sensitivity is 1, with unit weights.
 
-    *l1*, replace: let z and z' be two rows, s = (z + z')/2 and t = (z - z')/2, so that |s_i| + |t_i| <= 1 and ``z_i z_j
-    - z'_i z'_j = 2(s_i t_j + s_j t_i)``. The absolute values of these differences are largest if s and t are
-    non-negative and t = 1 - s. Their sum is then concave and symmetric in s, so it is largest if all s_i are equal. The
-    largest sum is q (q+2)^2 / (2 (q+1)) with an intercept, at s = q / (2 (q+1)), and q (q+1) / 2 without an intercept,
-    at s = 1/2. The distance of a row from zero is at most the number of products, each at most 1. (Awan and Slavkovic
-    2021 use dim * Delta_inf, about twice as large.) In a row, the l1 norm of a group's squares (with an intercept, of
-    its first-order products) is at most 1. So is the l1 norm of the group's products with one entry of z outside the
+    *l1*, replace: let z and u be two rows, a = (z + u)/2 and d = (z - u)/2, so that |a_i| + |d_i| <= 1 and ``z_i z_j -
+    u_i u_j = 2(a_i d_j + a_j d_i)``. The absolute values of these differences are largest if all a_i and d_i are
+    non-negative and d_i = 1 - a_i. Their sum is then concave and symmetric in the a_i, so it is largest if all a_i are
+    equal. The largest sum is q (q+2)^2 / (2 (q+1)) with an intercept, at a_i = q / (2 (q+1)), and q (q+1) / 2 without
+    an intercept, at a_i = 1/2. The distance of a row from zero is at most the number of products, each at most 1.
+    (Awan and Slavkovic 2021 use dim * Delta_inf, about twice as large.) With groups, q in these formulas is the number
+    of entries of z outside the groups. In a row, the l1 norm of a group's squares (with an intercept, of its
+    first-order products) is at most 1. So is the l1 norm of the group's products with one entry of z outside the
     groups, or with the entries of another group. Each of these norms adds at most 2 to the distance.
 
-    *l2*, replace: let r and s be the two rows, p and p' the vectors of their squares, and T = T0 + sum B_i. The squared
-    distance of the contributions is ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i - p'_i)^2``, where ``|rr' -
-    ss'|_F^2 <= (T0 + sum p)^2 + (T0 + sum p')^2``. This gives a bound that is convex in (p, p'), so it is largest at a
-    vertex, where each p_i and p'_i is 0 or B_i. With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)``, the bound is at most T^2 at
-    every vertex. Proof: let b1 be the sum of B_i over the i with p_i = B_i and p'_i = 0, and b2 the sum over the i with
-    p_i = 0 and p'_i = B_i; then the bound minus T^2 is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. For the
-    entries of groups, c_i^2 = 1/2. The squared distance of a row from zero is at most T^2 - T0 + (weight of the
-    count)^2.
+    *l2*, replace: let r and s be two rows (without the entry 1 if there is no intercept), p_i and v_i the squares of
+    their other entries, r' the transpose of r, and T = T0 + sum B_i. The squared distance of the contributions is
+    ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i - v_i)^2``, where ``|rr' - ss'|_F^2 <= (T0 + sum p_i)^2 +
+    (T0 + sum v_i)^2``. This gives a bound that is convex in (p, v), so it is largest at a vertex, where each p_i and
+    v_i is 0 or B_i. With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)``, the bound is at most T^2 at every vertex. Proof: let b1
+    be the sum of B_i over the i with p_i = B_i and v_i = 0, and b2 the sum over the i with p_i = 0 and v_i = B_i; then
+    the bound minus T^2 is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. For the entries of groups, c_i^2 =
+    1/2. The squared distance of a row from zero is at most T^2 - T0 + (weight of the count)^2.
 
     *nuclear*: let D = diag(1, sqrt B_1, ..., sqrt B_q). By the triangle inequality for matrices of rank one, ``|D(rr' -
     ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and the distance of a row from zero is at most T. (Awan and Slavkovic use the
@@ -429,7 +430,7 @@ class BoxProducts(Packed):
 
     @property
     def _singles(self) -> NDArray[np.bool_]:
-        """Mask, shape (q + 1,), of the entries of a row ``r = (1, z)`` that are neither dummies nor the leading 1."""
+        """Mask, shape (q + 1,), of the entries of a row ``(1, z_1, ..., z_q)``; False for the 1 and for dummies."""
         single = np.arange(self.q + 1) > 0
         for group in self.groups:
             single[list(group)] = False
@@ -449,12 +450,15 @@ class BoxProducts(Packed):
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
-        """Return bounds on weighted contributions, and the weights, for "replace" (`exchange`) or "add_remove".
+        """Return bounds on weighted contributions in the given norm, and the weights.
 
-        The four results are (1) a bound on the distance of two contributions and a bound on the length of one, in the
-        given norm; (2) the weights of the squares of a row's entries ``r = (1, z)``, shape (q + 1,), the first of them
-        unused; (3) the weight of the count of rows; (4) one scale for each entry of r, shape (q + 1,). The weight of
-        the product of two different entries is the product of their scales.
+        The weights are for the relation "replace" if `exchange`, otherwise for "add_remove". The four results are
+
+        (1) a bound on the distance of two contributions, and a bound on the length of one contribution;
+        (2) the weights, shape (q + 1,), of the squares of a row ``r = (1, z_1, ..., z_q)``; the first is not used;
+        (3) the weight of the count of rows;
+        (4) a scale for each entry of r, shape (q + 1,); the weight of a product of two different entries is the
+        product of their scales.
         """
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
         if norm not in sides:
@@ -515,14 +519,14 @@ def under_the_first(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Squares(Set):
-    """Rows (1, u), u a vector of k values in [-1, 1]; a contribution has the values u and their squares u^2.
+    """Set of rows (1, u), with a vector u of k values in [-1, 1]; a contribution has the values and their squares.
 
     If `counted`, a contribution begins with the 1, so that the number of rows is released, too. The contribution of a
     row of weight h in [0, 1] is (h, h u, h u^2), a point of the segment between zero and (1, u, u^2).
 
-    *Replace*: the weight of a square is w; the weight of the count is c k in l1, c sqrt(k) in l2 and c in linf. Let u
-    and v be the values of two rows in one column. Then (u, w u^2) and (v, w v^2) are at most 2 apart, the distance for
-    u = 1 and v = -1. Proof: if the signs are opposite, the worst pairs are u = 1 and v = -t with t in [0, 1]. In l1,
+    *Replace*: the weight of a square is w; the weight of the count is c k in l1, c sqrt(k) in l2 and c in linf. Let a
+    and b be the values of two rows in one column. Then (a, w a^2) and (b, w b^2) are at most 2 apart, the distance for
+    a = 1 and b = -1. Proof: if the signs are opposite, the worst pairs are a = 1 and b = -t with t in [0, 1]. In l1,
     ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 + w^2 (1 - t)^2) <= 4`` for w <= 1.6. In linf
     the bound holds for w <= 2. If the signs are equal, the values differ by at most 1, and their weighted squares by
     at most w. A row and a missing row also differ by at most 1 and w in each column, and they differ in the count. Let

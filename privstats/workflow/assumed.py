@@ -35,7 +35,7 @@ from privstats.numerics.law import FloatArray
 from privstats.privacy.promise import Neighbors
 
 ROWS = 4096  # number of simulated rows
-MANY, MORE = (30_000, 300_000), 4  # for quantiles, `ROWS` is multiplied by `MORE` for each element of `MANY` below n
+MANY, MORE = (30_000, 300_000), 4  # for quantiles of over 30,000 rows, `ROWS` is multiplied by 4; over 300,000, by 16
 FILLED = 0.25  # width of the assumed uniform distribution of a column without a hint, divided by the column's range
 SPREAD = 1 / 6  # assumed residual standard deviation, divided by half of the response's range
 # assumed mean of the response in models with a link function, divided by the largest value of the response; `HALF` is
@@ -44,7 +44,7 @@ HALF, LOW = 0.5, 0.05
 RARE = 0.05  # share of rows at a rare factor level, or with a rare binary outcome, in the pessimistic assumption
 LIGHT = 0.1  # pessimistic assumption: (mean - lower bound) and sd of weights, both divided by the range of the weights
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
-POINTS, FAR = 1024, 700.0  # number of quantiles for a logit-normal law; largest |mean of the logits| that is tried
+POINTS, FAR = 1024, 700.0  # for the moments of a logit-normal law: number of quantiles, largest |mean of the logits|
 DENSE = 30.0  # largest |logit| of the points at which an expression with a hint is evaluated
 # identifiers of public random streams: simulated predictors and responses, columns and expressions with hints
 PREDICTORS, RESPONSE, HINTED, SOLVED = -1, -2, -50, -51
@@ -59,8 +59,9 @@ class Assumption:
     hints : mapping of str to Hint
         Assumed distributions, by column: the user's hints and, in pessimistic forecasts, further assumptions.
     share : float, optional
-        Share of ones in a binary outcome without a hint. If it is None, the share is `HALF` in models with a link
-        function, and the simulated response is continuous in other models.
+        Share of ones in a binary outcome without a hint; other outcomes of models with a link function have a mean
+        proportional to `share`. If it is None, the share is 1/2 or, if the model has no link function, the outcome is
+        normal.
     precise : bool
         Whether the error variance of a row is inversely proportional to its weight.
     rows : int
@@ -185,8 +186,9 @@ def _with_response(
     """Return `frame` with an additional column for a simulated response, and a design that reads this column.
 
     The column is independent of the predictors. If the residual standard deviation `residual` is given, in units of
-    the response, the column is normal with this standard deviation. Otherwise it follows the user's hint about the
-    response or, without a hint, the share of ones in `assumed` or a default distribution.
+    the response, the column is normal with this standard deviation. Otherwise it has the distribution in the user's
+    hint about the response. Without a hint, a binary response has the share of ones in `assumed`, if there is one, and
+    any other response has a default distribution.
     """
     rng, n, linked = public_stream(RESPONSE), len(frame), design.family is not None
     middle = (HALF if is_binary(design) else LOW * (assumed.share or HALF) / HALF) if linked else 0.0
@@ -204,7 +206,11 @@ def _with_response(
 
 
 def is_binary(design: Any) -> bool:
-    """Return whether the response is binary: of a binomial family, a column with two levels, or a comparison y > 3."""
+    """Return whether the response is binary.
+
+    It is binary if the model has a binomial family, or if the response is a column with two levels or a comparison
+    such as y > 3.
+    """
     if getattr(design, "family", None) is not None:
         return bool(design.family.support == (0.0, 1.0))
     return design.zero_to_one and not isinstance(design.domain.get(design.response), Numbers)
@@ -243,9 +249,9 @@ def rows_for_quantiles(n: int) -> int:
 def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = None) -> dict[str, Known]:
     """Return the declarations (bounds or levels), by name, of columns for which a user's hint would be most useful.
 
-    Interval widths depend most on the distributions of weights, of columns with levels and of the response, if it is
-    binary or the model has a link. The result has the columns of these kinds without a hint (mean and sd, or shares of
-    levels) in `hints`. If the residual standard deviation `residual` is given, the response is left out.
+    Interval widths depend most on the distributions of weights and of columns with levels. They also depend on the
+    distribution of the response if the response is binary or the model has a link function. The result contains each
+    such column without a hint in `hints`, but no response if the residual standard deviation `residual` is given.
     """
     outcome, found = _outcome(design), dict[str, Known]()
     skewed = outcome and residual is None and (design.family is not None or is_binary(design))
@@ -408,8 +414,7 @@ def _ends(known: Known) -> tuple[float, float]:
 def narrowed(domain: Domain, reads: Sequence[str]) -> Domain:
     """Return the declarations of the columns in `reads`, with each numeric range reduced to its middle quarter.
 
-    Forecasts assume that a numeric column without a hint is uniform on the reduced range (a fraction `FILLED` of the
-    original range). Dates keep their range.
+    Forecasts assume that a numeric column without a hint is uniform on the reduced range. Dates keep their range.
     """
     typical = domain.typical
     return Domain({name: _part(typical[name]) for name in reads if name in typical}, domain.complete)

@@ -82,8 +82,8 @@ def entrance(declaration: Callable[P, R], answer: Callable[[dict[str, Any]], Any
     declaration : callable
         Function without a body; its signature and docstring are used.
     answer : callable
-        Function that returns the result for a dict of all arguments. It was wrapped by `door`, so that it raises only
-        errors of this package, without stack frames that hold rows.
+        Function that returns the result for a dict of all arguments. Its exceptions must not contain rows of the data;
+        `privstats.boundary.door` wraps a function for this purpose.
     """
     signature, name = inspect.signature(declaration), declaration.__name__
 
@@ -154,5 +154,5 @@ def _outcome(signature: inspect.Signature, name: str, answer: Callable[..., Any]
         return formula_error(name.removeprefix("dp_"), first) or TypeError(arguments)
     try:
         return answer(arguments)
-    except BaseException as error:  # an error of this package, raised by `door`; its last stack frames are removed
+    except BaseException as error:  # an error of this package or an interrupt; its stack frames are removed
         return error.with_traceback(None)

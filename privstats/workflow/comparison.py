@@ -19,7 +19,7 @@ from privstats.workflow.verbs import BY_NAME
 
 BUDGETS = ("eps", "mu", "rho")
 DODGE = 0.06  # distance between the markers of two terms in a plot; neighbouring budgets have the distance 1
-MARKS = "osD^v*"  # markers of terms in a plot; for more terms, it shows by default their median and range
+MARKS = "osD^v*"  # markers of terms in a plot; a plot of more terms shows by default their median and range
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -124,8 +124,8 @@ def _of_probabilities(fit: Results, response: str, eta: str, ends: FloatArray, s
     """Return the only diagnostic of a logistic regression, "binned": mean residuals in bins of fitted probabilities.
 
     The texts `response` and `eta` (the log odds) are expressions in the columns of the data. `ends` has the edges of
-    the bins, in log odds. The argument `scale` must be None, since the residuals lie between -1 and 1. Other residual
-    diagnostics are not informative for responses of 0 and 1.
+    the bins, in log odds. The residual std dev `scale` must be None: the residuals lie between -1 and 1 in any case.
+    Other residual diagnostics are not informative for responses of 0 and 1.
     """
     if scale is not None:
         raise OptionError("residuals of a logistic regression lie between -1 and 1; leave scale out")
@@ -163,9 +163,9 @@ def _given(fitted: Any) -> tuple[float, float]:
 def _range(fit: Results, eta: str) -> tuple[float, float]:
     """Return a range of linear predictors, to be divided into bins.
 
-    The text `eta` is the linear predictor as an expression in the columns of the data. The range extends `SIDES`
-    standard deviations to each side of the mean linear predictor, but not beyond the limits that follow from the
-    declared bounds of the columns. If the mean is unknown, the range between these limits is returned.
+    The text `eta` is the linear predictor as an expression in the columns of the data. The range is the mean of the
+    linear predictors plus or minus `SIDES` of their standard deviations, cut off at the limits that follow from the
+    declared bounds of the columns. If the mean is unknown (NaN), the range between these limits is returned.
     """
     design: Any = fit.facts.design
     within = numeric(f"I({eta})", design.domain).within
@@ -175,10 +175,11 @@ def _range(fit: Results, eta: str) -> tuple[float, float]:
 
 
 def _location(fit: Results, intercept: bool) -> tuple[float, float]:
-    """Return the mean and sd of the rows' linear predictors; NaN without a sampling covariance matrix or an intercept.
+    """Return the approximate mean and sd of the rows' linear predictors.
 
     The inverse of the sampling covariance matrix of the coefficients is roughly proportional to the second moments of
-    the model matrix. The first column of the model matrix is the intercept, which determines the constant factor.
+    the model matrix. The factor of proportionality follows from the first column of the model matrix, the intercept,
+    whose mean square is 1. If the fit has no sampling covariance matrix or no intercept, the results are NaN.
     """
     sampling = getattr(fit.estimate, "sampling", None)
     if sampling is None or not intercept:

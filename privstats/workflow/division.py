@@ -38,10 +38,11 @@ class Division:
     promises : mapping of str to Promise
         Privacy guarantee (budget) of each query, by label.
     charge : tuple of (str, Promise)
-        Entries of the ledger, each with the label of a query (or the names of branches) and a privacy guarantee.
+        Entries of the ledger, each with a label and a privacy guarantee. The label is the label of a query; the common
+        entry of all branches (methods) is labelled with their names, such as "suffstats or newton".
     fractions : mapping of str to float
-        Fractions of the whole budget, by label of the query. The queries before the choice of a branch (method) take
-        their fractions first; the queries of each branch divide the remaining budget.
+        Fractions of the whole budget, by label of the query. The queries before the choice of a branch take their
+        fractions first; the queries of each branch divide the remaining budget.
     """
 
     promises: Mapping[str, Promise]
@@ -183,9 +184,9 @@ def _part(label: str, share: float) -> float:
 
 
 def _by_branch(asked: Sequence[Asked]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the labels of the queries before the choice of a branch (method), and each branch's labels after it.
+    """Return the labels of the queries before the choice of a branch (method), and of the later queries by branch.
 
-    Queries of stage 0 (estimates of undeclared bounds) and optional queries are left out.
+    Queries about undeclared bounds and optional queries are left out.
     """
     branches: dict[str | None, list[str]] = {None: []}
     for a in asked:

@@ -80,9 +80,10 @@ def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: A
 
 
 def _why(choice: Choice, gate: Gate) -> str:
-    """Return the reason for the choice of the method as text, with expected interval lengths of the methods.
+    """Return the reason for the choice of the method as text, with the expected interval length of each method.
 
-    A length is given as a multiple of the length without privacy; methods with an infinite length are left out.
+    A length is given as a multiple of the length without privacy. Methods that are expected to give no interval
+    (infinite length) are left out.
     """
     lengths = {name: length for name, length in gate.lengths.items() if math.isfinite(length)}
     if gate.chosen is None or gate.chosen not in lengths:

@@ -46,7 +46,7 @@ VAGUE = 1.5  # with the user's rows `like`, a forecast is a range if (upper / lo
 # vectors whose noise law depends on the rows, `TOGETHER` for several quantiles released together, `FEW` for others.
 SEVERAL, TOGETHER, FEW = 25, 9, 3
 # Largest number of synthetic rows given to an exponential mechanism. To represent k times as many rows, the budget is
-# multiplied by k, which gives the same density.
+# multiplied by k, which gives the same distribution of the release.
 MOST_GIVEN = 4 * ROWS
 
 FORECAST = ["std_error", "width", "noise_share", "ratio"]
@@ -153,8 +153,8 @@ class Forecast(Conversation):
         if way not in self._said:
             once, given = self._rows.source.n, promise
             many = max(once, round(once * self._factor))
-            # k copies of the rows at budget eps give the same density as one copy at budget k eps, because the density
-            # is proportional to exp(-eps |k G|) = exp(-(k eps) |G|), where G is the sum over the rows of one copy
+            # k copies of the rows at budget eps give the same distribution of the release as one copy at budget k eps:
+            # the log density is, up to a constant, proportional to eps and to the number of copies
             if isinstance(by, KNGQuantile | ExponentialQuantile):
                 few = min(many, MOST_GIVEN)
                 many, given = few, promise.as_pure().part(many / few)
@@ -173,8 +173,8 @@ class Forecast(Conversation):
 def _mean(question: Question, by: Any, exact: Any, promise: Promise, relation: Relation, draws: int) -> Release:
     """Return the mean of `draws` simulated releases of a query by the mechanism `by`.
 
-    For a single quantile without an interval, the exact expectation of the release is returned. `exact` is the exact
-    sum over the rows if the query is a sum; for other queries, it contains the query's vector for each row.
+    For a single quantile without an interval, the exact expectation of the release is returned. `exact` is the input
+    of the mechanism: the exact sum over the rows if the query is a sum, otherwise one vector for each row.
     """
     within: Any = question.within
     streams = (public_stream(-3 - k) for k in range(draws))
@@ -231,11 +231,11 @@ class _Repeated(RowValues):
 
     @cached_property
     def _once(self) -> FloatArray:
-        """The vectors of all synthetic rows, shape (rows, dim)."""
+        """The vectors that the query computes from one copy of the synthetic rows, shape (rows, dim)."""
         return np.concatenate([np.zeros((0, self._dim)), *super().made()])
 
     def scan(self, take: Callable[[FloatArray], Any] = np.asarray) -> Iterator[Any]:
-        """Apply the function `take` to each copy of the synthetic rows' vectors; yield the results.
+        """Apply the function `take` to the query's vectors for each copy of the synthetic rows; yield the results.
 
         The last copy may be incomplete. All complete copies have the same result, which is computed once.
         """
@@ -313,10 +313,11 @@ def expected(
 
 
 def error_of_median(widths: FloatArray) -> float:
-    """Return the standard error of the median of log interval widths over simulated fits, for the median term.
+    """Return the simulation error of forecast interval widths: a standard error on the log scale.
 
-    For each term, the standard error is computed from the standard deviation of the finite log widths, which are
-    assumed to be normal. The result is the median of the terms' standard errors, or 0 if there is only one fit.
+    For each term, the standard error of the median log width over the simulated fits is computed from the standard
+    deviation of the finite log widths, which are assumed to be normal. The result is the median of these standard
+    errors over the terms, or 0 if there is only one fit.
 
     Parameters
     ----------

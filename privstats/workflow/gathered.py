@@ -54,7 +54,10 @@ class Gathered:
 
     @property
     def line(self) -> str | None:
-        """Line of the printed plan about the memory that `method` needs; None if below `TOLD` bytes or unknown."""
+        """Line of the printed plan about the memory that `method` needs.
+
+        None if `method` needs less than `TOLD` bytes, or if the number of rows is unknown.
+        """
         if self.size is None or self.size < TOLD:
             return None
         return (

@@ -142,7 +142,7 @@ class Plan:
     asked: tuple[Asked, ...]
     gathered: Gathered | None = None  # memory needed by a method that needs all rows at once
     accepted: Mapping[str, float] = field(default_factory=dict)
-    forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # one per assumption; shared by equal calls
+    forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # cache; the plans of equal calls share it
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
@@ -165,8 +165,8 @@ class Plan:
     def kept(self) -> Promise:
         """The privacy guarantee that the mechanisms satisfy, which may be stronger than the requested guarantee.
 
-        Only for a requested budget rho can it be stronger: a guarantee in mu if all noise is normal, or in eps if the
-        only mechanism of the fit satisfies pure differential privacy.
+        It differs from the requested guarantee only for some budgets in rho: it is a guarantee in mu if all noise is
+        normal, or in eps if the fit has a single mechanism and this mechanism satisfies pure differential privacy.
         """
         return self.guarantee.kept_by(*(p.mechanism for p in self.planned))
 
@@ -249,11 +249,11 @@ class Plan:
             and given (share of the simulated fits with an interval). A width is NaN if most simulated fits have no
             interval.
 
-            width_low and width_high equal width if the forecast is precise. If hints about the outcome, levels or
-            weights are missing, and `like` is not given, a second forecast assumes rare outcomes, rare levels and
-            unequal weights, and width_low and width_high are the smaller and the larger forecast. If `like` is given,
-            they are the quartiles of the widths in simulated fits, provided that the median over all estimates of the
-            ratio of the quartiles exceeds 1.5.
+            width_low and width_high differ from width in two cases. If `like` is not given, and hints about the
+            outcome, levels or weights are missing, a second forecast assumes rare outcomes, rare levels and unequal
+            weights; width_low and width_high are the smaller and the larger forecast. If `like` is given and the
+            widths vary between simulated fits (the median over terms of upper quartile / lower quartile exceeds 1.5),
+            width_low and width_high are these quartiles.
 
         Raises
         ------
@@ -540,8 +540,8 @@ class Plan:
 
         This is one step of a search for the number of rows, or the budget, at which intervals have the width `wanted`.
         The expected width is a median over simulated fits. The simulation ends as soon as it is clear whether every
-        expected width is at most `wanted`. For this decision, fits that are not simulated are represented by `bounds`:
-        lower and upper bounds on their ratios, known from earlier steps of the search.
+        expected width is at most `wanted`. In place of the ratio in a fit that is not simulated, this decision uses
+        its lower and upper `bounds`, which are known from earlier steps of the search.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -626,7 +626,8 @@ class Plan:
         Raises
         ------
         OptionError
-            If the formula calls a function registered by `rowwise`, or an option is not text, a number or a list.
+            If an expression calls a function registered by `rowwise`, or an option is not text, a number, a list or a
+            dict.
         """
         return as_text(written_plan(self))
 
@@ -647,10 +648,10 @@ class Plan:
 
     @entry
     def run(self, data: Any, *, ledger: Account | None = None, rng: Any = None) -> Any:
-        """Carry out the plan on data; an error is raised if the same call has another plan for these data.
+        """Carry out the plan on data, provided that the planned call has the same plan for these data.
 
         The plan for these data is computed from the names and types of columns and, if it is public, the number of
-        rows. If it differs from this plan, nothing is charged.
+        rows. If it differs from this plan, an error is raised and nothing is charged.
 
         Parameters
         ----------

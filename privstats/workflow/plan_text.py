@@ -76,7 +76,7 @@ RELEASED = {  # descriptions of the releases, by the name of the query
     "mode": "the fullest bin or level",
 }
 FILLING = "predictors fill a part of their bounds"
-ASSUMPTIONS = {  # by function: assumptions about columns without hints in forecasts of interval widths
+ASSUMPTIONS = {  # by function: assumptions about columns without hints, for the forecast of interval widths
     "lm": f"{FILLING}; the residual std dev is a twelfth of the response's range.",
     "rq": f"{FILLING}; the residual std dev is a twelfth of the response's range.",
     "glm": f"{FILLING}; the response does not depend on them.",

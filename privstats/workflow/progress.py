@@ -32,8 +32,8 @@ class Course:
     name : str
         Name of the function.
     turns : mapping of str or None to tuple of int
-        Planned numbers of passes by branch (method), with the key None if there are no branches: the largest number of
-        passes over the rows with each model matrix, in the order in which the matrices are used.
+        For each branch (method), the largest number of passes over the rows with each model matrix, in the order in
+        which the matrices are used. The key is None if there are no branches.
     rows : int or None
         Number of rows; None if it is private.
     """

@@ -1,6 +1,7 @@
-"""Plans as JSON files; reading a file computes the plan again from the arguments of the call that was planned.
+"""Plans as JSON files.
 
-In this module, "the call" is a call of a function such as `dp_lm`.
+A file contains the planned call: the name of a function such as `dp_lm`, and its arguments. When the file is read, the
+plan is computed again from the call.
 """
 
 from __future__ import annotations

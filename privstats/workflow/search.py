@@ -36,19 +36,20 @@ STEPS_OUT = 4.0  # with only one known search limit, the next number is this fac
 
 @dataclass(frozen=True, eq=False)
 class Widths:
-    """Expected interval widths of m terms, at one number of rows or one budget.
+    """Expected interval widths of m terms, which are medians over simulated fits, at one number of rows (or budget).
 
     Parameters
     ----------
-    ratios, shares : ndarray, shape (m,)
-        Ratio of the expected to the requested width, and share of the noise in the variance, for each term; NaN if no
-        interval is expected.
+    ratios : ndarray, shape (m,)
+        Expected width divided by the requested width, for each term; NaN if no interval is expected.
+    shares : ndarray, shape (m,)
+        Share of each estimate's variance that is due to noise; NaN if no interval is expected.
     fits : mapping of int to ndarray, shape (m,)
-        Ratio of the interval width in a simulated fit to the requested width, for each term, by identifier of the fit;
+        Interval width in a simulated fit, divided by the requested width, for each term, by identifier of the fit;
         infinite if an interval is not reported.
     sure : bool
-        Whether the fits in `fits` suffice to decide if all median ratios are at most 1. If False, the decision also
-        needs bounds from fits at other numbers of rows (or budgets).
+        Whether the fits in `fits` suffice to decide if all `ratios` are at most 1. If False, the decision also needs
+        bounds from fits at other numbers of rows (or budgets).
     """
 
     ratios: FloatArray
@@ -77,8 +78,9 @@ class Bounds:
         Lower and upper bounds of the ratios, by identifier of the fit; fits without an entry have the bounds 0 and
         infinity.
     rough : bool
-        True if it suffices to decide whether all median ratios are at most 1, because the search may end at the tried
-        number. Otherwise median ratios near 1 must be precise, because the next number is extrapolated from the ratios.
+        True if it suffices to decide whether the median ratio over all fits is at most 1 for each term, because the
+        search may end at the tried number. Otherwise the next number is extrapolated from the medians, and medians
+        near 1 must be precise.
     """
 
     least: Mapping[int, FloatArray] = field(default_factory=dict)
@@ -97,12 +99,12 @@ class Bounds:
         return sorted(fits, key=lambda fit: (fit in decided, -least[fit]))
 
     def median(self, ratios: Mapping[int, FloatArray], fits: Sequence[int]) -> FloatArray | None:
-        """Return the median ratios of interval width to requested width, or None if more fits must be simulated.
+        """Return each term's median ratio of interval width to requested width over all fits, if it can be computed.
 
-        The bounds `least` and `most` on the ratios of fits that are not simulated yet give a lower and an upper bound
-        of each median. The simulated fits suffice if the lower bound of any median is above 1, or if the upper bounds
-        of all medians are at most 1 (by a margin of 5% unless `rough` is True). The returned medians are computed from
-        simulated and predicted ratios and clipped to their bounds.
+        For fits that are not simulated yet, the bounds `least` and `most` take the place of the ratios. This gives a
+        lower and an upper bound of each median. The simulated fits suffice if the lower bound of any median is above 1
+        or the upper bounds of all medians are at most 1; unless `rough` is True, the margin must be 5%. The returned
+        medians are computed from simulated and predicted ratios and clipped to their bounds.
 
         Parameters
         ----------
@@ -114,7 +116,7 @@ class Bounds:
         Returns
         -------
         ndarray, shape (terms,), or None
-            The median ratios, one for each term.
+            The median ratios, one for each term; None if more fits must be simulated.
         """
         made, rest = list(ratios.values()), [fit for fit in fits if fit not in ratios]
         nothing = np.zeros(len(made[0]))
@@ -129,10 +131,10 @@ class Bounds:
     def _others(self, ratios: Mapping[int, FloatArray], rest: Sequence[int]) -> list[FloatArray]:
         """Return predicted ratios of interval width to requested width for fits `rest` that are not simulated yet.
 
-        The mappings `least` and `most` contain ratios at numbers of rows (or budgets) tried earlier; the mapping with
-        more fits in common with `ratios` is used. The earlier ratios of a fit, one for each term, are multiplied by
-        the median change from the earlier ratios to `ratios` in the common fits. A fit that is not in the mapping has
-        no prediction.
+        A fit's prediction for a term is the fit's earlier ratio at another number of rows (or budget), multiplied by
+        the median of (new ratio / earlier ratio) over the fits that have both ratios. The new ratios are `ratios`. The
+        earlier ratios are `least` or `most`, whichever has more fits in common with `ratios`. A fit without an earlier
+        ratio has no prediction.
         """
         known = max((self.least, self.most), key=lambda at: len(at.keys() & ratios.keys()))
         both = [fit for fit in ratios if fit in known]
@@ -143,7 +145,7 @@ class Bounds:
         change = np.array(
             [np.median(some[np.isfinite(some)]) if np.isfinite(some).any() else 1.0 for some in changes.T]
         )
-        with np.errstate(all="ignore"):  # the ratio of an interval that is not reported is inf
+        with np.errstate(all="ignore"):  # no warnings for inf, the ratio of an interval that is not reported
             return [np.where(np.isinf(known[fit]), math.inf, known[fit] * change) for fit in rest if fit in known]
 
 
@@ -166,9 +168,9 @@ class Fall:
     def root(self, rest: float, noise: float) -> float:
         """Return the number of rows (or budget) x at which the expected width of intervals equals the requested width.
 
-        The squared ratio of the two widths is ``rest x^-still + noise x^-falling`` (see `Fall`): at x = 1, `rest` is
-        its part due to sampling error, and `noise` its part due to noise. The result is inf if no number suffices, and
-        NaN if `rest` or `noise` is negative or NaN.
+        The squared ratio of the two widths is ``rest x^-still + noise x^-falling``, with the exponents `still` and
+        `falling` of this model. At x = 1, `rest` is the part due to sampling error, and `noise` is the part due to
+        noise. The result is inf if no number suffices, and NaN if `rest` or `noise` is negative or NaN.
         """
         if not (rest >= 0 and noise >= 0):
             return math.nan
@@ -304,8 +306,8 @@ def narrow_enough(
 class Way:
     """State of a search for the smallest number of rows (or budget) at which no interval is wider than requested.
 
-    The state has a lower limit, the largest number known to be insufficient; an upper limit, the smallest number known
-    to be sufficient; and the root, an extrapolation of the result from the expected widths at tried numbers.
+    The lower limit is the largest number known to be insufficient. The upper limit is the smallest number known to be
+    sufficient. The root is an estimate of the result, extrapolated from the expected widths at tried numbers.
     """
 
     def __init__(self, law: Fall, least: float, most: float) -> None:
@@ -313,8 +315,9 @@ class Way:
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
         self.roots = (math.nan, math.nan)  # two extrapolations: from the last tried number, and from two tried numbers
         self.ratios: dict[float, float] = {}
-        # ratios of interval width to requested width, by identifier of the simulated fit: ratios at `high` or more are
-        # lower bounds of the ratios at smaller numbers, and ratios at `low` or less are upper bounds at larger numbers
+        # ratios of interval width to requested width in simulated fits, by identifier of the fit: `at_high` has ratios
+        # at the upper limit `high` or above, which are lower bounds of the ratios at smaller numbers; `at_low` has
+        # ratios at the lower limit `low` or below, which are upper bounds of the ratios at larger numbers
         self.at_high: dict[int, FloatArray] = {}
         self.at_low: dict[int, FloatArray] = {}
         self.before: list[tuple[float, dict[int, FloatArray]]] = []  # earlier values of `high` and `at_high`
@@ -330,9 +333,9 @@ class Way:
     def is_root(self, number: float) -> bool:
         """Return whether the search may end at `number`, the last tried number of rows (or budget).
 
-        The number must be the upper limit, the smallest number known to suffice, and exceed two extrapolated results
-        by 0 to 1%. One result is extrapolated from the widths at `number` alone, the other from the widths at two
-        numbers.
+        `number` must be the upper limit, the smallest number known to suffice. In addition, two estimates of the
+        search's result must lie at most 1% below `number` and not above it: one estimate is extrapolated from the
+        widths at `number` alone, the other from the widths at `number` and at another tried number.
         """
         return number == self.high and all((1 - WITHIN) * number <= root <= number for root in self.roots)
 
@@ -380,15 +383,16 @@ class Way:
     def next(self) -> float:
         """Return the next number of rows (or budget) to try in the search for the smallest sufficient number.
 
-        The class describes the lower limit, the upper limit and the root, which is the extrapolated result. A limit is
-        close if the largest expected width at this limit differs from the requested width by less than 3%.
+        The limits and the root are defined in `Way`. A limit is called close if the largest expected width at this
+        limit differs from the requested width by less than 3%. The number beside a limit is the number 1% above the
+        lower limit or 1% below the upper limit.
 
-        1. If the root is near a close limit or beyond this limit, the number 1% inside the limit is tried.
+        1. If the root is outside a close limit or only slightly inside, the number beside this limit is tried.
         2. Otherwise a number slightly larger than the root is tried.
 
         If this number is not between the limits, or if recent tries have made little progress, rule 3 or 4 applies:
 
-        3. If both limits are known, their geometric mean is tried or, once in a search, the number 1% inside a close
+        3. If both limits are known, their geometric mean is tried or, once in a search, the number beside a close
            limit.
         4. If only one limit is known, a number far beyond this limit is tried.
         """

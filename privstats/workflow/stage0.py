@@ -29,12 +29,12 @@ WIDEST = 690.0  # largest position on the scale of `stretch`, slightly above arc
 GRID = 2.0**-22  # grid step on the scale of `stretch`; this step resolves six digits of a number
 LEVEL = 0.97  # level of the quantile of distances from the median; below 1 to leave room for errors of the noisy rank
 MARGIN = 2.0  # distance of the bounds from the median, divided by the quantile of distances of values from the median
-FARTHEST = 1e70  # bounds lie within twice this number, so that products of four bounds do not overflow
+FARTHEST = 1e70  # |bounds| are at most twice this number, so that products of four bounds do not overflow
 ENOUGH = 3000.0  # a column needs at least this product of number of rows and eps; otherwise its bounds may be far off
 
 
 def stretch(values: FloatArray) -> FloatArray:
-    """Return the arcsinh of values in units of `FINEST`, a scale that is logarithmic for large values of both signs."""
+    """Return arcsinh(values / `FINEST`), a scale that is linear near 0 and logarithmic for large |values|."""
     return np.arcsinh(np.clip(values, -1e290, 1e290) / FINEST)
 
 
@@ -45,21 +45,21 @@ def unstretch(points: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Stretched:
-    """Function that returns the values of the only numeric column of a block of rows, on the log scale of `stretch`."""
+    """Function that applies the transformation `stretch` to the only numeric column of a block of rows."""
 
     def __call__(self, block: Any) -> FloatArray:
-        """Return the numeric column of a block of n rows on the logarithmic scale of `stretch`, shape (n, 1)."""
+        """Return the numeric column of a block of n rows, transformed by `stretch`, shape (n, 1)."""
         return stretch(block.numbers[:, 0])[:, None]
 
 
 @dataclass(frozen=True)
 class Distance:
-    """Function that returns the distances of values from the released median `point`, on the log scale of `stretch`."""
+    """Function that returns the distances of values from the released median `point`, transformed by `stretch`."""
 
     point: float
 
     def __call__(self, block: Any) -> FloatArray:
-        """Return the distances of a block's n values from `point` on the log scale of `stretch`, shape (n, 1)."""
+        """Return the distances of a block's n values from `point`, transformed by `stretch`, shape (n, 1)."""
         return stretch(np.abs(block.numbers[:, 0] - self.point))[:, None]
 
 
@@ -69,8 +69,8 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
     Parameters
     ----------
     ask : Ask
-        Function that sends queries to the data. Afterwards it still has the design (map from rows to numbers) of the
-        last expression, so the caller has to set another design before further queries.
+        Function that sends queries to the data. Its design (map from rows to numbers) is replaced by the design of
+        each expression in turn, so the caller has to set a design again before further queries.
     codes : sequence of str
         Expressions, as in the formula.
     domain : Domain

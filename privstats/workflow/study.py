@@ -1,4 +1,4 @@
-"""Studies: lists of plans that are charged together, their files, and their fits on data."""
+"""Studies: several plans that are charged together, run on the same data, and can be saved in one file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STUDY_PLAN_FORMAT = "privstats study, version 1"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study:
-    """A study: several plans to be run on the same data, charged in one transaction: either all are charged, or none.
+    """Several plans to be run on the same data and charged in one transaction, so that all are charged or none.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
 
 
 def charge_of(plan: Plan) -> Charge:
-    """Return the ledger entry for the fit of a plan: queries with guarantees, function and formula, and method."""
+    """Return a plan's ledger entry: its queries with their guarantees, its function and formula, and its method."""
     return plan.charge, _call(plan), plan.choice.mech
 
 

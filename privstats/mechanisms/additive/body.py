@@ -149,11 +149,11 @@ def second_moments_body(q: int) -> tuple[float, float, float]:
     """Return the mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body K.
 
     K contains the difference of any two rows' moments (module docstring), for rows of q entries. For q = 1, the mean
-    square of a cross product is 0. Given the numbers ``d_j = |u_j| - 1`` of the k linear coordinates u_j with |u_j| >
-    1, the mean squares are computed exactly. They are averaged over the d_j by quasi-Monte Carlo with importance
-    weights (`_moments`). For each k, the points d are a Kronecker sequence (coordinate i of point m is ``m 2^(i / (k +
-    1)) mod 1``, i = 1, ..., k), transformed by the quantile function of the envelope of `sample_body`. The relative
-    error is below 3e-4 for q <= 31.
+    square of a cross product is 0. Let ``d_j = |u_j| - 1`` for the k linear coordinates u_j with |u_j| > 1. The
+    function `_moments` computes the conditional mean squares given the d_j. Their average over the d_j is computed by
+    quasi-Monte Carlo with importance weights. For each k, the points d are a Kronecker sequence (coordinate i of point
+    m is ``m 2^(i / (k + 1)) mod 1``, i = 1, ..., k), transformed by the quantile function of the envelope in
+    `sample_body`. The relative error is below 3e-4 for q <= 31.
     """
     weights, _, sums = _steps(q)
     shares = weights / weights.sum()
@@ -190,11 +190,12 @@ def _pair_sums(x: FloatArray) -> FloatArray:
 def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return three tables for the proposals of the rejection sampler `sample_body`.
 
-    A proposal consists of a random number k and of k independent numbers in [0, 1]. For each k, they are drawn from an
-    envelope: a step function on the cells of [0, 1] that is an upper bound of the function g_k of `sample_body`. The
-    first table has the unnormalised probabilities of k = 0, ..., q, shape (q + 1,). The second table has the heights of
-    the envelope on the cells, shape (q, CELLS), one row for each k = 1, ..., q. The third table has the distribution
-    function of each envelope at the edges of the cells, shape (q, CELLS + 1).
+    A proposal consists of a random number k and of k independent numbers in [0, 1]. The density of these numbers is
+    proportional to the envelope for k: a step function on `CELLS` equal cells of [0, 1]. The tables contain
+
+    * the unnormalised probabilities of k = 0, ..., q, shape (q + 1,);
+    * the heights of the envelopes for k = 1, ..., q on the cells, shape (q, CELLS);
+    * the distribution functions of these envelopes at the edges of the cells, shape (q, CELLS + 1).
     """
     d = np.arange(CELLS) / CELLS
     k = np.arange(1, q + 1)[:, None]
@@ -206,10 +207,10 @@ def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
-    """Return the accepted ones of `proposals` proposals of the rejection sampler `sample_body`, one per row.
+    """Draw a number of proposals for the rejection sampler `sample_body`, and return the accepted ones, one per row.
 
-    A row has the q numbers ``d_j = |u_j| - 1``, with the positive ones first, for the linear coordinates u_j of a
-    uniform point u of the convex body K.
+    A row has the numbers ``d_j = |u_j| - 1``, positive numbers first, of the q linear coordinates u_j of a uniform
+    point u of the convex body K.
     """
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
@@ -273,10 +274,10 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 def _moments(above: FloatArray, q: int) -> FloatArray:
     """Return an importance weight for each row of `above`, and three mean squares times this weight, shape (4, n).
 
-    Let u be a uniform point of the convex body K (`sample_body`). Each of the n rows of `above` has the numbers ``d_i =
-    |u_i| - 1`` of the k linear coordinates u_i with ``|u_i| > 1``. The weight is proportional to the density of the d_i
-    divided by the density from which they were drawn. The mean squares of a linear, a square and a cross-product
-    coordinate of u are conditional on the d_i.
+    Let u be a uniform point of the convex body K (`sample_body`), and d_i = |u_i| - 1. Each of the n rows of `above`
+    contains the d_i of the k linear coordinates with |u_i| > 1. The weight is proportional to the density of these d_i
+    divided by the density from which they were drawn. The mean squares, given these d_i, are averages over the linear,
+    over the square and over the cross-product coordinates of u.
     """
     n, k = above.shape
     t, mass = _overlaps(above, 2)

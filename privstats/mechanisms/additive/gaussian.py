@@ -25,9 +25,9 @@ class NormalLaw(ScaledLaw):
 class Gaussian(Additive):
     """Normal noise, scaled to the l2 sensitivity.
 
-    Privacy: exactly mu-GDP (Gaussian differential privacy; Dong, Roth and Su 2022, Theorem 2.7). The noise of
-    coordinate j has standard deviation ``size / (mu weights_j)``, where ``|weights * (total - neighbouring total)|_2 <=
-    size``, with a positive weight for each coordinate of the query's total, is the proved bound on the sensitivity.
+    Privacy: exactly mu-GDP (Gaussian differential privacy; Dong, Roth and Su 2022, Theorem 2.7). The proved bound on
+    the sensitivity is ``|weights * (T - T')|_2 <= size`` for the totals T and T' of two neighbouring data sets, with a
+    positive weight for each coordinate. The noise of coordinate j has standard deviation ``size / (mu weights_j)``.
     Proof: multiply the releases of two neighbouring data sets by the weights and divide them by size / mu. Along the
     line through the two means, the laws are N(0, 1) and N(t, 1) with t at most mu; orthogonally to this line, they are
     equal. Neighbouring relation: the relation for which the sensitivity is computed.

@@ -30,11 +30,12 @@ class HullLaw(ScaledLaw):
     """Noise v for second moments, with density proportional to ``exp(-|v|_K)``.
 
     v, with dim entries, is drawn as a Gamma(dim + 1) variable times a uniform point of K, the unit ball of the norm. K
-    contains all differences of two rows' moments, if squares are first multiplied by two. The linear moments are the
-    products of a column and the constant. If they are released, K is a convex body defined in the module `body`: an
-    intersection of cylinders, which for two or three columns is also intersected with half-spaces (the body H there).
-    If no linear moments are released, K is a box with sides [-2, 2]. If the number of rows is released, too, K is the
-    Cartesian product of this body or box and [-1, 1].
+    contains all differences of two rows' moments, if squares are first multiplied by two. It is defined as follows:
+
+    * If the linear moments (products of a column and the constant) are released, K is a body of the module `body`: for
+      up to three columns the smaller body, named H there, and for more columns the larger body.
+    * If no linear moments are released, K is a cube with sides [-2, 2].
+    * If the number of rows is released, too, K is the Cartesian product of one of these sets and [-1, 1].
     """
 
     pairs: Pairs

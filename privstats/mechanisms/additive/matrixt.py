@@ -1,6 +1,6 @@
 """Matrix-t noise: pure eps-DP for a matrix of second moments, with noise scaled to the sensitivity in the nuclear norm.
 
-The noise is a symmetric matrix W with density proportional to ``det(I + W^2)^-s``, sampled exactly, row by row.
+The noise is a symmetric matrix W with density proportional to ``det(I + W^2)^-s``, sampled exactly.
 
 Let W be a symmetric matrix of order k. It consists of a matrix M of order k - 1 and one more row and column, with the
 vector v and the diagonal entry m. Let R be any matrix with ``R R' = I + M^2``. A vector w and a number t are defined by
@@ -18,15 +18,15 @@ block of the old indices becomes ``R C``, where C is the lower triangular matrix
 square of the new diagonal entry is ``(1 + |w|^2)(1 + t^2)``.
 
 Large matrices are extended by b rows at once: W has the diagonal blocks M, of order k, and N, of order b, and the
-off-diagonal block V. Let ``V = R w``, ``L L' = I + w'w`` and ``N = V' M (I + M^2)^-1 V + L T L'``. The identity ``det(I
-+ iW) = det(I + iM) det(I + iN + V' (I + iM)^-1 V)`` implies ``det(I + W^2) = det(I + M^2) det(I + w'w)^2 det(I +
-T^2)``, and the Jacobian is ``det(I + M^2)^(b/2) det(I + w'w)^((b+1)/2)``. So M has the same law with exponent s - b /
-2, T has the same law with exponent s, and w, a k x b matrix, has density proportional to ``det(I + w'w)^-(2 s - (b+1) /
-2)``; M, T and w are independent. The matrix w has the law of ``Z C^-1``, where Z has standard normal entries and ``C
-C'`` is Wishart with ``4 s - k - b - 1`` degrees of freedom: given C, the rows of w are normal, and the integral of
-their density over C is the normalising constant of a Wishart law. C is drawn as a lower triangular matrix, with
-standard normal entries below its diagonal and square roots of chi-squared variables on its diagonal (Bartlett 1933).
-For b = 1 the result is the row-by-row step.
+off-diagonal block V. Let ``V = R w``, ``L L' = I + w'w`` and ``N = V' M (I + M^2)^-1 V + L T L'``. The identity
+``det(I + iW) = det(I + iM) det(I + iN + V' (I + iM)^-1 V)``, where i is the imaginary unit, implies ``det(I + W^2) =
+det(I + M^2) det(I + w'w)^2 det(I + T^2)``, and the Jacobian is ``det(I + M^2)^(b/2) det(I + w'w)^((b+1)/2)``. So M has
+the same law with exponent s - b / 2, T has the same law with exponent s, and w, a k x b matrix, has density
+proportional to ``det(I + w'w)^-(2 s - (b+1) / 2)``; M, T and w are independent. The matrix w has the law of ``Z
+C^-1``, where Z has standard normal entries and ``C C'`` is Wishart with ``4 s - k - b - 1`` degrees of freedom: given
+C, the rows of w are normal, and the integral of their density over C is the normalising constant of a Wishart law. C
+is drawn as a lower triangular matrix, with standard normal entries below its diagonal and square roots of chi-squared
+variables on its diagonal (Bartlett 1933). For b = 1 the result is the row-by-row step.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from scipy.special import erfcx, ndtr
 
 from privstats.numerics.law import FloatArray
 
-STEEPEST = 40.0  # limit on beta, on eps for Cauchy noise and on an exponent in `laplace_delta`; prevents overflow
+STEEPEST = 40.0  # beta, eps (for Cauchy noise) and an exponent in `laplace_delta` are capped here, to prevent overflow
 HALVINGS = 60
 # sigma of the log-normal factor e^(sigma Y) in `laplace_ln`; with this sigma the noise has the least variance if the
 # smooth sensitivity is proportional to 1 / beta
@@ -107,12 +107,12 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     """Return, for each log ratio beta of scales, a shift alpha at which normal noise is proved to be (eps, delta)-DP.
 
-    Let a be the distance of the means (the shift), in units of the smaller scale, and rho in [1, e^beta] the ratio of
-    the scales. The law with the larger scale is called the wide law, the other the narrow law. For a^2 <= 2 eps, the
-    delta of the wide law against the narrow law is largest at rho = e^beta, because the set where the density ratio
-    exceeds e^eps does not contain the centre of the wide law. This delta is exact. For the narrow law N(0, 1) against
-    the wide law N(a, rho^2) at any rho, the log density ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most
-    ``beta + a^2 / 2 - a x``. So its delta at eps is at most the delta of N(0, 1) against N(a, 1) at eps - beta.
+    In units of the smaller scale, let N(0, 1) be the narrow law and N(a, rho^2) the wide law, with the shift a and the
+    ratio rho in [1, e^beta] of the scales. For a^2 <= 2 eps, the delta of the wide law against the narrow law is
+    largest at rho = e^beta, because the set where the density ratio exceeds e^eps does not contain the mean of the
+    wide law. In the opposite direction, the log density ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most
+    ``beta + a^2 / 2 - a x`` for every rho. So the delta of the narrow law against the wide law, at eps, is at most the
+    delta of N(0, 1) against N(a, 1) at eps - beta. `gaussian_delta` computes both numbers.
     """
     return largest(lambda a: np.maximum(*gaussian_delta(eps, a, beta)) <= delta, np.full_like(beta, math.sqrt(2 * eps)))
 
@@ -122,7 +122,7 @@ def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatAr
 
     The delta of a law P against a law Q is the smallest number with ``P(S) <= e^eps Q(S) + delta`` for all sets S. The
     law with the larger standard deviation is called the wide law, the other the narrow law. The first array has the
-    delta of the wide law against the narrow law, the second an upper bound of the delta in the opposite direction.
+    delta of the wide law against the narrow law, the second an upper bound on the delta in the opposite direction.
     """
     rho2 = np.exp(2 * beta)
     half, slope, level = -np.expm1(-2 * beta) / 2, a / rho2, a * a / (2 * rho2) + beta + eps

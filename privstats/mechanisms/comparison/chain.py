@@ -13,7 +13,7 @@ import numpy as np
 from privstats.mechanisms.comparison.geometric_median import DistinctRows, LocationGrid, Units, least_location_score
 from privstats.numerics.law import FloatArray, Rng
 
-EXACT_DIM = 3  # largest number of columns for which draws are exact (`geometric_median`)
+EXACT_DIM = 3  # largest number of columns for which draws are exact (`sample_geometric`)
 STEPS = 2000  # number of steps of the Markov chain, which is used for more than EXACT_DIM columns
 UNIFORM, CELL = 0.05, 0.05  # probabilities that a proposal is uniform on the grid, or uniform in the median's cell
 DESCENT = 60  # largest number of steps in each part of `geometric_median` (loss, then norm of the score)
@@ -77,7 +77,7 @@ def _loss(rows: DistinctRows, theta: FloatArray) -> float:
 
 
 def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
-    """Return the candidates for the next step of `geometric_median` from theta; none if the score is zero at theta."""
+    """Return the candidates for the point after theta in `geometric_median`; none if theta is a geometric median."""
     away, weights = _pulls(rows, theta)
     gradient, steep, score = away @ weights, weights.sum(), least_location_score(rows, theta)
     if score == 0:
@@ -110,8 +110,8 @@ class Proposal:
         """Return the proposal law of a Markov chain with stationary density proportional to ``exp(-rate |score|)``.
 
         The score is the gradient of the sum of distances from the rows. Most proposals are near the geometric median
-        of the rows, which is found by descent from `start`. In each direction, the scale of these proposals is between
-        one grid step and the length of the grid.
+        of the rows, which is found by descent from `start`. In each direction, the scale of these proposals is at
+        least one grid step and at most the width of the grid.
         """
         median = geometric_median(rows, start)
         slopes, axes = np.linalg.eigh(rate * location_curvature(rows, median))
@@ -148,9 +148,9 @@ def chain_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float, ste
 
     The score is the gradient (or shortest subgradient) of the sum of distances to the rows. The array `units`, shape
     (n, d), has the rows, as points of the grid. The draw is the last state of an independence Metropolis-Hastings
-    chain with `steps` steps, a public number. The states of the chain are points in cells around the grid points. The
-    stationary law, rounded to the grid, has exactly these probabilities and is the law of `sample_geometric`. The
-    distance of the draw's law from the stationary law depends on the rows, and no bound on this distance is proved.
+    chain with `steps` steps, a public number, rounded to the grid. The stationary law of the chain, rounded to the
+    grid, has probabilities exactly proportional to ``exp(-rate |score|)``, as in `sample_geometric`. The distance of
+    the draw's law from the stationary law depends on the rows, and no bound on this distance is proved.
     """
     if len(units) == 0:
         return np.asarray(rng.integers(np.full(units.shape[1], grid.first), grid.last + 1, None))

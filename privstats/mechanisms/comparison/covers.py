@@ -7,9 +7,9 @@ the norm is exactly the sum
     g = G(t) + mu (t - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + (||e|| + y'e),      G(t) = b'y - mu t,
 
 and every summand after G(t) is non-negative on the ball. Hence ``g >= G(t)`` for every such y (weak duality). On a
-level set ``g <= gamma``, the summands after G(t) add up to at most ``gamma - G(t)``. The function `corner` computes a
-`Cover` from this bound on the sum of some of them. Omitting the other summands can only enlarge the set, so the cover
-contains the level set. The function `nested` computes covers from bounds on entries of e and of theta.
+level set ``g <= gamma``, the summands after G(t) add up to at most ``gamma - G(t)``, and so does any selection of
+them. The function `corner` selects summands and computes from this inequality a `Cover`, which contains the level set.
+The function `nested` computes covers from bounds on entries of e and of theta.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class Cover:
       residual or, if the norm is l2, of a rotation of the residual.
     2. A corner set ``sum_i x_i + |w|^2 / curve <= rise``, for a vector w of the next k = `curved` coordinates and for
       m further coordinates z_i, called linear coordinates. Each z_i is either ``anchor_i gamma + plus_i x_i`` or
-      ``anchor_i gamma - minus_i x_i``, with ``x_i >= 0``. The volume of this set is, by Dirichlet's integral, ``(pi
-      curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) * prod_i (plus_i + minus_i)``.
+      ``anchor_i gamma - minus_i x_i``, with ``x_i >= 0`` and entries of the fields `anchor`, `plus` and `minus`. The
+      volume of this set is, by Dirichlet's integral, ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) * prod_i
+      (plus_i + minus_i)``.
     3. The l1 ball of radius t, for the remaining coordinates, which are entries theta_j of theta. If `slack` is not
       empty, a simplex replaces this ball: with ``delta_j = rise |slack_j|`` and sign_j the sign of slack_j, the
       numbers ``sign_j theta_j + delta_j`` are non-negative, and their sum is at most ``t + sum_j delta_j``.
@@ -64,8 +65,8 @@ class Cover:
     minus: FloatArray
     anchor: FloatArray
     slope: float
-    # the numbers slack_j of the simplex, one for each of its coordinates theta_j, with the lower limits ``sign(slack_j)
-    # theta_j >= -rise |slack_j|``; empty if the simplex is not used
+    # one number slack_j for each coordinate theta_j in the simplex, which satisfies ``sign(slack_j) theta_j >= -rise
+    # |slack_j|``; empty if the l1 ball is used
     slack: FloatArray
     signs: FloatArray  # for each row of the matrix M: 1 if the row selects a single entry of theta, else 0
 
@@ -91,10 +92,9 @@ class Cover:
         """Return n independent uniform points, shape (n, d): one point of the cover of each of n level sets.
 
         Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i``, or a level set of a squared loss. The points
-        in the three sets of `Cover` are drawn independently. For the corner set ``sum_i x_i + |w|^2 / curve <= rise``,
-        a standard exponential variable is drawn for each x_i, a Gamma(k/2) variable for ``|w|^2 / curve``, with k the
-        length of w, and one more exponential variable for the difference between the two sides of the inequality.
-        These variables are divided by their sum, which gives a Dirichlet vector, and multiplied by `rise`.
+        in the three sets of `Cover` are drawn independently. With the notation there, the corner set is ``sum_i x_i +
+        |w|^2 / curve <= rise``, with k entries of w. The x_i, ``|w|^2 / curve`` and the difference between the two
+        sides are `rise` times a Dirichlet vector, with parameter k/2 for ``|w|^2 / curve`` and 1 for all others.
         """
         size, m, k = len(gamma), len(self.plus), self.curved
         rest = len(self.M) - m - k - self.balls
@@ -211,18 +211,18 @@ def corner(
 
     The argument y is a vector of dual norm at most 1, and c = A'y. Let e = A theta - b be the residual, mu = |c|_inf,
     and ``G(t) = b'y - mu t`` the lower bound of ||e|| on the ball. The arguments `curve` and ``rise >= gamma - G(t)``
-    are the constants of the corner set (see `Cover`). In the module's docstring, ``||e|| - G(t)`` is a sum of
-    non-negative terms; on the level set it is at most `rise`. The coordinates of the corner set are computed from
-    these terms:
+    are the sizes of the corner set (see `Cover`). In the module's docstring, ``||e|| - G(t)`` is a sum of non-negative
+    terms; on the level set it is at most `rise`. The coordinates of the cover are computed from these terms:
 
-    * Some terms ``mu |theta_j| - c_j theta_j`` give one linear coordinate each. All other terms of this form, together
-      with ``mu (t - |theta|_1)``, may give one more.
+    * A term ``mu |theta_j| - c_j theta_j`` can give a linear coordinate or, by `slack`, a limit on theta_j. The terms
+      of all j for which theta_j is not a coordinate, together with ``mu (t - |theta|_1)``, can give one more linear
+      coordinate.
     * If the norm is linf, the term ``||e|| + y'e``, with gamma in place of ``||e||``, is at least ``sum_j |y_j| (gamma
-      + sign(y_j) e_j)``. If the norm is l1, the term is ``sum_j (|e_j| + y_j e_j)``. Some summands of these sums, all
-      non-negative, give one linear coordinate each.
-    * If the norm is l2, let w be the part of the residual orthogonal to y, and a = -y'e. Then ``a - G(t)`` is the sum
-      of the linear terms, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``. So the linear terms plus ``|w|^2 / (2
-      gamma)`` are at most ``gamma - G(t)``, and curve = 2 gamma.
+      + sign(y_j) e_j)``. If the norm is l1, the term is ``sum_j (|e_j| + y_j e_j)``. Each summand of these sums is
+      non-negative and can give a linear coordinate.
+    * If the norm is l2, let w be a projection of the residual onto directions orthogonal to y, and let a = -y'e. The
+      terms except ``||e|| + y'e`` add up to ``a - G(t)``, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``. So
+      these terms plus ``|w|^2 / (2 gamma)`` are at most ``gamma - G(t)``, and curve = 2 gamma.
 
     For a squared loss, `level_sets` calls this function with the norm l2, y = 0 and minus the loss's gradient as c.
 

@@ -67,12 +67,12 @@ def exact_level(level: float) -> Fraction:
 def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
     """For each point x, return the least number of replacements that make x the p/q-quantile, of rank ceil(n p/q).
 
-    p/q is `level`, and values are sorted in ascending order. Let L be the number of values below x, a the number of
-    values equal to x and G the number of values above x, with the sum n. The quantile has the rank ``r = max(1, ceil(n
-    p/q))``, so the number of replacements is ``max(0, L - (r - 1), G - (n - r))``. The number would not be smaller if
-    additions and removals were allowed, too, each counted as one change. Proof: with ``F = (1 - p/q)(L + a) - (p/q)
-    G``, x is the quantile if and only if ``0 <= F < a``. Replacing a value above x by x increases F by 1, and replacing
-    a value below x by x increases a - F by 1. An addition or a removal increases F, and a - F, by at most 1.
+    p/q is `level`, and the lowest of the n values has rank 1. Let L values be below x, a values equal to x and G
+    values above x. The quantile has the rank ``r = max(1, ceil(n p/q))``, so the number of replacements is
+    ``max(0, L - (r - 1), G - (n - r))``. Additions and removals would not lower it. Proof: x is the quantile if and
+    only if ``0 <= F < a``, with ``F = (1 - p/q)(L + a) - (p/q) G``. Replacing a value above x by x increases F by 1,
+    and replacing a value below x by x increases a - F by 1. An addition or a removal increases F, and a - F, by at
+    most 1.
 
     Parameters
     ----------
@@ -92,14 +92,13 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
 def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fraction) -> IntArray:
     """For each grid point x, return the least number of additions and removals of values that make x the p/q-quantile.
 
-    p/q is `level`. The quantile, defined as in `quantile_replacing`, is one of the values. So if no value equals x,
-    the first change adds x, and e = 1; otherwise e = 0. After this change, let L be the number of values below x, a
-    the number of values equal to x, G the number of values above x, and ``F = (1 - p/q)(L + a) - (p/q) G``. x is the
-    quantile if and only if ``0 <= F < a``. F increases by p/q if a value above x is removed, and by 1 - p/q if x is
-    added. a - F increases by 1 - p/q if a value below x is removed, and by p/q if x is added. So one change increases
-    F, or a - F, by at most M, the larger of p/q and 1 - p/q. M is less than a, so no change moves F from one side of
-    the interval [0, a) to the other side. The returned number is ``e + ceil(-F / M)`` if F < 0, ``e + floor((F - a) /
-    M) + 1`` if F >= a, and e otherwise.
+    p/q is `level`, and `quantile_replacing` defines the quantile, which is one of the values. So if no value equals x,
+    the first change adds x. Then let L values be below x, a values equal to x and G values above x. x is the quantile
+    if and only if ``0 <= F < a``, with ``F = (1 - p/q)(L + a) - (p/q) G``. If F < 0, the best change removes a value
+    above x, which increases F by p/q, or adds x, which increases F by 1 - p/q. So ``ceil(-F / M)`` further changes are
+    needed, where M is the larger of p/q and 1 - p/q. If F >= a, the best change removes a value below x or adds x,
+    which increases a - F by up to M; ``floor((F - a) / M) + 1`` further changes are needed. As M < a, no change moves
+    F from one side of the interval [0, a) to the other side.
     """
     p, q = level.numerator, level.denominator
     missing = (equal == 0).astype(np.int64)
@@ -203,13 +202,13 @@ def lift_replacing(gaps: IntArray) -> IntArray:
 def lift_adding(gaps: IntArray) -> IntArray:
     """Return the least distance of the mean of n values from the grid's upper end after k additions or removals.
 
-    The result has an entry for each k = 1, ..., n + 1, rounded up. The gap of a value is its distance from the upper
-    end; `gaps` are in descending order. After r removals of the lowest values and k - r additions of values at the
-    upper end, the distance is ``W_r / (n + k - 2 r)``, where W_r is the sum of all gaps except the r largest. Removing
-    one more value, in place of one addition, reduces the distance if and only if ``2 W_r < w_r (n + k - 2 r)``, where
-    w_r is the largest remaining gap. The least k with this property increases with r, so the best r for each k is
-    found by binary search. At least one change is an addition (r <= k - 1), because removals alone lead to finitely
-    many means, and not to the intervals of `mean_levels`.
+    The result has an entry for each k = 1, ..., n + 1, rounded up. `gaps` are the distances of the values from the
+    upper end, in descending order. The r lowest values are removed, and k - r values at the upper end are added. The
+    distance is then ``W_r / (n + k - 2 r)``, where W_r is the sum of all gaps except the r largest. One more removal,
+    in place of an addition, reduces it if and only if ``2 W_r < w_r (n + k - 2 r)``, where w_r is the largest
+    remaining gap. The least k with this property increases with r, so a binary search finds the best r for each k. At
+    least one value is added (r <= k - 1), because removals alone lead to finitely many means, not to all means in an
+    interval.
     """
     n, left = len(gaps), _left(gaps)
     r = np.arange(n)
@@ -254,9 +253,9 @@ def sample_mean(rng: Rng, offsets: IntArray, top: int, kind: str, rate: float) -
     """Return a random grid point with probability proportional to ``exp(-rate * dataset distance)``, for a mean.
 
     The dataset distance of a grid point is the number of values that must change so that the mean is this point. If
-    `kind` is "replace", values are replaced; if it is "add_remove", values are added or removed, and at least one must
-    be added. The values `offsets`, the upper end `top` of the grid and the result are offsets: numbers of grid steps
-    from the lower end of the grid.
+    `kind` is "replace", values are replaced; if it is "add_remove", values are added or removed, and at least one is
+    added (`lift_adding` gives the reason). The values `offsets`, the upper end `top` of the grid and the result are
+    numbers of grid steps from the lower end of the grid.
     """
     lowest, highest = mean_levels(offsets, top, kind)
     points = np.diff(highest - lowest + 1, prepend=0)

@@ -30,7 +30,8 @@ from privstats.numerics.law import FloatArray, Rng
 
 Units = NDArray[np.int64]
 ROUND = 32  # a round of the sampler proposes 1 + (number of boxes) / ROUND points, then splits boxes of rejected points
-SLOW = 2.0**10  # upper limit of the rate in exp(-rate |score|): draws take seconds even if the score is 0 on a line
+# upper limit of the rate in exp(-rate |score|), so that a draw takes seconds even if all points of a line have score 0
+SLOW = 2.0**10
 WIDER = 1 + 2.0**-48  # factor for the radius of the ball around a box, so that it contains all corners after rounding
 CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache
 

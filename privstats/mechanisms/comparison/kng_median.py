@@ -37,15 +37,15 @@ class KNGMedian(Mechanism):
     The factor 1/2 in the exponent is needed because the log normaliser changes, too, by at most eps / 2. The mechanism
     differs from Reimherr and Awan in three points. First, their bound D = 2 (1 - t) for one coordinate is too small
     for t > 1/2. Second, theta must lie in a bounded set. Third, the shortest subgradient is used where the gradient
-    does not exist, so that rows equal to theta count, too. Their Theorem 3.2 assumes a Hessian, which the loss of a
-    quantile does not have. For any number of rows, theta is a random point of a random gap between values, and its law
-    does not approach Laplace noise (`benchmarks/kng_limit.py`).
+    does not exist, so that rows equal to theta count, too. Their Theorem 3.2 on the law of theta for many rows assumes
+    a Hessian, which the quantile loss does not have. For any number of rows, all points between two adjacent values
+    have the same probability, so the law does not approach Laplace noise (`benchmarks/kng_limit.py`).
 
     Up to three coordinates (`exact_location_for`) theta is drawn exactly, by rejection. With more coordinates, theta is
     the last state of a Markov chain of a fixed number of steps, and the guarantee holds for the chain's stationary law.
     A grid with a step below 2^-30 of the range is then refused, because the chain draws points as floats and not as
-    whole numbers. The time of a draw depends on the rows and is not protected. For more than one coordinate the rate
-    ``eps / (2 D)`` is at most `SLOW`: a larger eps has no further effect.
+    whole numbers. The time of a draw depends on the rows and is not protected. For more than one coordinate, a rate
+    ``eps / (2 D)`` above `SLOW` is replaced by `SLOW`, which is more private and limits the time of a draw.
     """
 
     gathers = 160

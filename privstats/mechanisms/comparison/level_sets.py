@@ -29,8 +29,8 @@ from privstats.mechanisms.comparison.covers import ULP, Cover, corner, dual, las
 from privstats.numerics.law import FloatArray, Rng
 
 FIRST, MOST = 32, 1 << 15  # numbers of proposals in the first batch and in the largest batch
-# corner covers are computed for the level sets ``s <= s0 + h`` of the potential s with lower bound s0, at the heights
-# h = d (number of coefficients) times these factors
+# the function `corner` computes covers of the level sets ``s <= s0 + h`` of a potential s with the lower bound s0, for
+# the heights h = d (number of coefficients) times these factors
 LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 TINY = float(np.finfo(float).tiny)
 # upper limit of a density's rate; up to it, float64 is precise enough for 1e7 rows, and a lower rate is more private
@@ -61,10 +61,11 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class Union:
-    """Rejection sampler of a density that is divided into cells, each a shell of the l1 ball with a bin of heights.
+    """Rejection sampler of a density on the l1 ball, which is divided into cells (see the module's docstring).
 
-    A height is a difference between the potential (minus the log density) and its lower bound on the shell. Each cell
-    has a cover, a set of known volume that contains the cell's level set (see the module's docstring).
+    A cell consists of a shell, an interval of |theta|_1, and a bin, an interval of heights. A height is a difference
+    between the potential (minus the log density) and its lower bound on the shell. Each cell has a cover, a set of
+    known volume that contains the cell's level set.
     """
 
     cells: LevelCells
@@ -78,11 +79,11 @@ class Union:
         """Return independent exact draws of theta from the density, shape (size, d).
 
         The draws are the first `size` accepted proposals in a sequence of independent proposals, which are made in
-        batches to save time. A proposal is a random cell (a shell and an interval of heights), a height h in the
-        interval and a point theta of the cell's cover. It is accepted if theta lies in the shell and the potential at
-        theta is at most h plus the potential's lower bound on the shell, plus the tolerance `grain`. Without this
-        tolerance, rounding errors above 1 in the potential could lead to the rejection of all proposals. Its effect is
-        negligible if the rounding errors are small.
+        batches to save time. A proposal is a random cell, a height h in the cell's bin and a point theta of the cell's
+        cover. It is accepted if theta lies in the cell's shell and the potential at theta is at most h plus the
+        potential's lower bound on the shell. The tolerance `grain`, a bound on rounding errors, is added to this
+        limit, because large rounding errors could otherwise lead to the rejection of all proposals. If rounding errors
+        are small, the tolerance has a negligible effect on the density.
         """
         cells, d = self.cells, len(self.covers[0].M)
         radius, room = float(cells.t.max()), 1.0 + 8.0 * d * ULP
@@ -98,7 +99,8 @@ class Union:
                     rng, *(level[at[here]] for level in (cells.gamma, cells.curve, cells.rise, cells.t))
                 )
             length = np.abs(theta).sum(axis=1)
-            flat = self.which[at] == 0  # cover 0 is the whole ball; points of the ball are mapped to the shell
+            # cover 0 is the whole ball; its uniform points are mapped along rays to uniform points of the shell
+            flat = self.which[at] == 0
             share = (length[flat] / cells.t[at[flat]]) ** d
             hole = (np.maximum(cells.inner[at[flat]], 0.0) / cells.t[at[flat]]) ** d
             theta[flat] *= (cells.t[at[flat]] * (hole + (1.0 - hole) * share) ** (1.0 / d) / length[flat])[:, None]
@@ -118,13 +120,13 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
     This is the K-norm gradient mechanism of least squares (Reimherr and Awan 2019, Theorem 3.1), for a sensitivity
     of the gradient that depends on theta and is proportional to ``1 + |theta|_1``.
 
-    Let the potential s be minus the exponent of the density. On the shell ``t0 < |theta|_1 <= t1``, the inequality ``s
-    <= r`` implies ``||A theta - b|| <= r (1 + t1) / rate``. The module `covers` computes sets that contain this level
-    set of the norm, and proposed points theta are drawn from these sets. The lower bound of s follows from two lower
-    bounds of the norm on the shell:
+    The sampler divides the ball into shells ``t0 < |theta|_1 <= t1`` (see the module's docstring). Let the potential s
+    be minus the exponent of the density. Where s is at most r in a shell, the norm ``||A theta - b||`` is at most ``r
+    (1 + t1) / rate``; `covers` computes sets that contain these theta. The lower bound s0 of s on the shell is ``rate
+    / (1 + t1)`` times a lower bound of the norm on the shell, for which there are two formulas:
 
-    * ``b'y - t1 |A'y|_inf`` for any y of dual norm at most 1, by weak duality;
-    * ``(t0 - |theta_0|_1) / kappa - ||A theta_0 - b||`` for any theta_0, if ``|v|_1 <= kappa ||A v||`` for all v.
+    * ``b'y - t1 |A'y|_inf`` for any vector y of dual norm at most 1, by weak duality;
+    * ``(t0 - |p|_1) / kappa - ||A p - b||`` for any point p, if ``|v|_1 <= kappa ||A v||`` for all vectors v.
 
     Parameters
     ----------
@@ -192,8 +194,8 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
 
     where all terms of the second line are non-negative, so the first line is a lower bound of the loss. On a level set
     of the loss, the sum of these terms is bounded. So the level set lies in a `Cover`, a set whose points satisfy
-    bounds on these terms and from which proposed points theta are drawn. The last term, ``|w|^2 / 2`` with ``w = B
-    (theta - p)``, leads to the constant curve = 2 of the `Cover`.
+    bounds on these terms and from which proposed points theta are drawn. Its size `curve` is 2, because the last term
+    is ``|w|^2 / 2`` with ``w = B (theta - p)``.
 
     Parameters
     ----------
@@ -259,18 +261,19 @@ def lay_out(
     levels: Callable[[FloatArray, NDArray[np.intp]], tuple[FloatArray, FloatArray, FloatArray]],
     covers: list[Cover],
 ) -> tuple[LevelCells, NDArray[np.intp], FloatArray]:
-    """Divide shells of the l1 ball and the range of heights into cells, and choose the smallest cover of each cell.
+    """Combine shells of the l1 ball with bins of heights into cells, and choose the smallest cover of each cell.
 
-    A height is a difference between the potential (minus the log density) and its lower bound on a shell.
+    A shell is a set ``inner < |theta|_1 <= outer``. A height is a difference between the potential (minus the log
+    density) and its lower bound on a shell.
 
     Parameters
     ----------
     inner, outer : ndarray, shape (shells,)
-        Limits of |theta|_1 in each shell.
+        Limits of the shells.
     floor : ndarray, shape (shells,)
         Lower bound s0 of the potential on each shell.
     levels : callable
-        Maps heights h and shell numbers to the constants `gamma`, `curve` and `rise` of the level sets (`Cover`).
+        Function of heights and shell numbers that returns the sizes `gamma`, `curve` and `rise` of covers (`Cover`).
     covers : list of Cover
         The possible covers (sets that contain level sets); the first is the l1 ball.
 
@@ -312,9 +315,9 @@ def grain(A: FloatArray, b: FloatArray, radius: float) -> float:
 
 
 def shells(d: int, radius: float) -> FloatArray:
-    """Return the edges of shells of the l1 ball, ascending from 0 to the radius.
+    """Return the values of |theta|_1, from 0 to `radius`, that divide the l1 ball of this radius into shells.
 
-    From one edge to the next, ``1 + |theta|_1`` increases by a factor of about ``1 + 1/d``.
+    The values ascend. From one value to the next, ``1 + |theta|_1`` increases by a factor of about ``1 + 1/d``.
     """
     count = math.ceil(max(1.0, math.log1p(radius) * d))
     edges = np.expm1(np.linspace(0.0, math.log1p(radius), count + 1))

@@ -96,7 +96,7 @@ def at_distances(widths: FloatArray, rows: int, whole: float) -> FloatArray:
 
 
 def smooth(moves: FloatArray, betas: FloatArray) -> FloatArray:
-    """Return the log of the smooth sensitivity ``max_q moves[q] e^(-beta q)`` for each beta, shape (betas,).
+    """Return the log of the smooth sensitivity ``max_q moves[q] e^(-beta q)`` for each beta in `betas`.
 
     ``moves[q]`` bounds the change of the quantile if one unit changes, at data sets that differ from the given data in
     q units.

@@ -98,11 +98,12 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
     lambda_min is at most every A_jj, it follows that ``lambda_min |theta - theta*| <= |r| + |theta - z| min A_jj``.
     The returned number is an upper bound of this sum.
 
-    Rounding: r is computed at theta. Let terms_j be the sum of the absolute values of the summands of r_j, and let
-    ``miss = |theta - z|_1 / radius``. The computed r_j has an error of at most (d + 5) UNIT / (1 - (d + 5) UNIT) times
-    terms_j, in any order of summation (Higham 2002, section 3.1). Replacing theta by z changes r_j by at most miss
-    times terms_j, and ``|theta - z| min A_jj <= miss d max(terms)``. As |r| is at most sqrt(d) times its largest
-    entry, the factor sqrt(d) + d suffices; the factor 3 d in the code also covers the rounding error of the bound.
+    Rounding: r is computed at theta, not at z. For each entry r_j, the absolute values of its summands are added up;
+    let `terms` be the largest of these sums, and ``miss = |theta - z|_1 / radius``. The rounding error of r_j is at
+    most ``(d + 5) UNIT / (1 - (d + 5) UNIT) terms``, in any order of summation (Higham 2002, section 3.1). Replacing
+    theta by z changes r_j by at most ``miss terms``, and ``|theta - z| min A_jj <= miss d terms``. As |r| is at most
+    sqrt(d) times its largest entry, these errors count with a factor of at most sqrt(d) + d; the code's factor 3 d
+    also covers the rounding error of the bound.
     """
     d, size, gradient = len(b), float(np.abs(theta).sum()), A @ theta - b
     held, signs = theta != 0, np.sign(theta)

@@ -26,9 +26,9 @@ MARGIN = 1 - 1e-12  # factor by which clipped vectors are scaled down further, t
 class RowGradient(Protocol):
     """Interface of a function that computes the gradient of a row's loss with respect to the coefficients theta.
 
-    Parameters of the function are public and fixed in the plan of queries, before any release is made. Therefore a
-    gradient can depend on a released number only if this number is a column of the rows. A row's gradient is a function
-    of this row and theta only. Errors in gradients do not affect privacy, since gradients are clipped to a norm.
+    A row's gradient is a function of this row, theta and public parameters, which are fixed in the plan of queries,
+    before any release is made. So a released number can enter a gradient only as an entry of the row, such as the
+    offset. Errors in gradients do not affect privacy, since gradients are clipped to a norm.
     """
 
     def size(self, dim: int) -> int:
@@ -87,9 +87,9 @@ class NoisySGD(Mechanism):
     rounded toward zero on a public grid. Their sum and the noise are added as whole numbers of grid steps
     (`add_noise`). So theta is computed from noisy sums on a public grid; its rounding is post-processing.
 
-    Every set of m numbers has the same probability. So the rows that are present can have the first numbers, and
-    missing rows the last. If there were more than n rows, each row would still have a number; it would be drawn with a
-    smaller probability than the proof assumes, so the guarantee would hold, too.
+    As every set of m numbers has the same probability, it does not matter which row has which number; the last numbers
+    belong to the missing rows. If more than n rows were given, each row would be drawn with a smaller probability than
+    the proof assumes, so the guarantee would hold, too.
 
     No interval is given, because the variance of theta_T due to the subsamples depends on the rows.
 
@@ -146,7 +146,7 @@ class NoisySGD(Mechanism):
         return self.batch / self.rows
 
     def sigma(self, promise: Promise) -> float:
-        """Return the noise multiplier: the standard deviation of the noise, divided by the sum's sensitivity, 2 `clip`.
+        """Return the noise multiplier: the noise sd divided by 2 `clip`, the sensitivity of the sum of gradients.
 
         Raises
         ------

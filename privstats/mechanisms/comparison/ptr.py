@@ -39,7 +39,8 @@ class ProposeTestRelease(Mechanism):
     probability under the neighbouring data set. The noisy quantile is rounded to a public grid.
 
     Some lecture notes define A in another way, as the number of changes that move the quantile *from its current value*
-    by more than eta. The test would then not be private: changing one row can change this number from 51 to 2.
+    by more than eta. The test would then not be private, because one row can change this number by much more than 1,
+    for example from 51 to 2.
 
     Raises
     ------

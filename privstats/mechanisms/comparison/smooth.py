@@ -102,7 +102,7 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def draw(self, rng: Rng) -> float:
-        """Return a draw of the noise without its scale; the method `release` multiplies it by the noise scale."""
+        """Return a draw of the noise Z, which the method `release` multiplies by the noise scale N."""
 
     def scale(self, moves: FloatArray, promise: Promise) -> float:
         """Return the noise scale N, computed from bounds on the change of the quantile if one unit changes.
@@ -155,8 +155,9 @@ class SmoothCauchy(Smooth):
 class SmoothLaplace(Smooth):
     """Laplace noise scaled to the smooth sensitivity of a quantile, for (eps, delta)-DP.
 
-    Privacy: see `Smooth`, which defines alpha(beta). Here it follows from the exact delta of the least favourable pair
-    of laws (`admissible.laplace`). Bun and Steinke (2019), Theorem 34, give a sufficient but not necessary condition.
+    Privacy: see `Smooth`, which defines alpha(beta). `admissible.laplace` computes the largest alpha(beta) with which
+    Laplace noise satisfies the guarantee. Bun and Steinke (2019), Theorem 34, give a condition on alpha and beta
+    that is sufficient for the guarantee, but not necessary.
     """
 
     label, needs_delta = "smooth laplace", True

@@ -41,12 +41,13 @@ from privstats.numerics.law import FloatArray
 
 UNIT = 2.0**-53  # relative rounding error of one float64 operation
 ROWS = 8000  # number of rows per batch, below 2^13, so that intermediate arrays fit in the cache
-SCORE_BITS = 49  # scores are rounded to a grid of about 2^-49 of their bound; a batch's sum is at most 2^62 grid steps
-HESSIAN_BITS = 20  # vectors v (a row's Hessian is vv') are rounded to about 2^-20 of their bound, to make sums exact
+SCORE_BITS = 49  # the grid step of scores is about 2^-49 times their bound; a batch's sum is at most 2^62 grid steps
+HESSIAN_BITS = 20  # the grid step of vectors v (a row's Hessian is vv') is about 2^-20 times their bound
 MOST_STEPS = 200  # largest number of Newton steps in float64, halved steps included
 CLOSE = 0.1  # a Newton step is halved if the slope of f along it, at its end, exceeds this share of the initial |slope|
 DIGITS = 60  # smallest number of decimal digits in computations, and of digits after the decimal point in sums
-SPARE_DIGITS = 40  # number of digits below the tolerance, so that rounding errors are negligible in sums of 10^15 rows
+# a row's rounding error is at most about 10^-40 times the tolerance, which is negligible in sums over 10^15 rows
+SPARE_DIGITS = 40
 
 Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies a function to each part of the rows
 
@@ -54,9 +55,9 @@ Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies a funct
 class BoundedLosses(Protocol):
     """Interface of a loss and of the bounds on rows that objective perturbation requires (see `WeightedLosses`).
 
-    A row has a weight w, m predictors x and a response y. `radius` bounds w |x| in the norm `geometry`, `longest`
-    bounds |x|_2, and `curvature` bounds w |x|_2^2 s(y), where s(y) is the loss's largest second derivative at y,
-    divided by ``loss.max_curvature``. `offset` has the lower and the upper bound of the offsets.
+    A row has a weight w, m predictors x, a response y and an offset o, which is added to the linear predictor.
+    `radius` bounds w |x| in the norm `geometry`, `longest` bounds |x|_2, and `curvature` bounds w |x|_2^2 s(y), where
+    s(y) is the loss's largest second derivative at y, divided by ``loss.max_curvature``. `offset` has the limits of o.
     """
 
     @property
@@ -81,8 +82,9 @@ class Derivatives:
 
     A row consists of the weight w, the predictors x, the response y and the offset o. All sums are exact because their
     terms are rounded first: scores to multiples of `step`, and the vectors v of the rows' Hessians vv' to multiples of
-    `root`. The terms a and b of the bound on a score's rounding error (see `Tilted.derivatives`) are rounded up, to
-    multiples of about 2^-10 times the largest score (for a) or the largest Hessian entry (for b).
+    `root`. The numbers a and b in the bound ``(a + b |theta|) 2^-53`` on a score's rounding error (see
+    `Tilted.derivatives`) are rounded up, to multiples of about 2^-10 times the largest score (for a) or the largest
+    Hessian entry (for b).
 
     Parameters
     ----------
@@ -91,7 +93,7 @@ class Derivatives:
     step, root : float
         Grid steps of the scores and of the vectors v, both powers of two.
     errors : bool
-        Whether to return the terms a and b of the error bound, too; otherwise zeros replace them.
+        Whether to sum a and b, too; otherwise zeros replace the sums.
     """
 
     loss: Any
@@ -103,9 +105,9 @@ class Derivatives:
     def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
         """Return the number of rows in `part`, shape (n, d + 3), and three sums over these rows.
 
-        The first sum, shape (2,), is for the error bound: it has the sums of its terms a and b (see the class), in
-        units of 2^-53. The other two are the sum of the scores, in units of `step`, shape (d,), and the sum of the
-        Hessians, in units of ``root^2``, shape (d, d); both consist of whole numbers.
+        The first sum, shape (2,), has the sums of a and of b, in units of 2^-53, for the bound on rounding errors in
+        `Tilted.derivatives`. The second is the sum of the scores, shape (d,), in units of the grid step `step`. The
+        third is the sum of the Hessians, shape (d, d), in units of ``root^2``. Both have whole numbers as entries.
         """
         loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
         errors, scores, hessian = np.zeros(2), 0, 0
@@ -151,14 +153,14 @@ class Tilted:
         The rows are read once. `errors`, shape (2,), has two sums over rows that are needed for the bound and do not
         depend on the coefficients `theta`. They are computed at the first call, and can be given to later calls.
 
-        The bound: let u = 2^-53, and let a row have the weight w, the predictors x and the offset o, with d
-        coefficients. The rounding error of the linear predictor is at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham
-        2002, section 3.1). The slope, the loss's derivative at the linear predictor, has an error of at most this error
-        times the largest curvature, plus ``slope_error u`` (see `RowLoss`). The error of the score, ``w x`` times the
-        slope, is at most ``w |x|`` times the error of the slope, plus three relative errors u from multiplications. So
-        it is at most ``(a + b |theta|) u``, with a and b independent of theta; `errors` has the sums of a and of b over
-        the rows. A factor of 1.1 covers terms of order u^2. Scores are then rounded to a grid, with an error of at most
-        half a grid step per entry and row. Another half a step per entry covers the rounding of numbers near zero.
+        *The bound*: let u = 2^-53. A row has the weight w, d predictors x and the offset o. Its linear predictor has a
+        rounding error of at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham 2002, section 3.1). The error of the
+        slope (the loss's first derivative) is at most this error times the largest curvature, plus ``slope_error u``
+        (see `RowLoss`). The error of the score, ``w x`` times the slope, is at most ``w |x|`` times the error of the
+        slope, plus three relative errors u from multiplications. So it is at most ``(a + b |theta|) u``, with a and b
+        independent of theta; `errors` has the sums of a and of b over the rows. A factor of 1.1 covers terms of order
+        u^2. Scores are then rounded to a grid, with an error of at most half a grid step per entry and row. Another
+        half a step per entry covers the rounding of numbers near zero.
         """
         d, within, loss = len(theta), self.within, self.within.loss
         step = step_of(within.radius * loss.max_slope, SCORE_BITS)
@@ -222,7 +224,7 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
             best, least, most = theta, size, bound
         if bound <= tolerance:
             return theta, True
-        if not math.isfinite(size) or size <= wrong / 8:  # not finite, or possibly only rounding error
+        if not math.isfinite(size) or size <= wrong / 8:  # if finite, the gradient may be mere rounding error
             break
         if float(gradient @ step) > CLOSE * start:  # the last Newton step was too long, or too inexact
             step, start = step / 2, start / 2
@@ -240,14 +242,13 @@ def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
     r``. Here gamma is the coefficient of the ridge penalty in f, and m >= 0 is a lower bound of the eigenvalues of the
     Hessian of the sum of the rows' losses, at all points within r of theta. The rows are read once.
 
-    *Computation of m.* Let `reach` exceed the difference between a row's linear predictor at any such point and its
-    computed linear predictor at theta (Higham 2002, section 3.1). For a row of weight w, let c be a lower bound of the
-    loss's second derivative within `reach` of the computed linear predictor, and v the d predictors times
-    ``sqrt(w c)``. Then the Hessian is at least the sum of vv' over the n rows. Let z be v rounded to a grid of step
-    `root`, and e = z - v, so that |e|^2 <= d root^2 / 4. Then ``vv' >= zz' / (1 + a) - ee' / a`` for a = 1 / 16. So
-    the least eigenvalue of the sum of ``zz' / (1 + a)``, minus ``n d root^2 / (4 a)``, is a lower bound. To cover
-    rounding errors, the second term is multiplied by 4, and 1e-10 times the trace of the sum is subtracted. The
-    number m is this lower bound, or 0 if the bound is negative.
+    *Computation of m.* Within r of theta, a row's linear predictor differs by less than `reach` from the linear
+    predictor computed at theta (Higham 2002, section 3.1). Let c be a lower bound of the loss's second derivative over
+    this distance. The Hessian is then at least the sum, over the n rows, of vv', where v is ``sqrt(w c)`` times the d
+    predictors of a row of weight w. Let z be v rounded to a grid of step `root`, and e = z - v. Then ``vv' >= zz' / (1
+    + a) - ee' / a`` for a = 1 / 16, and ``|e|^2 <= d root^2 / 4``. So m can be the least eigenvalue of the sum of
+    ``zz' / (1 + a)``, minus ``n d root^2 / (4 a)``, or 0 if this is negative. To cover rounding errors, the second
+    term is multiplied by 4, and 1e-10 times the trace of the sum is subtracted.
     """
     d, within, loss = len(theta), f.within, f.within.loss
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
@@ -273,11 +274,10 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
     found = f.scan(Derivatives(Steepest(loss), start, 1.0, root, False))
     many, _, _, products = (sum(one) for one in zip((0, 0.0, 0, np.zeros((d, d), dtype=object)), *found, strict=True))
-    # `steep` is an upper bound of the Hessian of f at every theta. Let v be a row's predictors x times sqrt(w k), where
-    # w is the row's weight and k the largest curvature of its loss. Write v = z + e, where z has entries on a grid with
-    # the step `root`, and e has entries of at most root / 2. Then vv' <= (1 + a) zz' + (1 + 1 / a) ee' for any a > 0,
-    # here 1 / 16, and |e|^2 <= d root^2 / 4. So the sum of 17 ee' over n rows (`many`) is at most 17 n d root^2 / 4. To
-    # cover rounding, too, `steep` has four times this bound in place of the sum.
+    # `steep` is an upper bound of the Hessian of f at every theta. A row of weight w, with predictors x and largest
+    # curvature k, adds at most vv' to the Hessian, with v = sqrt(w k) x. Let z be v rounded to a grid of step `root`,
+    # and e = v - z. Then vv' <= (1 + a) zz' + (1 + 1 / a) ee' for a = 1 / 16, and |e|^2 <= d root^2 / 4. So the terms
+    # 17 ee' of n rows (`many`) add at most 17 n d root^2 / 4. Four times this bound covers rounding, too.
     steep = 1.0625 * (f.gamma * np.eye(d) + root**2 * products.astype(float)) + 17 * many * d * root**2 * np.eye(d)
     surely, quickly = (_decimals(np.linalg.inv(matrix).astype(float)) for matrix in (steep, f.derivatives(start)[2]))
 

@@ -80,9 +80,9 @@ class ObjectivePerturbation(Mechanism):
         replace:      c (s + S) + log(1 + h C / gamma) <= e,    c = q e / (2 S),
         add, remove:  c s + log(1 + h C / gamma) <= e,          c = q e / S.
 
-    For any split q below 1, the first condition holds with ``gamma = max h C / (exp(e - c (s + S)) - 1)``, and the
-    second with ``gamma = max h C / (exp(e - c s) - 1)``, where the maximum is over the pairs; a larger gamma is
-    private, too. Rows that are missing, or that have a lower weight, have smaller s and h. If the largest curvature
+    For any split q below 1, the first condition holds if gamma is the maximum, over the pairs (s, h), of ``h C /
+    (exp(e - c (s + S)) - 1)``, and the second if gamma is the maximum of ``h C / (exp(e - c s) - 1)``; a larger gamma
+    is private, too. Rows that are missing, or that have a lower weight, have smaller s and h. If the largest curvature
     depends on the response y through a factor k(y), the proof holds with h the curvature divided by k(y), and C the
     largest ``w |x|_2^2 k(y)`` (in `WeightedLosses`, the factor is called s(y)).
 
@@ -97,12 +97,12 @@ class ObjectivePerturbation(Mechanism):
     *Guard*: the computed minimiser, a function of exact sums, is certified to lie within r of the exact minimiser.
     Spherical noise for the sensitivity 2 r, with the share `GUARD` of the budget, covers the difference between the
     two minimisers, so that the guarantee does not depend on the numerical error. Both minimisers are scaled down to a
-    norm of at most `FARTHEST`, 2^13, which does not increase their distance. So r includes the rounding errors of
-    vectors of this norm, of the multiplication that scales them down, and of the sum of coefficients and noise. At
-    small eps the scale of the noise is increased to ``4 ROUNDING / (GUARD eps)``, to cover these rounding errors. The
-    certificate never fails (`minimise`). Neighbouring relation: the argument `relation` of `release`; neighbours may
-    differ in replaced, added, removed or missing rows. A guarantee in mu is satisfied through a stricter guarantee in
-    eps.
+    norm of at most `FARTHEST`, 2^13, which does not increase their distance. This norm limits the rounding errors of
+    the coefficients, of their scaling and of adding the noise; r includes these errors. At small eps the scale of the
+    noise is increased to ``4 ROUNDING / (GUARD eps)``, to cover them. The certificate never fails (`minimise`).
+
+    Neighbouring relation: the argument `relation` of `release`; neighbours may differ in replaced, added, removed or
+    missing rows. A guarantee in mu is satisfied through a stricter guarantee in eps.
 
     Parameters
     ----------
@@ -142,8 +142,8 @@ def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, spli
     ``within.radius``, the largest weighted norm of a row's predictors (see `ObjectivePerturbation`). Neighbours differ
     in up to ``relation.rows`` rows, so the budget eps is divided by this number. The share `GUARD` of the budget is
     for noise that covers the numerical error of the minimiser. Of the rest, the share `split` sets c. Then gamma is
-    the smallest coefficient that the privacy proof allows or, if it is larger, the coefficient for the largest
-    curvature and the exponent `MOST_EXPONENT`.
+    the smallest coefficient that the privacy proof allows, but at least ``within.curvature loss.max_curvature /
+    (exp(MOST_EXPONENT) - 1)``, with ``loss = within.loss``.
     """
     loss, others = within.loss, int(relation.exchange)
     e = (1 - GUARD) * promise.as_pure().for_group(relation.rows).eps

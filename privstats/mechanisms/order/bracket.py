@@ -34,9 +34,10 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
     The density of the numbers (boundaries) is proportional to ``exp(-rate e)``, where e is the largest of the J
     absolute rank errors ``|rank - target|``. Targets are multiples of `FINE`, 2^-20, so that rank errors are exact in
     float64. A random radius is drawn, then boundaries with rank errors up to the radius. At first, only values in a
-    window of ranks around the targets are sorted. If a radius beyond the window is proposed (with an upper bound on
-    the total mass of such radii), all values are sorted, and the proposal is accepted with probability mass / bound.
-    After a rejection, the draw begins anew with all values sorted. So it is exact for every window.
+    window of ranks around the targets are sorted, and the probability of a radius beyond the window is computed from
+    an upper bound on the mass of these radii. If such a radius is proposed, all values are sorted, and the proposal is
+    accepted with a probability equal to the ratio of the mass to the bound. After a rejection, the numbers are drawn
+    from the density itself, over all values. So the draw is exact for every window.
     """
     parts, n, J = Parts(values.grid), values.n, len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
@@ -105,9 +106,9 @@ class RankBoxes:
     def volume(self) -> FloatArray:
         """Return, for each of the m boxes, the volume of the set of its points with x_1 <= ... <= x_J, shape (m,).
 
-        A box is a product of J intervals. Given x_2, such points have x_1 in an interval of length f and, if J = 3, x_3
-        in one of length g. Both lengths are piecewise linear in x_2. The integral of ``f g`` over each piece is
-        computed from f and g at both ends of the piece, as a sum of non-negative numbers.
+        For a given x_2, x_1 lies in an interval of some length f and, if J = 3, x_3 in an interval of length g. The
+        volume is the integral over x_2 of f (J = 2) or ``f g`` (J = 3). As f and g are piecewise linear in x_2, it is
+        computed from their values at the ends of the pieces, as a sum of non-negative numbers.
         """
         (first, *_), (up_to, *_) = self.a, self.b
         low, high, last, from_ = self.a[1], self.b[1], self.b[-1], self.a[-1]

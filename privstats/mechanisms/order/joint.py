@@ -105,14 +105,14 @@ class Parts:
         return np.asarray((cells << self.bits) + rng.integers(0, (1 + self.more * wide) << self.bits, len(cells)))
 
     def units(self, parts: IntArray) -> FloatArray:
-        """Return the grid points, in grid steps, whose cells contain the parts with the indices `parts`."""
+        """Return, in grid steps, the grid points of the cells that contain the parts with the indices `parts`."""
         cells = parts >> self.bits
         for heap in self.heaps:
             cells = cells - np.clip(cells - heap, 0, self.more)
         return self.grid.first + cells.astype(float)
 
     def released(self, parts: IntArray) -> FloatArray:
-        """Return the grid points, as values, whose cells contain the parts with the indices `parts`."""
+        """Return, in the units of the values, the grid points of the cells that contain the parts numbered `parts`."""
         return self.grid.points(self.units(parts))
 
 
@@ -160,9 +160,10 @@ class Targets:
         return np.clip(ranks - self.ranks[:, None], -self.width, self.width)
 
     def cost(self, errors: FloatArray) -> float:
-        """Return minus the log density of J boundaries with rank errors e (rank minus target), up to a constant.
+        """Return minus the log density, up to a constant, of boundaries with the given rank errors, shape (J,).
 
-        The value is ``sum_j rates_j |e_(j+1) - e_j|``, with e_0 = e_(J+1) = 0.
+        The result is the sum of ``rates[j] |e_(j+1) - e_j|`` over j = 0, ..., J, where e_j is the rank error (rank
+        minus target rank) of boundary j, and e_0 = e_(J+1) = 0.
         """
         return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
 
@@ -202,8 +203,9 @@ def draw_joint(
     parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
-        # Minus the log density (`Targets.cost`) is `nearest` if each rank is the whole number nearest its target, and
-        # at least 2 width min(rates) if a boundary is outside its window; this width makes such a draw improbable.
+        # `Targets.cost`, minus the log density, is `nearest` if each rank is the whole number nearest to its target.
+        # It is at least 2 width min(rates) if a boundary is outside its window; with this width, such a draw is
+        # improbable.
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
@@ -240,13 +242,13 @@ class Window:
     """The values with ranks in given intervals of ranks (spans), sorted.
 
     A span (start, stop) has the ranks start + 1, ..., stop. `values` has the values with ranks in the spans, each
-    stored as the index of a random part of the grid cell around it (`Parts`). The gaps are the intervals below,
-    between and above these values. `labels`, shape (len(values) + 1,), has the number of all values below each gap;
-    for the first gap, the values in it are counted, too. The mask `holes` marks the gaps that contain other values.
+    stored as the index of a random part of the grid cell around it (`Parts`). The intervals below, between and above
+    these values are called gaps; the mask `holes` marks the gaps that contain values with other ranks. `labels`, shape
+    (len(values) + 1,), has the number of values below each gap; for the first gap, it includes the values in the gap.
 
-    `stretches` has, for each span, the smallest and the largest grid point of its values. `inside` has all values at
-    these two points and between them, so also ties with ranks outside the span. The remaining values are used only if
-    the method `all` is called.
+    `stretches` has, for each span, the smallest and the largest grid point of its values. `inside` has all values from
+    the smallest to the largest point of a span, including ties at these points with ranks outside the span. All other
+    values are used only if the method `all` is called.
     """
 
     values: IntArray
@@ -261,7 +263,7 @@ class Window:
 
     @classmethod
     def of(cls, values: Ranked, spans: Sequence[tuple[int, int]], parts: Parts, rng: Rng) -> Window:
-        """Return the window with the values whose ranks lie in the given spans; the spans ascend and do not touch."""
+        """Return the `Window` of the values with ranks in `spans`: ascending, separate pairs (start, stop)."""
         (first, _), filled = spans[0], [span for span in spans if span[0] < span[1]]
         labels = np.concatenate([[first], *(np.arange(start + 1, stop + 1) for start, stop in spans)]).astype(float)
         holes = np.append(np.diff(labels) > 1, labels[-1] < values.n)
@@ -282,7 +284,7 @@ class Window:
     def all(self) -> IntArray:
         """Return all values, sorted; each is given as the index of a random part of the grid cell around it (`Parts`).
 
-        The values outside the `stretches` are read at the first call.
+        The values outside the intervals `stretches` are read from the column when this method is first called.
         """
         if self.everything is None:
             ends = pairwise([(-math.inf, -math.inf), *self.stretches, (math.inf, math.inf)])
@@ -333,14 +335,14 @@ def in_gaps(
     """Return, for each of K gaps, the log of the total weight of placements with boundary j in this gap, shape (K,).
 
     A placement puts boundaries 1, ..., j into gaps between values. `forward_pass` defines its weight, `rates`, and the
-    lists `arrive` and `leave`, here with entries for fewer than j boundaries; the result is ``leave[j]``. `errors`,
+    lists `arrive` and `leave`, which are given for fewer than j boundaries; the result is ``leave[j]``. `errors`,
     shape (j, K), has the rank errors of the boundaries in each gap, and `log_length` the logs of the gaps' lengths.
 
-    The result for gap i is a sum over m = 1, ..., j: term m is the total weight of the placements with exactly m
-    boundaries in gap i. If terms m, m + 1, ... are negligible in most gaps, they are computed only for the other gaps.
-    Their sum is at most ``exp(leave[j - m + 1][i]) L^(m - 1) / m!``, times a factor for the empty cells between the
-    last m boundaries (`same_gap`), where L is the length of the gap. Proof: let the last m - 1 boundaries and s >= 1
-    preceding boundaries lie in the gap. The volume of their positions has the divisor ``(s + m - 1)! >= s! m!``.
+    The total weight for gap i is a sum over m = 1, ..., j: term m belongs to the placements with exactly m boundaries
+    in gap i. If terms m, m + 1, ... are negligible in most gaps, they are computed only for the other gaps. With the
+    length L of gap i, the sum of these terms is at most ``exp(leave[j - m + 1][i]) L^(m - 1) / m!``, times a factor
+    for the empty cells between the last m boundaries (`same_gap`). Proof: the positions of s + m - 1 boundaries in gap
+    i, s >= 1, have the volume ``L^(s + m - 1) / (s + m - 1)!``, and ``(s + m - 1)! >= s! m!``.
     """
     j, total, cost = len(errors), log_length + arrive[-1], np.zeros(len(log_length))
     every: IntArray = np.arange(len(total))
@@ -385,10 +387,11 @@ def backward_pass(
 
 
 def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
-    """Yield, for m = 1, ..., j, the decrease of the joint log density if the last m of j boundaries lie in one gap.
+    """Yield, for m = 1, ..., j, the decrease of the log density due to the cells between the last m of j boundaries.
 
-    A gap lies between sorted values, so the m - 1 cells between these boundaries contain no value. Each of these cells
-    lowers the log density by its rate times the difference of the errors of its two boundaries.
+    These m boundaries (noisy quantiles) lie in one gap between sorted values, so the cells between them are empty. The
+    cell between boundaries k and k + 1 lowers the log density by ``rates[k]`` times the difference of their rank
+    errors.
 
     Parameters
     ----------
@@ -431,9 +434,8 @@ def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: f
 def range_sums(y: FloatArray, first: IntArray, end: IntArray) -> FloatArray:
     """Return ``log sum exp(y_i)`` over each of m ranges ``first <= i < end``, shape (m,); -inf for an empty range.
 
-    A range of several indices is cut at the middle of the smallest block that contains it: a block has 2^k indices and
-    begins at a multiple of 2^k. The result combines two cumulative sums, which begin at the middle and go to the ends
-    of the range (a disjoint sparse table).
+    A range of several indices is split at a multiple of the largest possible power of two. The sums of its two parts
+    are read from cumulative sums that begin at the split, so that no sums are subtracted (a disjoint sparse table).
     """
     out = np.full(len(first), -np.inf)
     some = np.flatnonzero(first < end)

@@ -64,7 +64,7 @@ class PermuteAndFlip(ModeMechanism):
 
     def choose(self, deficits: FloatArray, rng: Rng) -> int:
         noisy = exponential(rng, deficits.shape) - deficits
-        first = np.flatnonzero(noisy == noisy.max())  # ties are due to rounding only
+        first = np.flatnonzero(noisy == noisy.max())  # ties, due to rounding only, are broken at random
         return int(first[int(rng.integers(0, len(first), None))])
 
 

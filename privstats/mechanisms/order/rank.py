@@ -54,14 +54,15 @@ class Rank(Mechanism):
     `release`, under which at most ``rows = relation.rows`` rows are replaced, or added or removed. The draw is exact
     (`rank_sampler`, `joint`, `bracket`), on a public grid.
 
-    *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho is the rank of a grid point x. Let R
-    be the piecewise linear function through (0, low), (1, y_1), ..., (n, y_n), (n + 1, high), with the sorted values
-    y_i; then R(rho) = x. At tied values, rho is an interval, and the error is the distance of ``tau (n + 1)`` from
-    this interval. The sensitivity S is max(tau, 1 - tau) if rows are added or removed, and 1 if a row is replaced.
-    Proof: if a value is added, the new function R' satisfies ``R(s - 1) <= R'(s) <= R(s)`` at integers s, so at all s.
-    So each end of the interval changes by an amount in [0, 1], and ``tau (n + 1)`` changes by tau. If a value is
-    replaced, both data sets arise from the same smaller data set by adding one value, and ``tau (n + 1)`` is equal for
-    both. If a replaced value becomes missing, it is removed, and the error changes by at most max(tau, 1 - tau) <= 1.
+    *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho is the rank of a grid point x among n
+    values: R(rho) = x, where R is the piecewise linear function through (0, low), (1, y_1), ..., (n, y_n), (n + 1,
+    high), with the sorted values y_i and the ends low and high of the grid. At tied values, rho is an interval, and
+    the error is the distance of ``tau (n + 1)`` from this interval. The sensitivity S is max(tau, 1 - tau) if rows are
+    added or removed, and 1 if a row is replaced. Proof: if a value is added, the new function R' satisfies ``R(s - 1)
+    <= R'(s) <= R(s)`` at integers s, so at all s. So each end of the interval changes by an amount in [0, 1], and
+    ``tau (n + 1)`` changes by tau. If a value is replaced, both data sets arise from the same smaller data set by
+    adding one value, and ``tau (n + 1)`` is equal for both. If a replaced value becomes missing, it is removed, and
+    the error changes by at most max(tau, 1 - tau) <= 1.
 
     *Several levels* (Gillenwater, Joseph and Kulesza 2021). The chosen numbers divide the values into cells of c_j
     values. The error is ``sum_j |c_j - w_j|``, where the target counts w_j have the sum n. A replaced value changes two
@@ -70,16 +71,18 @@ class Rank(Mechanism):
     is the difference of two adjacent levels, whatever n is, S = 2 (1 - min_j w'_j) if rows are added or removed (their
     Lemma 1). S = 2 if a row is replaced, also if values may be missing.
 
-    *Levels with confidence intervals*: the endpoints of the intervals are drawn, too. The error is the same sum, for
-    cells between the target ranks ``tau n - h(n)``, tau n and ``tau n + h(n)``, where h allows for the sampling error
-    and the error of the mechanism. S = 2 for all neighbours, because no w_j decreases as n increases, so ``w'_j >= 0``
-    (`interval_targets`). n need not be public, because h(n) is used only in the error.
+    *Levels with confidence intervals*: the endpoints of the intervals are drawn, too. The error is the sum defined for
+    several levels. For each level tau, the target ranks are ``tau n - h(n)``, tau n and ``tau n + h(n)``, where h
+    allows for the sampling error and the error of the mechanism; w_j is a difference of adjacent target ranks. S = 2
+    for all neighbours, because no w_j decreases as n increases, so ``w'_j >= 0`` (`interval_targets`). n need not be
+    public, because h(n) is used only in the error.
 
     *A single level with its confidence interval*: the error is the largest of the absolute errors of the three ranks
     (of the lower endpoint, the quantile and the upper endpoint). If a value is replaced, each rank changes by at most
-    1, so S = 1. If a value is added, each rank changes by 0 or 1, and its target changes by tau, tau - h'(n) or tau +
-    h'(n). So S = max(tau, 1 - tau) + sup h' if rows are added or removed. If rows are replaced and may be missing, S is
-    the larger of 1 and this number (`box_rate`).
+    1, so S = 1. If a value is added, each rank changes by 0 or 1, and its target changes by tau, tau - h' or tau + h',
+    where h' is the increase of h. So S = max(tau, 1 - tau) + sup h' if rows are added or removed, plus 2 `FINE` for
+    the rounding of targets. If rows are replaced and may be missing, S is the larger of 1 and this number
+    (`box_rate`).
 
     *Levels without intervals*: the endpoints are drawn only for levels whose intervals can have the stated confidence.
     The choice of these levels does not depend on the values, but on their approximate number (`Range.about`), which is

@@ -55,7 +55,7 @@ class RankErrors:
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
         positive = 1 + np.searchsorted(np.cumsum(weights) / weights.sum(), rng.uniform(0.0, 1.0, size), side="right")
-        order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)  # a random subset of the increments is positive
+        order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)  # it is random which increments are positive
         up = order < np.minimum(positive, self.J)[:, None]
         parts = exponential(rng, (size, m))
         sides = (parts * up).sum(axis=1, keepdims=True), (parts * ~up).sum(axis=1, keepdims=True)
@@ -64,7 +64,7 @@ class RankErrors:
 
     @cached_property
     def _increment(self) -> float:
-        """Return the variance, at rate 1, of each increment e_j - e_(j-1) of the rank errors in the Laplace bridge."""
+        """Return the variance of each ``e_j - e_(j-1)`` for the rank errors e in a Laplace bridge with rate 1."""
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
         squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # E(sum of squared increments) / s^2

@@ -74,7 +74,7 @@ class Runs:
         with np.errstate(divide="ignore"):
             length = np.clip(np.floor(1 / fall), 1.0, self.count[run]).astype(np.int64)
         blocks = -(-count // length)
-        drop = np.maximum(fall * length, 0.5)  # decrease of log density per block, above 0.5 if there are several
+        drop = np.maximum(fall * length, 0.5)  # decrease of log density per block; it exceeds 0.5 if blocks > 1
         step, open_ = np.empty(len(run), dtype=np.int64), np.arange(len(run))
         while len(open_):
             inside = rng.integers(0, length[open_], None)
@@ -172,9 +172,9 @@ def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> R
 
     Knots 0, ..., n + 1 are the first grid point, the n sorted values and the last grid point. `knots` contains
     consecutive knots, in grid steps, and `start` is the number of the first of them. The rank `target` lies between
-    the numbers of the first and the last given knot; `rate` is the decrease of the log density per rank. Other knots
-    may be equal to the first or the last given knot. They extend the interval of ranks of this grid point away from
-    `target`, so that the distance of the interval from `target`, and thus the result, does not change.
+    the numbers of the first and the last given knot; `rate` is the decrease of the log density per rank. Further knots
+    that are equal to the first or the last given knot do not affect the result: they extend the interval of ranks of
+    this grid point, but not towards `target`.
     """
     point, index, ties = np.unique(knots, return_index=True, return_counts=True)
     lower = start + index.astype(float)

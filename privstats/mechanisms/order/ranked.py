@@ -71,7 +71,7 @@ class Ranked:
         self.n = int(self._counts.sum())
 
     def _cut(self, cells: IntArray) -> None:
-        """Divide the cells (runs of grid points) with the given indices into parts; count the values in each part."""
+        """Replace the cells (runs of grid points) with the given indices by smaller cells, and count their values."""
         parts = []
         for low, high in (self._edges[k : k + 2] for k in cells):
             width = 1 << max(0, int(high - low - 1).bit_length() - CUT_BITS)
@@ -135,10 +135,10 @@ def points_near(grid: RankGrid, stretches: Stretches, part: FloatArray) -> Float
 
 
 def cell_counts(grid: RankGrid, parts: Sequence[tuple[float, float, int, int]], part: FloatArray) -> list[IntArray]:
-    """Return, for each interval in `parts`, the number of values in each of its cells (runs of grid points).
+    """Return, for each interval in `parts`, the number of values in each of the cells that divide the interval.
 
     An interval of the grid is given as (first point, last point, width of a cell, number of cells), in grid steps.
-    Only the values in `part`, shape (m, 1), a block of a column, are counted.
+    The values are `part`, shape (m, 1), a block of a column.
     """
     units, counts = points_near(grid, [(low, last) for low, last, *_ in parts], part), []
     for low, last, width, many in parts:

@@ -83,19 +83,19 @@ class Outside:
         return -self.height + math.log(self.length) + float(np.log(_share(np.array(self.slope * self.length))))
 
     def place(self, rng: Rng) -> float:
-        """Return a random distance s beyond the end of the window.
+        """Return a random distance s from the end of the window, with density proportional to the bound.
 
-        s is at most `length`, and its density is proportional to ``exp(-slope s)``.
+        The density of s is proportional to ``exp(-slope s)`` on the interval from 0 to `length`.
         """
         return self.length * _fallen(float(rng.uniform(0.0, 1.0, None)), self.slope * self.length)
 
 
 @dataclass(frozen=True, eq=False)
 class LineWindow:
-    """An interval (window) of a line through the current state of a Markov chain, cut where rows' residuals are zero.
+    """An interval (window) of a line through the current state of a Markov chain, divided into pieces.
 
-    The state is a vector theta of quantile regression coefficients. In each piece, the score (the derivative of the
-    sum of check losses with respect to theta) is constant.
+    The state is a vector theta of quantile regression coefficients. Pieces end where the residual of a row is zero, so
+    the score (the derivative of the sum of check losses with respect to theta) is constant in each piece.
 
     Parameters
     ----------
@@ -213,13 +213,13 @@ class CheckLines:
         return target.rate * float(size_of(target.norm, pull, target.tilt))
 
     def first_reach(self, way: FloatArray, v: FloatArray, length: float) -> tuple[float, float]:
-        """Return the centre and half-length of a line's first window, an interval on which the density is computed.
+        """Return the centre and half-length of the first window, the interval of a line in which pieces are computed.
 
-        A point of the line is ``theta + t v``, where theta is the current state and ``v = basis @ way`` (`RowFrame`);
-        both results are values of t. The loss is approximated by a quadratic function with its estimated Hessian. If
-        the target density depends on the loss, the half-length is five standard deviations of the approximate density
-        on the line. If it depends on the score, the loss's derivative, the half-length is so large that the rest of
-        the line, of length up to `length`, has little approximate mass compared with the region around theta.
+        Both results are values of t for the points ``theta + t v`` of the line, where theta is the current state and
+        ``v = basis @ way`` (`RowFrame`). They are computed from a quadratic approximation of the loss. If the target
+        density depends on the loss, the half-length is five standard deviations of the approximate density on the
+        line. If it depends on the score, the approximate mass outside the window is at most about `SELDOM` times the
+        mass near theta. `length` is the length of the line in the parameter set.
         """
         target = self.target
         if target.norm == "loss":
@@ -233,10 +233,11 @@ class CheckLines:
     def window(
         self, slopes: FloatArray, v: FloatArray, whole: tuple[float, float], ends: tuple[float, float]
     ) -> LineWindow:
-        """Return the window of a line between `ends`: its pieces, and upper bounds on the target density beyond it.
+        """Return the part of the line ``theta + t v`` with t between the two numbers `ends`, as a `LineWindow`.
 
-        Points of the line are ``theta + t v``; `ends` and `whole` are pairs of values of t. The bounds hold on
-        `whole`, the part inside the parameter set. `slopes` has the decrease of each row's residual per unit of t.
+        theta is the current state. The line is in the parameter set if t lies between the two numbers `whole`; up to
+        these, the upper bounds on the density outside the window hold. `slopes` has the decrease of the residual of
+        each selected row (`look`) per unit of t.
         """
         target = self.target
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -275,9 +276,9 @@ class CheckLines:
     def choose(self, rng: Rng, window: LineWindow, inside: float) -> tuple[float, int | None]:
         """Draw a point ``theta + t v`` of a line through the current state theta; return t and the index of its piece.
 
-        In the window, an interval cut into pieces, the draw has the target density, up to a factor; `inside` is the
-        log mass of the target density in the window. Outside the window, the draw has the upper bounds on the target
-        density, up to the same factor, and the index is None.
+        The density of the point is proportional to the target density in the window and, with the same factor, to the
+        upper bounds ``window.tails`` outside the window. The index is None for a point outside the window. `inside` is
+        the log mass of the target density in the window.
         """
         before = math.exp(window.tails[0].log_mass - inside)
         mass = np.cumsum(np.exp(window.logs - inside))

@@ -24,11 +24,12 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, 
 from privstats.numerics.law import FloatArray, Rng
 
 ROUND = 32  # a round of the sampler proposes 1 + (number of boxes) / ROUND points, then splits boxes of rejected points
-# half-width of the innermost cube around the minimiser of the loss, up to a factor 2: FAR / (rate of the density), or
-# FAR_LOSS / sqrt(rate) if the density depends on the loss; boxes outside this cube start with the bounds of `Cuts`
+# the innermost cube around the minimiser of the loss has a half-width of at most 2 FAR / rate or, if the density
+# depends on the loss, 2 FAR_LOSS / sqrt(rate), with the rate in `Target`; boxes outside this cube start with the
+# bounds of `Cuts`
 FAR, FAR_LOSS = 400.0, 20.0
-# a box is halved in the coordinates whose contribution to the range of the log density in the box (`strain`) is at
-# least this share of the largest contribution
+# a box is halved in the coordinates along which the log density varies most: those whose entry of `strain` is at least
+# this share of the largest entry
 EVEN = 0.4
 EXACT_DIM = 3  # largest number of coefficients for which draws are exact; with four, an exact draw took 17 to 44 s
 
@@ -138,9 +139,10 @@ class CheckBoxes:
                 self.split(chosen)
 
     def potential(self, phi: FloatArray, rows: Rows) -> float:
-        """Return the potential at the coordinates `phi`: the norm of the score, or the loss if the density uses it.
+        """Return the potential at a point: the norm of the score or, if the density depends on the loss, the loss.
 
-        `rows` computes the score and the loss in a box that contains the point `phi`.
+        The point has the coordinates `phi` (`RowFrame`). `rows` computes the score and the loss in a box that contains
+        the point.
         """
         pull, value = rows.at(phi)
         return value if self.target.norm == "loss" else float(size_of(self.target.norm, pull, self.target.tilt))
@@ -148,8 +150,7 @@ class CheckBoxes:
     def split(self, chosen: int) -> None:
         """Replace the box with index `chosen` by parts of this box.
 
-        The box is halved in the coordinates that contribute most to the range of the log density in the box (see
-        `strain`).
+        The box is halved in the coordinates along which the log density varies most (see `strain`).
         """
         box = self.boxes[chosen]
         rows = box.rows.within(box.middle, box.halves)
@@ -162,13 +163,13 @@ class CheckBoxes:
         self.put(middles, half, np.maximum(box.bound, bounds), rows)
 
     def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
-        """Return an estimate of each coordinate's contribution to the range of the log density in a box, shape (d,).
+        """Return an estimate of the variation of the log density along each coordinate of a box, shape (d,).
 
-        If the density of theta depends on the score, the contribution is the rate (`Target`) times the coordinate's
-        share of the rows whose residuals change sign in the box (`Rows.undecided`). If the density depends on the
-        loss, the contribution is the rate times the change of the loss, taken as linear, over half of the box's width.
-        If part of the box may lie outside the parameter set, a number between 0 and 2 is added, proportional to the l1
-        norm of the change of theta over the box's width.
+        If the density of theta depends on the score, the estimate is the rate (`Target`) times the number of rows
+        whose residuals change sign in the box, divided among the coordinates (`Rows.undecided`). If the density
+        depends on the loss, the estimate is the rate times the change, from the centre to a face of the box, of the
+        tangent to the loss at the centre. If part of the box may lie outside the parameter set, a number between 0 and
+        2 is added, proportional to the l1 norm of the change of theta from the centre to the face.
         """
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
@@ -199,8 +200,9 @@ class CheckBoxes:
 
         Box i has the centre ``middles[i]`` and the half-widths `halves`, shape (d,). The bound on the norm of the
         score (the gradient of the loss) is computed from the range of ``v'score`` in the box for several directions v
-        (see the function `ways`), and from the values of the score if it takes at most two in the box (`Rows.jumps`).
-        The loss is convex, so the minimum in the box of its tangent at the centre is a lower bound.
+        (see the function `ways`). If the score is known to have at most two values in the box (`Rows.jumps`), the
+        smaller of their norms is also a bound. The bound on the loss, which is convex, is the minimum in the box of
+        the tangent at the centre.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":

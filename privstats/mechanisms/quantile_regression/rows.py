@@ -1,9 +1,9 @@
-"""Scores and losses of a quantile regression in boxes of coefficients theta (products of intervals of coordinates).
+"""Scores and losses of a quantile regression for coefficients theta in a box: one interval for each coordinate.
 
 A row (x, y) is *undecided* in a box if its residual y - x'theta changes sign in the box; otherwise, it is decided. In
 general (`Pool`), a box is divided into smaller boxes, for which only its undecided rows are used again; the scores and
-losses of the decided rows are summed once. If the rows have only few distinct predictor vectors x (`Ties`), for example
-with dummies, they are stored as one sorted list of residuals for each x, and counted by bisection.
+losses of the decided rows are summed once. If the rows have only few distinct predictor vectors x (`Ties`), for
+example with dummies, they are stored as one sorted list of residuals for each x, and counted by bisection.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class RowFrame:
 
     @property
     def longest(self) -> float:
-        """Largest change of a coefficient along an axis of the box `halves`, from its centre to a face, in radii.
+        """Largest change of a coefficient from the centre of the box `halves` to a face, divided by `target.radius`.
 
-        The radius is the bound on |theta|_1. The change is at most 2 radii if the axes are the principal axes of the
-        loss's estimated Hessian (`of` with ``turned=True``). Proof: axis j has a unit eigenvector e_j and a scale s_j
-        (the eigenvalue or its square root); its coordinate is ``phi_j = s_j e_j'(theta - centre)``. theta and the
-        centre lie in the parameter set, and no entry of e_j exceeds 1, so |phi_j| is at most 2 s_j radii. If phi_j
-        changes by one unit, theta changes by ``e_j / s_j``, and so each coefficient by at most 1 / s_j.
+        The result is at most 2 if the axes are the principal axes of the loss's estimated Hessian (`of` with
+        ``turned=True``). Proof: axis j has a unit eigenvector e_j and a scale s_j (the eigenvalue or its square root),
+        and the coordinate ``phi_j = s_j e_j'(theta - centre)``. Since |theta|_1 and |centre|_1 are at most the radius
+        and no entry of e_j exceeds 1 in absolute value, |phi_j| is at most 2 s_j times the radius. If phi_j changes by
+        one unit, theta changes by ``e_j / s_j``, and so each coefficient by at most 1 / s_j.
         """
         return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
 
@@ -77,12 +77,12 @@ class RowFrame:
 
     @classmethod
     def of(cls, target: Target, turned: bool = False) -> RowFrame:
-        """Return coordinates of theta, scaled so that the score (or the loss) changes about equally along each axis.
+        """Return coordinates of theta, scaled so that the score or the loss changes about equally along each axis.
 
         If the density of theta (`Target`) depends on the score, the basis is the inverse of the loss's estimated
-        Hessian (`curvature`), so that each coordinate changes one entry of the score. If it depends on the loss, the
-        basis is the square root of the inverse Hessian, so that the loss is approximately spherical. If `turned`, the
-        axes are the principal axes of the Hessian, so that a box is long in directions that hardly change the fits.
+        Hessian (`curvature`). If the density depends on the loss, the basis is the square root of this inverse, so
+        that the loss is approximately spherical. If `turned` is true, the axes are the principal axes of the Hessian,
+        so that a box is long in directions that hardly change the fits.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         values, vectors = np.linalg.eigh(curvature(target.x, target.y, centre))
@@ -92,16 +92,16 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates of theta that are proportional to fits x'theta at linearly independent vectors x.
+        """Return coordinates of theta that are proportional to changes of fits x'theta, for linearly independent x.
 
         `x` has the distinct predictor vectors of the rows, and `groups` the index of each row's vector. As many
-        linearly independent vectors as possible are chosen from `x`. The coordinate of a chosen vector is the change
-        of its fit from the minimiser of the loss (the centre) to theta, times the estimated second derivative of the
-        loss with respect to this fit. The score then changes at about the same rate along each axis. If the density of
-        theta (`Target`) depends on the loss, the factor is the square root of the derivative, and the loss changes at
-        about the same rate. Any other coordinates belong to directions of theta in which no fit changes.
+        linearly independent vectors as possible are chosen from `x`. The coordinate of a chosen vector x is
+        ``r x'(theta - centre)``, where the centre is the minimiser of the loss. The factor r is the estimated second
+        derivative of the loss with respect to the fit or, if the density of theta (`Target`) depends on the loss, the
+        square root of this derivative. The score, or the loss, then changes at about the same rate along each axis.
+        The other coordinates, if there are any, do not change any fit.
 
-        If all vectors in `x` are linearly independent, each coordinate changes the fit at one of them at most.
+        If all vectors in `x` are linearly independent, each coordinate changes at most one fit.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         near, width = nearest(target.x, target.y, centre)
@@ -122,10 +122,10 @@ class RowFrame:
 
 
 def _flattest(target: Target) -> float:
-    """Return the smallest curvature of the loss with which the coordinates of a `RowFrame` are scaled.
+    """Return a lower limit for the estimated curvature of the loss, by which a `RowFrame` scales its coordinates.
 
-    Smaller estimates of the curvature are raised to this limit. At this limit, a change of theta by the radius of the
-    parameter set changes the log density of theta (`Target`) by about 1.
+    If the curvature equals this limit, a change of theta by the radius of the parameter set changes the log density of
+    theta (`Target`) by about 1.
     """
     return 1 / (target.rate * (target.radius if target.norm != "loss" else target.radius**2))
 
@@ -237,10 +237,10 @@ class Ties:
         return pull[0], float(value[0])
 
     def below(self, fits: FloatArray, side: Literal["left", "right"] = "right") -> NDArray[np.intp]:
-        """Return the number of rows with each of the k distinct x whose response is below a fit, shape (boxes, k).
+        """Return, for each box and each distinct x, how many of the rows with this x have a response below a fit.
 
-        `fits` has, for each box and each x, a fit x'theta minus the fit at the minimiser of the loss (the centre),
-        shape (boxes, k). A response equal to its fit counts as below it if `side` is "right".
+        `fits` has these fits x'theta, each minus the fit at the minimiser of the loss. `fits` and the result have the
+        shape (boxes, k). A response equal to the fit counts as below it if `side` is "right".
         """
         return np.column_stack([np.searchsorted(v, fits[:, k], side) for k, v in enumerate(self.u)])
 
@@ -293,12 +293,12 @@ class Pool:
     rows : ndarray of int, shape (m,)
         Indices of the undecided rows.
     pull : ndarray, shape (d,)
-        Score (gradient of the sum of check losses) in the box if all undecided rows had responses above their fits.
-        Adding x for each undecided row with a response below its fit gives the score of all rows.
+        Score (gradient of the sum of check losses) in the box, computed as if the responses of all undecided rows were
+        above their fits. To get the true score, add x for each undecided row with a response below its fit.
     level : float
-        Value, at the centre of `frame`, of a linear function of theta. In the box, this function is the sum of check
-        losses if all undecided rows had responses above their fits. Adding the absolute residual of each undecided row
-        with a response below its fit gives the loss of all rows.
+        Constant of the linear function ``level + pull'(theta - centre)``: the sum of check losses in the box, computed
+        as for `pull`. To get the true loss, add the absolute residual of each undecided row with a response below its
+        fit.
     """
 
     frame: RowFrame
