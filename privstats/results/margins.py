@@ -26,6 +26,16 @@ class EffectsTable(ContrastTest):
         """Standard errors of the effects, which include privacy noise."""
         return self.sd
 
+    @property
+    def tvalues(self) -> FloatArray:
+        """The effects divided by their standard errors."""
+        return self.tvalue
+
+    @property
+    def pvalues(self) -> FloatArray:
+        """Two-sided p-values of the hypotheses that the effects are zero."""
+        return self.pvalue
+
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         frame = super().summary_frame(alpha).drop(columns="null").rename(columns={"coef": self._heading})
         return frame.set_axis(list(self.names))

@@ -175,6 +175,8 @@ def test_margins_are_effects_with_the_names_of_statsmodels():
     margins = fit.get_margeff()
     np.testing.assert_array_equal(margins.margeff, [0.02, -0.1])
     np.testing.assert_allclose(margins.margeff_se, [0.01, 0.02])
+    np.testing.assert_allclose(margins.tvalues, [2, -5])
+    np.testing.assert_allclose(margins.pvalues, 2 * norm.cdf([-2, -5]))
     frame = margins.summary_frame()
     assert list(frame.columns) == ["dy/dx", "std err", "z", "P>|z|", "Conf. Int. Low", "Conf. Int. Upp."]
     assert list(frame.index) == ["x", "C(g)[T.b]"]
