@@ -56,7 +56,7 @@ def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
         first = x * R - 1  # derivative R'(x) of the Mills ratio; R'' = R + x R', and R''' = 2 R' + x R''
         delta = -density * mu * (first + mu**2 / 24 * (2 * first + x * (R + x * first)))
     else:
-        # for u < 0 the first term of delta is computed as Phi(-u), because it is not small and R(u) may overflow
+        # for u < 0 the first term of delta is computed as Phi(-u), since mills(u) may overflow
         delta = np.where(u < 0, ndtr(-u) - density * mills(v), density * (mills(np.maximum(u, 0.0)) - mills(v)))
     delta = np.maximum(0.0, delta)
     return np.where(eps < 0, reverse(np.minimum(eps, 0.0), delta), delta)

@@ -24,9 +24,9 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame, Rows, 
 from privstats.numerics.law import FloatArray, Rng
 
 ROUND = 32  # a round of the sampler proposes 1 + (number of boxes) / ROUND points, then splits boxes of rejected points
-# the innermost cube around the minimiser of the loss has a half-width of at most 2 FAR / rate or, if the density
-# depends on the loss, 2 FAR_LOSS / sqrt(rate), with the rate in `Target`; boxes outside this cube start with the
-# bounds of `Cuts`
+# Largest half-width of the innermost cube around the minimiser of the loss: 2 FAR / rate if the density depends on the
+# score, and 2 FAR_LOSS / sqrt(rate) if it depends on the loss, for the attribute `rate` of `Target`. For boxes outside
+# this cube the sampler starts with the bounds on the density that `Cuts` computes.
 FAR, FAR_LOSS = 400.0, 20.0
 # a box is halved in the coordinates along which the log density varies most: those whose entry of `strain` is at least
 # this share of the largest entry
