@@ -137,7 +137,7 @@ class ClippedMeans:
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / variance**0.5
         length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
-        # Newton steps are excluded for a two-valued response: rows with the rarer value have large scores and may be few
+        # no Newton steps for two-valued responses: rows with the rarer value have large scores, and may be few
         two = box.design.zero_to_one or np.isfinite(scales.rarer)
         return np.inf if two else length
 

@@ -535,8 +535,9 @@ def ranked_scales(
     A variance is noisy if it is below `HIDDEN` noise sds. Dummies, products of columns and a response with a rare
     value keep their scales. The new centre is a noisy median. The new scale is a noisy p-quantile of the distances
     from this median, divided by the p-quantile of |Z| for a standard normal Z. It is at least the noise sd of the
-    column's mean, divided by `LEAST_SPREAD`, because the quantile is too small if many values are equal. The new
-    values are used only if they reduce the scale.
+    column's mean, divided by `LEAST_SPREAD`, because the quantile is too small if many values are equal. In this case
+    it is also at least ``(1 - p)^(1/4) / LEAST_SPREAD`` of the old scale, unless the column belongs to a spline or
+    polynomial basis. The new values are used only if they reduce the scale.
 
     Parameters
     ----------
@@ -584,12 +585,16 @@ def ranked_scales(
         about = replace(spread, of=LogDistance(entry, middle, NARROWEST))
         size = float(np.exp(ask(about, by=Rank((order,))).value[0]))
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
-        new = max(size / float(ndtri((1 + order) / 2)), scales.sd[j] / scales.rows / LEAST_SPREAD) * unit
-        if j == box.c:  # the quantile misses rare large responses, so the old scale limits the new scale from below
-            least = scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD
-            new = max(new, least, float(np.sqrt(max(scale[j] ** 2 - VISIBLE * wrong[j], 0.0))))
+        new, least = size / float(ndtri((1 + order) / 2)) * unit, scales.sd[j] / scales.rows / LEAST_SPREAD * unit
+        if j == box.c or (new < least and j not in box.design.of_basis):
+            # the quantile misses rare values (far from the median if most values are equal), so that the old scale
+            # limits the new scale from below
+            least = max(least, scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD)
+        if j == box.c:
+            new = max(new, float(np.sqrt(max(scale[j] ** 2 - VISIBLE * wrong[j], 0.0))))
         else:
             wrong[j] = np.inf
+        new = max(new, least)
         if new < scale[j]:
             center[j], scale[j], below_noise[j] = middle * unit, new, False
     return replace(scales, center=center, scale=scale, below_noise=below_noise, wrong=wrong)

@@ -233,6 +233,13 @@ class Design:
         return self._made.multiplied_columns()
 
     @cached_property
+    def of_basis(self) -> frozenset[int]:
+        """Positions of the columns that belong to a spline or polynomial basis."""
+        made = self._made
+        found = (p for p in made.products if any(isinstance(part, BasisFactor) for part in made.sources(p)))
+        return frozenset(j for product in found for j in product.columns)
+
+    @cached_property
     def has_higher_powers(self) -> bool:
         """Whether a column is a product of 3 or more numeric factors, and another column is a divisor of this product.
 
