@@ -71,8 +71,8 @@ def randomized_response(answers: Any, eps: float, *, rng: Any = None) -> LocalPr
     -----
     With p the estimated proportion and n the number of persons, the standard error is the root of ``p (1 - p) / n + pi
     (1 - pi) / (n (2 pi - 1)^2)``; intervals are normal. The answers are randomised with uniform random numbers of 53
-    bits, and eps is exact to a relative error of 1e-9. If one trusted party may hold the answers, `dp_mean` has noise
-    of order 1 / n.
+    bits, and eps is exact to a relative error of 1e-9. If a trusted party may store the answers, use `dp_mean`: its
+    noise is of order 1 / n, and the noise here is of order 1 / sqrt(n).
 
     References
     ----------
@@ -134,8 +134,9 @@ def local_gradient_descent(
     Returns
     -------
     LocalFit
-        A record with `params`, `bse`, `conf_int`, `cov_params`, `noise_share` (of the squared `bse`), `guarantee` and
-        `summary`, in the user's units. Standard errors and intervals include sampling error and noise.
+        A record with `params`, `bse`, `conf_int`, `cov_params`, `noise_share` (share of the squared `bse` that is due
+        to noise), `guarantee` and `summary`, in the user's units. Standard errors and intervals include sampling error
+        and noise.
 
     Raises
     ------
@@ -147,9 +148,9 @@ def local_gradient_descent(
     -----
     Let the predictors x (with a constant 1 for the intercept) and the response y be centred at the middle of their
     bounds and divided by their scales. In a model without intercept, they are not centred, and the largest absolute
-    value replaces the half-range in a scale. The estimated coefficients theta minimise the expectation of Huber's loss
-    of the residual ``y - x'theta``, with threshold c = 1.345, multiplied by the weight ``min(1, 2 / |x|^2)``. If the
-    errors are symmetric, theta is the coefficient vector of the conditional mean.
+    value replaces the half-range in a scale. The fit estimates the coefficients theta that minimise the expectation of
+    Huber's loss of the residual ``y - x'theta``, with threshold c = 1.345, multiplied by the weight ``min(1, 2 /
+    |x|^2)``. If the errors are symmetric, theta is the coefficient vector of the conditional mean.
 
     The covariance of the last iterate is ``M^-1 Q M^-1 / n + eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. Here n
     is the number of persons, M the mean Hessian of their weighted losses, Q the mean of the products u u' of their
@@ -157,7 +158,8 @@ def local_gradient_descent(
     - eta M``. M and Q are estimated from the two matrices that each person sends. A coefficient is NaN ("not given")
     if the noise in M is too large, relative to M, to identify it.
 
-    If a trusted party may store the rows, ``dp_lm(loss="huber", mech="newton", mu=...)`` has noise of order 1 / n.
+    If a trusted party may store the rows, use ``dp_lm(loss="huber", mech="newton", mu=...)``: its noise is of order 1
+    / n, and the noise here is of order 1 / sqrt(n).
 
     References
     ----------

@@ -60,10 +60,10 @@ def dp_mode(
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "permute_and_flip", "expmech", "duff"}
         "permute_and_flip" [1]_ (the choice of "auto") visits the candidates in random order until one is accepted;
-        candidates with larger counts are accepted with a larger probability. Two mechanisms are for comparison:
-        "expmech" is the exponential mechanism with the counts as scores, whose expected error is never smaller; "duff"
-        is the exponential mechanism in which the penalty of a candidate is the number of rows that must change until
-        the candidate is the mode.
+        candidates with larger counts are accepted with a larger probability. Two mechanisms are for comparison.
+        "expmech" is the exponential mechanism with the counts as scores; its expected error is never smaller than with
+        "permute_and_flip". "duff" is the exponential mechanism in which the penalty of a candidate is the number of
+        rows that must change until the candidate is the mode.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -245,8 +245,8 @@ def dp_hist(
     Notes
     -----
     Groups are disjoint: under "add_remove" each group has the whole budget; under "replace" each has half of the
-    budget, because a replaced row may leave one group and enter another. "knorm" in the norm "linf" or "l2"
-    does not divide the budget: the noise of all counts is drawn jointly.
+    budget, because a replaced row may leave one group and enter another. The exception is "knorm" in the norm "linf"
+    or "l2": the noise of all counts is drawn jointly, so the budget is not divided.
 
     Examples
     --------

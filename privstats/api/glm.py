@@ -79,12 +79,16 @@ def dp_glm(
     link : str, optional
         Link function of the mean: "logit" (the default) or "probit" for "binomial", "log" for "poisson" and "gamma".
     mech : {"auto", "objpert", "newton", "ngd", "noisy_newton", "sgd"}
-        Algorithm. "objpert" (objective perturbation) minimises a negative log likelihood plus a random linear term; for
-        counts and gamma responses it needs pure `eps` and clips the scores. "newton" takes Newton steps with clipped,
-        noisy scores. "auto" takes the algorithm with the shorter expected intervals; the summary names this algorithm
-        and the reason. "ngd" and "noisy_newton" are the noisy gradient descent and the noisy Newton steps of [3]_, for
-        teaching and comparison: logit only, under `mu`, `rho` or `delta`. "sgd" is NoisySGD, under `eps` with `delta`,
-        without intervals.
+        Algorithm.
+
+        - "auto" takes the algorithm with the shorter expected intervals, "objpert" or "newton". The summary names the
+          algorithm and the reason.
+        - "objpert" (objective perturbation) minimises a negative log likelihood plus a random linear term. For counts
+          and gamma responses it needs pure `eps` and clips the scores.
+        - "newton" takes Newton steps with clipped, noisy scores (gradients of a row's loss).
+        - "ngd" and "noisy_newton" are the noisy gradient descent and the noisy Newton steps of [3]_, for teaching and
+          comparison. They need the logit link and a budget in `mu`, in `rho` or with `delta`.
+        - "sgd" is NoisySGD. It needs the logit link and `eps` with `delta`, and gives no intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -135,10 +139,10 @@ def dp_glm(
         For "objpert": coefficient of the ridge penalty, which is `ridge` times half the sum of the squared
         coefficients. A fit with this penalty has no intervals.
     tail : {"cautious"}, optional
-        Large scores are clipped. A bound on the clipping bias is computed from a released histogram of the norms of
-        scores (for "objpert" with a binomial response, of the rows' predictors), in which a small number of large
-        norms cannot be distinguished from noise. "cautious" assumes more large norms than the default, so that
-        intervals are longer.
+        Large scores are clipped. A bound on the clipping bias is computed from a released histogram of score norms or,
+        for "objpert" with a binomial response, of the norms of the rows' predictors. A small number of large norms
+        cannot be distinguished from noise in this histogram. "cautious" assumes more large norms than the default, so
+        that intervals are longer.
     steps : int, optional
         For "ngd", "noisy_newton" and "sgd": number of steps.
     step_size : float, optional
@@ -175,7 +179,7 @@ def dp_glm(
 
     Notes
     -----
-    Objective perturbation follows [1]_ and [2]_ (section 5), Newton steps follow [3]_. A coefficient is NaN ("not
+    Objective perturbation follows [1]_ and [2]_ (section 5); Newton steps follow [3]_. A coefficient is NaN ("not
     given") if the noise is too large for a useful estimate.
 
     References

@@ -410,7 +410,8 @@ def dp_mean(
     -----
     The budget is divided equally between columns. Groups are disjoint: under "add_remove" each group has the whole
     budget; under "replace" each has half of the budget, because a replaced row may leave one group and enter another.
-    "knorm" in the norm "linf" or "l2" does not divide the budget: the noise of all sums is drawn jointly.
+    The exception is "knorm" in the norm "linf" or "l2": the noise of all sums is drawn jointly, so the budget is not
+    divided.
 
     Examples
     --------

@@ -72,15 +72,21 @@ def dp_lm(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     mech : {"auto", "suffstats", "newton", "kng", "objpert", "expmech", "ngd", "noisy_newton", "sgd"}
-        Algorithm. "suffstats" releases noisy second moments; "newton" takes Newton steps with clipped, noisy scores
-        (gradients of a row's loss); "objpert" (pure `eps`) minimises a loss of clipped rows plus a random linear term.
-        "auto" takes the algorithm with the shortest expected intervals; the summary names this algorithm and the
-        reason. Three algorithms are for comparison, with coefficients within the bound `theta_bound`: "kng" (K-norm
-        gradient), "expmech" (exponential mechanism), and a second form of "objpert", taken if `theta_bound`, `split`,
-        `noise` or `unit` is given, if the formula has no intercept, or if the budget is very large. "ngd" and
-        "noisy_newton" are the noisy gradient descent and the noisy Newton steps of [2]_, for teaching and comparison,
-        with a robust `loss` under `mu`, `rho` or `delta`; "sgd" is NoisySGD, under `eps` with `delta`, without
-        intervals.
+        Algorithm.
+
+        - "auto" takes the algorithm with the shortest expected intervals. The summary names the algorithm and the
+          reason.
+        - "suffstats" releases noisy second moments.
+        - "newton" takes Newton steps with clipped, noisy scores (gradients of a row's loss).
+        - "objpert" (objective perturbation, for pure `eps`) minimises the loss of clipped rows plus a random linear
+          term. A second form, for comparison, bounds the coefficients by `theta_bound`. It is used if `theta_bound`,
+          `split`, `noise` or `unit` is given, if `inference` is "none", if the formula has no intercept, or if the
+          budget is very large.
+        - "kng" (K-norm gradient) and "expmech" (exponential mechanism) are for comparison. They bound the coefficients
+          by `theta_bound`.
+        - "ngd" and "noisy_newton" are the noisy gradient descent and the noisy Newton steps of [2]_, for teaching and
+          comparison. They need a robust `loss` and a budget in `mu`, in `rho` or with `delta`.
+        - "sgd" is NoisySGD. It needs `eps` with `delta`, and gives no intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -175,10 +181,10 @@ def dp_lm(
     -----
     A coefficient is NaN ("not given") if the noise is too large for a useful estimate. Intervals allow for the bias
     due to clipping, under the assumption that the tails of the scores have a finite variance. The intervals are the
-    bias-aware intervals of [3]_, estimate +- c s. Here s is the standard error, a is a bound on the bias, and c is the
-    quantile of the absolute value of a normal variable with mean a / s and variance 1. Noisy moments and
-    objective perturbation follow [1]_ (section 4), and Newton steps follow [2]_. METHODS.md describes the clipping of
-    rows, the estimator, the assumptions and the constants.
+    bias-aware intervals of [3]_, estimate +- c s, where s is the standard error. With a bound a on the bias, c is the
+    quantile, at the confidence level, of the absolute value of a normal variable with mean a / s and variance 1. Noisy
+    moments and objective perturbation follow [1]_ (section 4), and Newton steps follow [2]_. METHODS.md describes the
+    clipping of rows, the estimator, the assumptions and the constants.
 
     References
     ----------
@@ -250,13 +256,17 @@ def dp_rq(
         Probability of the quantile, between 0 and 1. If there are several, some queries serve all of them, and the
         rest of the budget is divided equally between them.
     mech : {"auto", "newton", "objpert", "kng", "expmech"}
-        Algorithm. "newton" takes Newton steps with clipped, noisy scores (loss gradients); "objpert" minimises a
-        smoothed loss plus a random linear term; "kng" (K-norm gradient) draws coefficients from a density that
-        decreases in the norm of the score. "auto" chooses by the ratio n eps / d, for n rows and d coefficients:
-        "newton" if it is large, and always under `mu` or `rho`; "objpert" if it is smaller; "kng" if it is smaller
-        still and d is at most three, because only then an exact sampler exists. For quantiles other than the median,
-        the ratio is multiplied by 2 min(tau, 1 - tau), and "objpert" gives no intervals if the ratio is so large that
-        "auto" chooses "newton". "expmech" (exponential mechanism) is for comparison, without intervals.
+        Algorithm.
+
+        - "auto" chooses "newton" under `mu` or `rho`. Under `eps`, the choice depends on the ratio
+          2 min(tau, 1 - tau) n eps / d, for n rows and d coefficients: "newton" if the ratio is large, "objpert" if it
+          is smaller, and "kng" if it is smaller still and d is at most three.
+        - "newton" takes Newton steps with clipped, noisy scores (gradients of a row's loss).
+        - "objpert" (objective perturbation) minimises a smoothed loss plus a random linear term. For quantiles other
+          than the median, it gives no intervals if the ratio is so large that "auto" chooses "newton".
+        - "kng" (K-norm gradient) draws coefficients from a density that decreases in the norm of the score. Draws are
+          exact for at most three coefficients; for more, they are the last state of a Markov chain.
+        - "expmech" (exponential mechanism) is for comparison, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -267,10 +277,10 @@ def dp_rq(
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"hull", "linf", "l1", "l2", "gaussian"}, optional
-        Distribution of the noise, with a density that decreases exponentially in the named norm. For "kng", the
-        density of the coefficients decreases exponentially in the named norm of the score; the unit ball of the
-        default norm "hull" is the convex hull of all possible changes of the score due to one row. "gaussian" needs
-        `mu`, `rho` or `delta`.
+        Distribution of the noise. "gaussian" needs `mu`, `rho` or `delta`. The other names are norms: the density of
+        the noise decreases exponentially in the norm. For "kng", the density of the coefficients decreases
+        exponentially in this norm of the score. The norm "hull" is the default for "kng"; its unit ball is the convex
+        hull of all possible changes of the score due to one row.
     neighbors : {"replace", "add_remove"}
         The pairs of data sets that the guarantee makes hard to distinguish: one row replaced by another, or one row
         added or removed. Under "add_remove" the number of rows is private.

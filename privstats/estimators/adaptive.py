@@ -1,8 +1,9 @@
 """Adaptive regression: whiten the predictors, then use the method with the shortest expected intervals.
 
 The fit starts with three stages. Stage 0 releases the scales of the columns, stage L the counts of factor levels, and
-stage 1 rough second moments of the standardised columns (the coarse matrix). Then one of three methods is chosen: noisy
-moments (`sufficient_statistics`), Newton steps (`least_squares`), or the minimiser of a perturbed loss
+stage 1 rough second moments of the standardised columns (the coarse matrix). Linear combinations whose second
+moments are about the identity matrix then replace the predictors (whitening). Finally one of three methods is chosen:
+noisy moments (`sufficient_statistics`), Newton steps (`least_squares`), or the minimiser of a perturbed loss
 (`perturbed_least_squares`).
 """
 
@@ -260,7 +261,7 @@ class Adaptive:
         needed : float
             Smallest number of rows at which the coefficient of a factor level can be estimated.
         share_of : tuple of str
-            Labels of the main queries, from whose budget shares the shares of optional queries are taken.
+            Labels of the main queries. Optional queries use parts of the main queries' shares of the budget.
         worth : bool
             Whether the information in the counts of factor levels is worth the budget share of these counts.
         """

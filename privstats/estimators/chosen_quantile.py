@@ -1,10 +1,11 @@
 """Quantile regression whose coefficients are drawn by the K-norm gradient mechanism or the exponential mechanism.
 
-For predictors x, a response y and a probability tau, the K-norm gradient mechanism draws coefficients theta with a
-score ``sum (1{y <= x'theta} - tau) x`` equal to noise V of known distribution. The error of theta is about
-``H^-1 (S + V)``, where S is the sampling error of the score. The Hessian H, the matrix of density-weighted
-second moments of x, is released as a kernel estimate; the score variance, ``tau (1 - tau) sum x x'``, needs no kernel
-(Koenker 2005, sections 3.2 and 3.4; Powell 1991).
+The score at coefficients theta is the sum ``sum (1{y <= x'theta} - tau) x`` over rows with predictors x and response
+y, for a quantile of probability tau. The K-norm gradient mechanism draws theta such that the score equals random noise
+V of known distribution. The error of theta is about ``H^-1 (S + V)``, where S is the sampling error of the score and H
+is the Hessian, the sum of x x' weighted by the density of the response at its quantile. H is released as a kernel
+estimate. The variance of S, ``tau (1 - tau) sum x x'``, needs no kernel (Koenker 2005, sections 3.2 and 3.4; Powell
+1991).
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ class ChosenQuantile(ABC):
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     norm : {"hull", "linf", "l1", "l2"}
-        Norm of the score. The unit ball of "hull" is the convex hull of the changes of the score due to one row.
+        Norm in which the K-norm gradient mechanism measures the score (the gradient of the sum of the rows' losses).
+        The unit ball of the norm "hull" is the convex hull of all changes of the score due to one row.
     theta_bound : float
         Bound on the l1 norm of the coefficients, after predictors and response are scaled by their bounds to [-1, 1].
     """
@@ -229,14 +231,15 @@ class ChosenQuantile(ABC):
         """Return whether noise probably dominates the drawn coefficients (`chosen`), given n = `rows` rows.
 
         The coefficients are drawn with a density proportional to ``exp(-c |score|)``, where |score| is the norm of the
-        sum of the rows' scores, and 1 / c is the scale of the noise. The result is True if an upper bound on the
-        integral of this function far from the minimiser of the loss exceeds the integral near the minimiser.
+        sum of the rows' scores, and 1 / c is the scale of the noise. The result is True if a bound on the integral of
+        this function far from the minimiser of the loss exceeds the integral near the minimiser. There are d
+        predictors: the constant, and others that are assumed to be uniform on [-1, 1].
 
-        The integral near the minimiser is about ``d! 2^d 3^(d - 1) / (c n f)^d``. Here d is the number of predictors,
-        the constant included; the others are assumed to be uniform on [-1, 1]. The density f of the response at its
-        quantile is assumed to be `DENSITY`. The upper bound is ``exp(-c n s) (2 b)^d / d!``. Here n s is the least
-        norm of the score far from the minimiser (s is `least_score`), and ``(2 b)^d / d!`` is the volume of the set of
-        coefficients with an l1 norm of at most b, which is `theta_bound`.
+        - Near the minimiser, the integral is about ``d! 2^d 3^(d - 1) / (c n f)^d``, where f is the density of the
+          response at its quantile, assumed to be `DENSITY`.
+        - Far from the minimiser, the integral is at most ``exp(-c n s) (2 b)^d / d!``. Here s (`least_score`) is a
+          lower bound on |score| / n, and ``(2 b)^d / d!`` is the volume of the set of coefficients with an l1 norm of
+          at most b = `theta_bound`.
         """
         law: Any = chosen.law
         d, weight = box.c, rows / float(law.scale[0])
@@ -270,12 +273,17 @@ def least_score(tau: float, columns: int, intercept: bool) -> float:
     """Return a lower bound on the sup norm of the mean score of the check loss, at coefficients far from the minimiser.
 
     The mean score is the mean of ``(1{y <= x'theta} - tau) x`` over rows with predictors x and response y, for
-    coefficients theta and a probability tau. Predictors other than the constant are assumed to be uniform on [-1, 1].
-    If all responses lie on one side of the fitted plane, the norm is at least min(tau, 1 - tau). If the slope of a
-    predictor is steep and a share s of the responses lies below the plane, the mean score has the absolute entries
-    ``|s - tau|`` for the intercept and ``s (1 - s)`` for this predictor; the bound is their smallest maximum over s.
-    Without an intercept, s is 1/2 and the bound is 1/4. The bound also holds in the norm "hull", whose unit ball is
-    the convex hull of the possible changes of the score.
+    coefficients theta and a probability tau. The predictors other than the constant (their number is `columns`) are
+    assumed to be uniform on [-1, 1]. There are three cases:
+
+    - The model has only an intercept. Far from the minimiser, all responses lie on the same side of the intercept, and
+      the bound is min(tau, 1 - tau).
+    - The model has an intercept and other predictors, of which one has a steep slope. If a share s of the responses
+      lies below the fitted plane, the absolute entries of the mean score are ``|s - tau|`` for the intercept and
+      ``s (1 - s)`` for this predictor. The bound is the minimum over s of the larger entry.
+    - The model has no intercept. Then s is 1/2, and the bound is 1/4.
+
+    The bound also holds in the norm "hull", whose unit ball is the convex hull of the possible changes of the score.
 
     For one predictor and an intercept:
 

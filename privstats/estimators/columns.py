@@ -59,7 +59,7 @@ class ColumnFacts:
     between : bool
         Whether values may lie between grid points and are therefore rounded to the grid.
     filled : float
-        Released number of nonzero values plus an allowance for its noise, used in `around`; inf if it was not released.
+        Released number of nonzero values plus an allowance for the noise of this number; inf if it was not released.
     """
 
     code: str
@@ -88,18 +88,20 @@ class ColumnFacts:
         """Return endpoints of intervals, moved outwards by the largest rounding error of the values.
 
         The largest rounding error is half a step if values are rounded to the grid, and otherwise 0. An endpoint at
-        zero is not moved if zero is the column's lower bound and if, by a released count, the share of zeros among the
-        values exceeds the endpoint's relative rank (`shares`). The endpoint is then an exact zero, not a rounded value.
+        zero is not moved if it is an exact zero, not a rounded value. This is the case if zero is the column's lower
+        bound, and if the share of zeros among the values exceeds the endpoint's relative rank. The number of zeros is
+        taken as `rows` minus `filled`.
 
         Parameters
         ----------
-        ends : ndarray, shape (cells, probabilities, 2)
-            Lower and upper endpoints, for each group of rows (cell) and each probability of a quantile.
-        shares : ndarray, shape (cells, probabilities, 2)
+        ends : ndarray, shape (groups, probabilities, 2)
+            Lower and upper endpoints, for each group of rows and each probability of a quantile. Without groups, all
+            rows are one group.
+        shares : ndarray, shape (groups, probabilities, 2)
             Relative rank of each endpoint: its target rank, divided by the number of values.
         rows : float
-            Number of values, or public number of rows (a few values may be missing). With groups, zeros are not
-            counted; `rows` is then 0, and every endpoint is moved.
+            Number of values, or public number of rows (a few values may be missing). With groups, `rows` is 0 and
+            every endpoint is moved, because the zeros in each group are not counted.
         """
         half = self.step / 2 * self.between
         moved = np.clip(ends + np.array([-half, half]), self.low, self.high)

@@ -80,17 +80,17 @@ class Entries:
         return len(self.coded) + len(self.others) - 1 + constant
 
     def lighter(self, most: float) -> float:
-        """Return a factor, at most 1, for the limit on forecast noise above which a fit uses noisy moments.
+        """Return the factor, at most 1, by which a limit on the forecast noise of a fit is multiplied.
 
-        Below the limit, a fit uses Newton steps or objective perturbation. These methods whiten the columns, so their
-        noise increases with the number of columns. The noise of second moments increases with the number of nonzero
-        entries of a row. The factor is therefore below 1 if rows have far fewer nonzero entries than columns.
+        If the forecast noise exceeds the limit, the fit uses noisy second moments, and otherwise a method that whitens
+        the columns, such as Newton steps. The noise of these methods increases with the number of columns, the noise
+        of second moments only with the number of nonzero entries of a row.
 
         Parameters
         ----------
         most : float
-            The result is below 1 if the number of columns exceeds this value times the largest number of nonzero
-            entries of a row.
+            The factor is below 1 if the number of columns exceeds `most` times the largest number of nonzero
+            predictors in a row.
         """
         return min(1.0, most * self.predictors / max(self.box.c, 1))
 
@@ -165,9 +165,10 @@ class Entries:
     def from_columns(self) -> FloatArray:
         """Matrix W, shape (c, c), that maps a row x of the design's columns to coordinates ``x W``.
 
-        The coordinates are chosen so that their released second moments have about equal noise. If rows are coded with
-        level indicators that are linear functions of the design's columns (`told`), the coordinates are the indicators
-        and the other predictors; otherwise they are the design's columns, and W is the identity.
+        The design has c columns. The released second moments of the coordinates have about equal noise. If rows are
+        coded with level indicators, and these are linear functions of the design's columns (property `told`), the
+        coordinates are the indicators and the other predictors. Otherwise the coordinates are the design's columns,
+        and W is the identity.
         """
         return np.asarray(np.linalg.inv(self.to_columns[1:-1, :-1]) if self.told else np.eye(self.box.c), dtype=float)
 

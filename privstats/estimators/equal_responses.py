@@ -19,7 +19,9 @@ CHANCE = 3.0  # sd of a sum of squared differences with variances v_i, divided b
 
 
 def bins_near(mean: float, sd: float, kernel: float, narrow: float) -> tuple[float, float, int]:
-    """Return the lower end of a histogram of responses, the width of its half bins (two to a bin), and their number.
+    """Return the lower end of a histogram of responses, the width of a half bin, and the number of half bins.
+
+    Each bin of the histogram consists of two half bins.
 
     Parameters
     ----------

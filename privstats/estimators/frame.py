@@ -46,19 +46,20 @@ NULL = 1e-8  # smaller absolute entries of a unit vector in a null space are tre
 
 @dataclass(frozen=True, eq=False)
 class StandardFrame:
-    """Map from a row z of the data to standardised columns h' = z'K (the response last), and the bounds of h.
+    """Linear map from a row of the data to its c standardised predictors and its standardised response, with bounds.
 
-    The columns of a factor may be combined linearly, so that they are uncorrelated (`mapped`).
+    The columns of a factor may be replaced by uncorrelated linear combinations of these columns (`mapped`).
 
     Parameters
     ----------
     K : ndarray, shape (entries of z, c + 1)
-        Matrix that maps a row z = (c columns, [offset], response) to h. The last entry of h is
-        ``(response - offset - centre) / scale``.
+        Matrix of the map: a row z = (c columns, [offset], response) has the standardised columns ``z K``. The last of
+        these columns is ``(response - offset - centre) / scale``.
     parts : tuple of (tuple of int, ndarray)
-        Groups of columns of h that depend on each other, such as the columns of a factor, and their extreme values
-        (corners), shape (corners, columns): two corners for a numeric column, one corner for each level of a factor.
-        The response is left out.
+        Groups of predictors, each with the positions of its predictors and a matrix whose rows are their extreme
+        standardised values (corners). The columns of a factor are a group, with one corner for each level. Every
+        other column is a group of its own: a numeric column with two corners, the intercept with one. The response is
+        left out.
     scale : float
         Released scale of the response.
     redone : bool
@@ -220,10 +221,11 @@ class PublicBox:
 
     @cached_property
     def public_range(self) -> FloatArray:
-        """Matrix M, shape (c, p): the coefficients theta are assumed to be M phi for a vector phi in [-1, 1]^p.
+        """Matrix M, shape (c, p): the c coefficients theta are assumed to be M phi, with p entries of phi in [-1, 1].
 
-        The set of all vectors M phi, called the public range of theta, bounds coefficients that the noise leaves
-        unidentified. Predictors and response are scaled to [-1, 1]. The vector phi has three kinds of entries:
+        This assumption bounds coefficients that the noise leaves unidentified. The set of all vectors M phi is called
+        the public range of theta. Predictors and response are scaled to [-1, 1]. In a model with an intercept, the
+        vector phi has three kinds of entries:
 
         - the mean responses at the levels of the factor with the most levels, averaged over the other factors' levels;
         - for every other factor, half the differences between the mean response at a level and the average over the
@@ -232,7 +234,7 @@ class PublicBox:
 
         If all mean responses lie in [-1, 1], theta is in the public range for models with an intercept, without powers
         of a column and without interactions of a factor with a numeric column. For other models the range is an
-        assumption. For example, the difference between the slopes at two levels is assumed to be at most 1.
+        assumption.
         """
         first = [] if self.intercept is None else [self.intercept]
         parts, left = [], set(range(self.c))
@@ -297,13 +299,13 @@ class PublicBox:
         return np.where(np.abs(hidden) < NULL, 0.0, hidden)
 
     def vertices(self, kept: tuple[Any, ...] | None, most: int) -> tuple[FloatArray, list[int]] | None:
-        """Return possible rows of the design on a lattice, and the positions of the lattice axes of numeric columns.
+        """Return an array of possible rows of the design on a lattice, and the numbers of the axes of numeric columns.
 
-        The array of rows has the shape (k_1, ..., k_p, c), with k_i values along axis i and c columns. Each factor has
-        one axis, along which its columns take their values at the factor's levels. If `kept` has a mask of levels for
-        each factor, other levels are left out. Each numeric column has one axis, with equally spaced values from -1 to
-        1. A column that is the product of two columns is computed from their values. The lattice has at most `most`
-        rows; the result is None if this limit leaves fewer than two values for each numeric column.
+        The lattice has p axes, one for each factor and one for each numeric column. The array has the shape
+        (k_1, ..., k_p, c), with k_i values along axis i, and c columns of the design. Along the axis of a factor, the
+        factor's columns take their values at its levels, or only at the levels in the masks `kept`. On the axis of a
+        numeric column, the values are equally spaced from -1 to 1. A product of two columns has no axis. The lattice
+        has at most `most` rows; the result is None if this limit leaves fewer than two values for each numeric column.
         """
         made = {j: (a, b) for j, a, b in self.products}
         free, axes = set(self.slopes) - set(made), []
@@ -368,7 +370,7 @@ class PublicBox:
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """Released centres and standard deviations of columns and response, after scaling by their bounds to [-1, 1].
+    """Released centres and standard deviations of c columns and the response, scaled by their bounds to [-1, 1].
 
     Parameters
     ----------
@@ -385,8 +387,8 @@ class Scales:
     rows_sd : float
         Standard deviation of the noise of `rows`; 0 if the number is public.
     rarer : float
-        Estimated number of rows with the rarer value of the response, plus one noise sd; inf unless the released
-        variance suggests a response with two values, one of them rare (`rows_at_an_end`).
+        Estimated number of rows with the rarer value of the response, plus one noise sd, if the response may have only
+        two values, one of them rare (`rows_at_an_end`); otherwise inf.
     wrong : ndarray, shape (c + 1,)
         Noise sd of the square of each scale. It is inf for predictors whose scale was queried a second time, as an
         order statistic (`ranked_scales`), because the error of this scale is unknown.
@@ -500,13 +502,14 @@ def read_scales(release: Release, within: Squares, box: PublicBox, used: int | N
 
 
 def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float, variance_sd: float) -> float:
-    """Return the share of rows with the rarer value of a response that may have only two values; otherwise inf.
+    """Return the estimated share of rows with the rarer value if the response may have only two values; otherwise inf.
 
-    The share is increased by its noise sd. The variance of a response with mean a on [low, high] is at most
-    ``(high - a)(a - low)``, and equals this maximum if all values are at the bounds. The response is taken as
-    two-valued if its variance exceeds `TWO_ENDED` times the maximum. For this comparison, a margin for noise is added
-    to the variance if the bounds are (0, 1), and subtracted otherwise, as the response may be a skewed amount. The
-    result is also inf if the share is not below `RARE_YES`, or if the response has an offset or a declared scale.
+    One noise sd is added to the share. A response with mean a on [low, high] has a variance of at most
+    ``(high - a)(a - low)``, and has this variance if all values are at the bounds. The response is taken as two-valued
+    if its variance exceeds `TWO_ENDED` times this maximum. Before the comparison, a margin for noise is added to the
+    variance if the bounds are (0, 1). Otherwise the margin is subtracted, because a response with other bounds may be
+    an amount with a skewed distribution. The result is also inf if the share is not below `RARE_YES`, or if the
+    response has an offset or a declared scale.
 
     Parameters
     ----------
@@ -530,21 +533,22 @@ def rows_at_an_end(box: PublicBox, mean: float, variance: float, mean_sd: float,
 def ranked_scales(
     ask: Ask, box: PublicBox, scales: Scales, offered: int | None, share_of: tuple[str, ...], worth: bool = True
 ) -> Scales:
-    """Release new centres and scales, as order statistics, of columns with noisy variances; return the new `scales`.
+    """Release order statistics of columns with noisy variances, and return `scales` with new values for these columns.
 
     A variance is noisy if it is below `HIDDEN` noise sds. Dummies, products of columns and a response with a rare
-    value keep their scales. The new centre is a noisy median. The new scale is a noisy p-quantile of the distances
-    from this median, divided by the p-quantile of |Z| for a standard normal Z. It is at least the noise sd of the
-    column's mean, divided by `LEAST_SPREAD`, because the quantile is too small if many values are equal. In this case
-    it is also at least ``(1 - p)^(1/4) / LEAST_SPREAD`` of the old scale, unless the column belongs to a spline or
-    polynomial basis. The new values are used only if they reduce the scale.
+    value keep their scales. The new centre of a column is a noisy median of its values. The new scale is a noisy
+    quantile of the distances from this centre, divided by the same quantile of |Z| for a standard normal Z. This
+    quantile is too small if many values are equal, so the new scale is at least the noise sd of the column's mean,
+    divided by `LEAST_SPREAD`. Where this limit acts, the new scale is also at least a part of the old scale,
+    ``(1 - p)^(1/4) / LEAST_SPREAD`` for the p-quantile, unless the column belongs to a spline or polynomial basis. The
+    new centre and scale are used only if the new scale is smaller.
 
     Parameters
     ----------
     offered : int or None
-        Number of rows in the data, which determines the probability p; None if private.
+        Number of rows in the data, which determines the probability of the quantile; None if private.
     share_of : tuple of str
-        Labels of later queries, from whose budget shares the shares of these releases are taken.
+        Labels of later queries. The releases use parts of these queries' shares of the budget.
     worth : bool
         Whether to release new centres and scales; if False, `scales` keeps its values.
     """
@@ -602,15 +606,17 @@ def ranked_scales(
 
 @dataclass(frozen=True, eq=False)
 class KnownMoments:
-    """Second moments (mean products) of standardised columns and response that follow from the released scales.
+    """Second moments (mean products) of c standardised columns and the response that follow from released scales.
 
     Parameters
     ----------
     value : ndarray, shape (c + 1, c + 1)
-        Mean product of each pair of columns; unknown entries are zero. Three kinds of entries can be known: the mean
-        squares on the diagonal; the mean products with the intercept, which are zero because columns are centred; and
-        the mean product of two dummies z_i and z_j of one factor. This product follows from ``z_i z_j = -1 - z_i -
-        z_j``, because dummies have the values -1 and 1, and at most one of the two is 1.
+        Mean product of each pair of columns, the response last; unknown entries are zero. Three kinds can be known:
+
+        - the mean squares on the diagonal;
+        - the mean products with the intercept, which are zero because columns are centred;
+        - the mean products of two dummies of one factor. Before standardisation, dummies z_i and z_j take the values
+          -1 and 1, and at most one of the two is 1, so ``z_i z_j = -1 - z_i - z_j``.
     variance : ndarray, shape (c + 1, c + 1)
         Variances of the errors of `value`; infinite for unknown entries.
     """
@@ -644,7 +650,7 @@ class KnownMoments:
 
     @classmethod
     def of(cls, box: PublicBox, scales: Scales, moments: FloatArray) -> KnownMoments:
-        """Return the second moments of standardised columns and response that are known from their released scales.
+        """Return the second moments of the c standardised columns and the response that follow from released scales.
 
         Parameters
         ----------
@@ -653,7 +659,8 @@ class KnownMoments:
         scales : Scales
             Centres and scales with which columns are standardised.
         moments : ndarray, shape (c + 1,)
-            Mean squares of the standardised columns and response: released variances divided by squared scales.
+            Mean squares of the standardised columns and of the standardised response, the response last: released
+            variances divided by squared scales.
         """
         center, scale = scales.center, scales.scale
         read = np.isfinite(scales.wrong)
@@ -683,10 +690,10 @@ class KnownMoments:
 def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
     """Return `scales`, with a larger scale for a response with a rare value, and the variances of the scaled columns.
 
-    If ``scales.rarer`` is finite, the response may have only two values, one of them rare, and the standardised rare
-    value may be so large that later queries would clip it. These queries clip rows of c columns to a squared norm of at
-    least ``HELD_LEAST * (c + 1)``. The scale of the response is therefore enlarged so that the squares of both
-    standardised values are at most this number. The variances of columns and response, shape (c + 1,), are the released
+    If ``scales.rarer`` is finite, the response may have only two values, one of them rare. The standardised rare value
+    may then be so large that later queries would clip it: they clip rows, of c columns and the response, to a squared
+    norm of at least ``HELD_LEAST * (c + 1)``. The scale of the response is therefore enlarged until no squared
+    standardised response exceeds ``HELD_LEAST * (c + 1)``. The returned variances, shape (c + 1,), are the released
     variances divided by the squares of the returned scales.
     """
     held = scales.scale.copy()

@@ -2,9 +2,10 @@
 
 If many values are equal, order statistics that are drawn on a fine grid fall between the values, and the endpoints of
 an interval may be wrong by the distance between two values. Order statistics that are drawn on the grid of the values
-do not have this error. Values are treated as exact only if a precise release shows that nearly all values lie on the
-grid; otherwise they are treated as rounded to the grid. A wrong result of the test therefore only makes intervals
-longer. Zeros lie on every grid and are not counted.
+do not have this error. The test accepts a grid if a release shows that nearly all values lie on it. If the release is
+imprecise, values are treated as rounded to the accepted grid, and intervals are widened by half a step at both
+endpoints. A grid that is accepted by mistake from an imprecise release therefore only makes intervals longer. Zeros
+lie on every grid and are not counted.
 """
 
 from __future__ import annotations

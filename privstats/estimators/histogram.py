@@ -195,18 +195,21 @@ class Lengths:
     ) -> FloatArray:
         """Return bounds on the clipping bias of any one coordinate of a sum of scores, one bound for each of k radii.
 
+        A bound is the sum of the norms that scores lose by clipping, each times the largest share of this loss that is
+        assumed to affect one coordinate (`part_along`).
+
         Parameters
         ----------
         radii : ndarray, shape (k,) or (5 * bins, k)
             Clipping radii: k radii for all norms, or k radii for each of the norms in `lengths` (five for each bin).
         m : float
-            Number of coordinates of a score, if all coordinates have the same sum of squares over the scores. For a
-            coordinate with the share s of the sum of squared norms, the bound is computed with m = 1 / s.
+            Number of coordinates of a score, if the sum of squares over the scores is the same for all coordinates.
+            For a coordinate with the share s of the sum of squared norms, use m = 1 / s.
         tail : Tail
             Assumption on the tail of the distribution of norms.
         hidden : float, optional
-            Constant that sets the share of the removed norm that affects one coordinate (`part_along`), for scores in
-            bins below the noise level; by default `ALONG_HIDDEN`. For other scores the constant is `ALONG_SEEN`.
+            Argument `part` of `part_along` for scores in bins below the noise level, by default `ALONG_HIDDEN`. For
+            other scores the argument is `ALONG_SEEN`.
         size : float
             Mean ratio of a score's norm to the norm in the histogram, if the histogram contains norms of rows.
         """
@@ -270,15 +273,16 @@ def with_tail(
 ) -> tuple[FloatArray, int]:
     """Return the counts, with a geometric tail beyond the last visible bin, and the index of the last visible bin.
 
-    A bin beyond the largest count is visible if its count, or the sum of its count and the previous count, exceeds a
-    multiple of its noise sd: the multiple `VISIBLE` directly after the last visible bin, and the multiple `AFTER_GAP`
-    further away. If ``tail.slow`` is true, sums over more bins can also make bins visible (`seen_in_sums`), because
-    noise may hide a slowly decreasing tail in single bins.
+    The visible bins are found by a search that starts at the bin with the largest count. A later bin is visible if its
+    count, or the sum of its count and the previous count, exceeds a multiple of the noise sd of this number. The
+    multiple is `VISIBLE` for the bin after the last visible bin found so far, and `AFTER_GAP` for all further bins. If
+    ``tail.slow`` is true, sums over more bins can also make bins visible (`seen_in_sums`), because noise may hide a
+    slowly decreasing tail in single bins.
 
-    Bins beyond the last visible bin are hidden. Their counts are replaced by a geometric sequence. Its ratio and first
-    term are extrapolated from the last visible bins (`continued_from`). The first term is limited to b + r s, where b
-    is its least-squares estimate from the released hidden counts (at least 0), s is the noise sd of this estimate, and
-    r is ``RESIDUE * tail.residue``.
+    The counts beyond the last visible bin are replaced by a geometric sequence, whose ratio and first term are
+    extrapolated from the visible bins (`continued_from`). The first term is limited to b + r s. Here b is the first
+    term that gives the least-squares fit of a sequence with this ratio to the replaced counts (at least 0), s is the
+    noise sd of b, and r is ``RESIDUE * tail.residue``.
 
     Parameters
     ----------
@@ -323,8 +327,8 @@ def continued_from(counts: FloatArray, last: int, sd: float, tail: Tail) -> tupl
     The visible bins (up to `last`, see `with_tail`) are grouped into pairs from the end. Let f be the sum of the
     counts in the last pair, divided by the sum in the pair before it, and g the same ratio one pair earlier; both are
     at most 1. The first count is extrapolated with the ratio ``FALLING * sqrt(f)`` of successive counts. The ratio of
-    later counts is ``FALLING * sqrt(f * min(f / g, 1))``. It is smaller if f < g, so that a decrease that becomes
-    faster continues faster. Both ratios are clipped to the range that `tail` allows.
+    later counts is ``FALLING * sqrt(f * min(f / g, 1))``. It is smaller than the first ratio if the visible counts
+    decrease faster and faster (f < g). Both ratios are clipped to the range that `tail` allows.
     """
     window = max(counts[max(last - 1, 0)] + counts[last], sd)
     before = max(counts[last - 3] + counts[last - 2], window) if last >= 3 else window
@@ -445,8 +449,8 @@ def best_clip(
     always : float
         Bound on bias that is not due to clipping; it is added to the bound on the clipping bias.
     unseen_along : float, optional
-        Share of the total norm lost by clipping the rare scores; this share bounds their clipping bias in one
-        coordinate. The default is the share for scores in bins below the noise level (`part_along`).
+        Largest effect of clipping the rare scores on one coordinate, as a share of the total norm that they lose by
+        clipping. The default is the share assumed for scores in bins below the noise level (`part_along`).
     """
     tried = lengths.from_least(m**0.5 / 2)
     along = part_along(ALONG_HIDDEN, m, tail) if unseen_along is None else unseen_along
@@ -566,8 +570,9 @@ def reference_rows(m: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return norms |w| of assumed rows w, probabilities v and absolute errors |t|, each of shape (SYNTHETIC_ROWS,).
 
     The first of the m entries of w is 1. Each other entry is a normal variable times a lognormal(.1) variable; the sum
-    of their squares is approximated by a gamma variable with the same mean and variance. The norms |w| and the errors
-    t (t distribution, 10 df) are quantiles at quasi-random probabilities; v contains the probabilities of t.
+    of their squares is approximated by a gamma variable with the same mean and variance. An error t is the quantile of
+    the t distribution (10 df) at the quasi-random probability v. The norms |w| are quantiles at other quasi-random
+    probabilities.
     """
     k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0

@@ -161,9 +161,9 @@ class ScoreVariance:
     value : ndarray, shape (m, m)
         Variance matrix of a row's score.
     metric : Metric
-        Symmetric square root of `value` plus a ridge, and the inverse root, which standardises the score. The ridge
-        raises the variance along rare factor levels and along two-valued columns with a rare value
-        (`KeptLevels.ridge`).
+        Symmetric square root of the sum of `value` and a ridge matrix, and the inverse of this root, which
+        standardises the score. The ridge matrix raises the variance along rare factor levels and along two-valued
+        columns with a rare value (`KeptLevels.ridge`).
     released : bool
         Whether the variance was released; otherwise equal error variances are assumed.
     """
@@ -355,8 +355,8 @@ class Steps(OneStep):
         number of rows. The variance of a score is assumed to be proportional to the identity plus `ridge`, a matrix
         that raises the variance along rare factor levels and rare values.
 
-        The first step makes the final step (stage 6) short, and the final step's error due to the Hessian's noise is
-        proportional to its length.
+        Because of the first step, the final step (stage 6) is short. This matters because the noise of the Hessian
+        causes an error that is proportional to the length of the final step.
         """
         m = x.m
         plain = Metric.of(np.eye(m) + ridge)
@@ -374,8 +374,9 @@ class Steps(OneStep):
 
         The variance is computed from second moments of clipped scores, released with the first score (`first`) or by a
         separate query. Without such a release, it is the identity matrix times ``x.sigma**2``, the squared residual
-        scale. The standardising matrix allows for rare levels and values: it is computed after ``x.sigma**2 * ridge``
-        is added to the variance. `x` has the coefficients after the first step, whose score `plain` standardised.
+        scale. The matrix that standardises the final score is computed from the sum of this variance and
+        ``x.sigma**2 * ridge``, to allow for rare levels and values. `x` has the coefficients after the first step, and
+        `plain` is the matrix that standardised the score of the first step.
         """
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
@@ -423,12 +424,15 @@ class Steps(OneStep):
         """Return a lower bound on the sum of squared residuals, and the part of this sum missing in the histogram.
 
         Both results are divided by `variance`. The released histogram of score norms may miss a few large scores,
-        because of its noise. The sum of squared residuals is therefore released by a separate query if the sum in the
-        histogram is far below an upper bound, or if the response seems to have two values, one of them rare. This
-        query is only possible in fits with intervals, for squared loss and without privacy units.
+        because of its noise. The sum of squared residuals is therefore released by a separate query in two cases:
 
-        Without the query both results are 0, unless it was omitted only because its noise would be too large, and the
-        response seems to have a rare value. The second result is then the upper bound minus the sum in the histogram.
+        - The sum in the histogram is far below an upper bound.
+        - The response seems to have two values, one of them rare.
+
+        The query is only possible in fits with intervals, for squared loss and without privacy units. It is omitted if
+        its noise would be too large. Without the query both results are 0, with one exception: if its noise would be
+        too large and the response seems to have a rare value, the second result is the upper bound minus the sum in
+        the histogram.
 
         Parameters
         ----------
@@ -477,10 +481,13 @@ class Steps(OneStep):
     def sampling(self, M: ScoreVariance, clip: Clip, final: LastRelease) -> FloatArray:
         """Return the sampling variance of a standardised score in the final Newton step, shape (m, m).
 
-        `M` is the variance of a score before the step. It is multiplied by a factor, because the final scores are
-        clipped at another threshold. The factor is computed from second moments of the final scores if `final`
-        includes them, otherwise from the histogram of score norms (`clip`). If error variances may differ between
-        rows, the second moments replace the product in directions in which they exceed it by more than noise.
+        The variance of a score before the step (`M`) is multiplied by a factor, because the final scores are clipped
+        at another threshold. The factor is computed from second moments of the final scores if `final` includes them,
+        otherwise from the histogram of score norms (`clip`).
+
+        If error variances may differ between rows, the second moments are also compared with this product, along the
+        eigenvectors of their difference. Where the second moments are larger by more than noise, they replace the
+        product.
         """
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
@@ -517,8 +524,9 @@ class Steps(OneStep):
         The errors due to the Hessian's noise, and to clipping in the Hessian, are proportional to the norm that the
         final Newton step would have without noise. The larger of two bounds on the bias of the score is used:
 
-        - Clipping: the scores of the first and the final step have different clipping thresholds, so clipping may
-          cause a part of the final step. The bound is proportional to the part of the step that exceeds noise.
+        - Clipping: the first step may have a clipping bias, and the final step, with another clipping threshold, would
+          then be longer than noise alone explains. The bound is proportional to the part of the final step that
+          exceeds a multiple of its noise sd.
         - Huber's loss: its Hessian depends on the coefficients, because only rows with residuals below the threshold
           of the loss contribute. The bias is assumed to be at most the share min(1, s^2 / sigma^2) of the final score,
           where s^2 is the mean squared change of the linear predictor in the final step, without noise, and sigma is
@@ -578,16 +586,20 @@ class Steps(OneStep):
         """Return bounds on the score's clipping biases, for columns with bounds far beyond their released std dev.
 
         The usual bias bounds assume that clipped rows affect different coefficients. Here all clipped rows are assumed
-        to affect the coefficient of one such column. Each column has two bounds: one for the clipping of scores, less
-        the usual bound, and one for the clipping of rows in the Hessian (`read`). No bounds are returned for a loss
-        with a bounded derivative, unless ``tail="cautious"``.
+        to affect the coefficient of one such column. There are two bounds for each column:
+
+        - Clipping of scores: the bias bound under this assumption, minus the usual bound (both from `clip`).
+        - Clipping of rows in the Hessian (`read`): a bound that is proportional to the size of the final step.
+
+        No bounds are returned for a loss with a bounded derivative, unless ``tail="cautious"``.
 
         Parameters
         ----------
         L : ndarray, shape (m, m)
-            Matrix that converts the final score to the whitened predictors of the Hessian, to which all bounds refer.
+            Matrix that converts the final score to a score for the whitened predictors of the Hessian. All bounds
+            refer to the latter score.
         last_step : ndarray, shape (m,)
-            Final Newton step, with noise. The bias due to clipping in the Hessian is proportional to this step.
+            Final Newton step, with noise.
         remaining : float
             Approximate norm of the final Newton step without noise.
         """

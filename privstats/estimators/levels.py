@@ -81,7 +81,8 @@ class KeptLevels:
     kept : tuple of ndarray of bool
         For each factor, a mask of kept levels.
     counts : tuple of ndarray
-        For each factor, counts of its levels: released, or computed from released sums of columns; otherwise 0.
+        For each factor, counts of its levels: released, or computed from released sums of columns; 0 if neither is
+        possible.
     hidden : ndarray, shape (c, l)
         Directions of theta that the rows at kept levels do not identify: the null space of these rows' model matrix.
     ridge : ndarray, shape (c, c)
@@ -116,7 +117,8 @@ class KeptLevels:
     ends : tuple of KeptEnd
         Numeric columns that are constant in the kept rows.
     row_limit : float
-        Squared norm that rows at rare levels may have, if it exceeds the usual limit (see `most_length`); otherwise 0.
+        Limit on the squared norm of whitened rows at rare levels. It applies if it is larger than the usual limit (see
+        `most_length`).
     """
 
     keep: AtLevels | None
@@ -173,11 +175,12 @@ class KeptLevels:
         return of_levels + sum(max(one.others, 0.0) for one in self.ends)
 
     def moved_by_left_out(self, box: PublicBox) -> list[int]:
-        """Return the positions of the coefficients whose score equations could change with the left-out rows.
+        """Return the positions of the coefficients whose score equations might differ if no rows were left out.
 
-        All positions are returned, unless all left-out rows are at levels of one factor, and each of these levels has
-        a constant (`LevelConstant`). The derivatives of the loss would then add up to 0 over the rows at each level,
-        and the score equations of the intercept and of the factor's columns would stay the same.
+        There is one case in which some positions are not returned: all left-out rows are at levels of one factor, and
+        each of these levels has a constant (`LevelConstant`). In a fit to all rows, the derivatives of the loss would
+        then add up to 0 over the rows at each of these levels. The score equations of the intercept and of the
+        factor's columns would therefore be the same as without these rows.
         """
         out = tuple(~kept for kept in self.kept)
         partly = [factor for factor, levels in zip(box.design.factors, out, strict=True) if levels.any()]
@@ -395,7 +398,9 @@ def end_question(box: PublicBox, columns: Sequence[int], share_of: tuple[str, ..
 
 
 def kept_ends(columns: Sequence[int], counts: Release, needed: float) -> list[KeptEnd]:
-    """Return the columns that have the same value, one of their bounds, in nearly all rows.
+    """Return the columns that are equal to one of their bounds in all rows but a few.
+
+    The rows with other values are too few to estimate the coefficient of such a column.
 
     Parameters
     ----------
@@ -405,7 +410,7 @@ def kept_ends(columns: Sequence[int], counts: Release, needed: float) -> list[Ke
         Numbers of rows in which each column differs from its lower bound, followed by the numbers of rows in which each
         column differs from its upper bound.
     needed : float
-        A column's coefficient can be estimated if at least this many rows have another value.
+        Number of rows with other values that is needed to estimate the coefficient of a column.
     """
     found, sd = [], sd_of(counts.law)
     for j, above, below in zip(columns, *np.split(counts.value, 2), strict=True):

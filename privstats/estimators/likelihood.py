@@ -83,7 +83,7 @@ SHARES: Mapping[str, dict[str, float]] = {
 
 @dataclass(frozen=True)
 class LikelihoodSteps:
-    """Estimator of a generalised linear model with Newton steps.
+    """Estimator that fits a generalised linear model by Newton steps.
 
     Parameters
     ----------
@@ -190,14 +190,14 @@ class Stride:
     Parameters
     ----------
     metric : ndarray, shape (m, m)
-        Matrix that maps predictors whitened at the start of the fit to predictors whitened at the coefficients before
-        this step.
+        Matrix T that maps the whitened predictors w of the start of the fit to predictors w'T. These are whitened with
+        the Fisher information at the coefficients before this step.
     score : ndarray, shape (m,)
-        Released score for the predictors whitened by `metric`, plus the expected sum of the parts removed by clipping.
+        Released score for the predictors w'T, plus the expected sum of the parts removed by clipping.
     noise : float
-        Standard deviation of a coordinate of `score`.
+        Noise sd of a coordinate of `score`.
     step : ndarray, shape (m,)
-        Change of the coefficients of the predictors whitened at the start of the fit.
+        Change of the coefficients of the predictors w.
     """
 
     metric: FloatArray
@@ -278,11 +278,11 @@ class LikelihoodStep(OneStep):
 
     @property
     def signal_of_row(self) -> float:
-        """Scaled limit on the change of the linear predictor along unidentified directions of the coefficients.
+        """Assumed upper limit of the effect of unidentified directions on the linear predictor.
 
-        Along these directions, the released Hessian has less information than noise. The linear predictor is assumed
-        to change by at most `ETA_SIGNAL`, in root mean square over rows. This limit is multiplied by the larger of 1
-        and the square root of the mean Fisher information of a row.
+        Along an unidentified direction of the coefficients, the released Hessian has less information than noise. The
+        effect is a root mean square over rows. The limit is `ETA_SIGNAL` times the larger of 1 and the square root of
+        the mean Fisher information of a row.
         """
         return ETA_SIGNAL * max(1.0, float(self.information(self.start).mean()) ** 0.5)
 
@@ -290,11 +290,11 @@ class LikelihoodStep(OneStep):
     def per_eta(self) -> FloatArray:
         """Change of each coefficient that moves the linear predictor eta by 1 in root mean square, shape (c,).
 
-        The other coefficients are changed, too, so that they cancel as much of the change of eta as possible. This
-        matters for squares and products of columns that are far from zero, because other coefficients can cancel most
-        of the effect on eta. The result is 1 divided by the root mean square residual of the coefficient's column in a
-        regression on the other columns. Eigenvalues of the columns' mean second moments are raised to at least 1 / n
-        for n rows, the contribution of one row of norm 1.
+        The other coefficients change at the same time, in such a way that eta moves as little as possible. For squares
+        and products of columns that are far from zero, they can cancel most of the effect. The result is therefore
+        1 divided by the root mean square residual of the coefficient's column in a regression on the other columns.
+        Eigenvalues of the columns' mean second moments are raised to at least 1 / n for n rows, the contribution of
+        one row of norm 1.
         """
         columns = self.synthetic.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
         values, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
@@ -327,7 +327,8 @@ class LikelihoodStep(OneStep):
 
         The clipping radius balances the noise of `question`, which is proportional to the squared radius, against the
         part of the Hessian that clipping is expected to remove, computed from weighted synthetic `rows`, shape (k, m).
-        This part is not added back: if real rows have smaller norms than synthetic rows, intervals would be too short.
+        The expected part is not added to the released Hessian: if real rows have smaller norms than synthetic rows,
+        clipping removes less, and intervals would become too short.
         """
         m, squared = self.m, (rows**2).sum(axis=1)
         least = HELD_LEAST * m

@@ -58,29 +58,36 @@ SCORE_SHARE = 0.5  # share of the budget mu^2 of mu-GDP that mech="newton" spend
 class NoisyGradientDescent:
     r"""Noisy gradient descent: K steps ``theta <- theta - eta (g + N)`` with gradient g and normal noise N.
 
-    Here theta is the vector of coefficients, eta the step size, and g the gradient of the mean loss over rows.
+    Here theta is the vector of coefficients, eta the step size, and g the gradient of the mean loss over n rows.
 
-    Privacy: neighbours replace one row; n is public. A row's score is clipped to a ball of radius B, so that the sum
-    of scores changes by at most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in
-    total. The budget mu^2 is divided into K + 2 equal parts: one part for each of the K steps and, for the intervals,
-    one for the Hessian and one for the score variance. If the number of rows used is private and the residual scale is
-    fitted, this number is released first, with about 2% of the budget. (Avella-Medina, Bradshaw and Loh spend mu on
-    the steps, mu on the Hessian and mu on the score variance, sqrt(3) mu in total.) If vectors v, one for each row,
-    have norm at most r, replacing a row changes the sum of the products v v' by at most r^2, in the weighted l2 norm
-    of `Products`. The noise of such a sum, released with mu, therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal
-    and ``r^2 / mu`` off the diagonal. (The paper uses 2 r^2 for all entries.)
+    Privacy: neighbours replace one row; n is public.
 
-    Intervals: let M be the Hessian per row, s the sd of N, and ``R = I - eta M``. The noise of the last iterate
-    theta_K has the covariance ``eta^2 s^2 (I + R^2 + ... + R^(2K-2)) = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``.
-    The sandwich variance is added to this covariance. The bias bound is the part of the starting value's error that
-    remains after K steps, estimated by ``R^K (I - R^K)^-1 theta_K`` for the starting value 0. A coefficient is not
-    reported if it depends on a direction along which at least the share `MOST_LEFT` of this error may remain.
+    - Steps: a row's score is clipped to a ball of radius B, so that a replaced row changes the sum of scores by at
+      most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in total.
+    - Hessian and score variance: each is a sum over rows of products v v', where v is a vector of norm at most r. A
+      replaced row changes the sum by at most r^2, in the weighted l2 norm of `Products`. If the sum is released with
+      mu, the noise therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off the diagonal. (The paper
+      by Avella-Medina, Bradshaw and Loh uses 2 r^2 for all entries.)
+    - Budget: mu^2 is divided into K + 2 equal parts: one part for each of the K steps and, for the intervals, one for
+      the Hessian and one for the score variance. If the number of rows used is private and the residual scale is
+      fitted, this number is released first, with about 2% of the budget. (The paper spends mu on the steps, mu on the
+      Hessian and mu on the score variance, sqrt(3) mu in total.)
 
-    Eigenvalues of M are raised to at least half the largest eigenvalue of the noise of M. The true eigenvalues are
-    assumed to be larger, as for predictors with declared scales (`Scale`) that are not collinear. If the noise exceeds
-    the information about some linear combination of predictors, a note states that the intervals depend on the
-    declared scales. If a predictor has no declared scale, the remaining part of the starting value's error is computed
-    from a lower bound on M.
+    Intervals: let M be the Hessian of the mean loss, s the sd of N, and ``R = I - eta M``. If s is the same in all
+    steps, the noise of the last iterate theta_K has the covariance
+    ``eta^2 s^2 (I + R^2 + ... + R^(2K-2)) = eta s^2 (I - R^2K) M^-1 (2 I - eta M)^-1``. The sandwich variance is added
+    to this covariance. The bias bound is the part of the starting value's error that remains after K steps. For the
+    starting value 0 it is estimated by ``R^K (I - R^K)^-1 theta_K``. A coefficient is not reported if it depends on a
+    direction along which at least the share `MOST_LEFT` of the starting value's error may remain.
+
+    M is released with noise. Its eigenvalues are raised to at least half the largest eigenvalue of this noise. The
+    true eigenvalues are assumed to be larger, as for predictors with declared scales (`Scale`) that are not collinear.
+    There are two special cases:
+
+    - If the noise exceeds the information about some linear combination of predictors, a note states that the
+      intervals depend on the declared scales.
+    - If a predictor has no declared scale, the remaining part of the starting value's error is computed from a lower
+      bound on M.
 
     Parameters
     ----------
@@ -295,19 +302,24 @@ class NoisyGradientDescent:
 class NoisyNewton(NoisyGradientDescent):
     r"""Noisy Newton: K steps ``theta <- theta - eta (H + W)^-1 (g + N)``.
 
-    Here theta is the vector of coefficients, eta the step size, g the gradient of the mean loss, with noise N, and H
-    the Hessian per row, with noise W. Each step releases g + N and H + W. The proof of privacy is the proof for
-    `NoisyGradientDescent`. The budget mu^2 of mu-GDP is divided into 2 K + 2 equal parts: one part for each of the K
-    gradients and K Hessians of the steps and, for the intervals, one for the Hessian and one for the score variance at
-    the last iterate. If the number of rows used is private and the residual scale is fitted, the release of this
-    number takes about 2% of the budget. Eigenvalues of H + W are raised to at least the largest eigenvalue of W, which
-    is about ``sqrt(2 p)`` times the sd of a diagonal entry of W, for p coefficients. The norm of a step (for scaled
-    predictors) is limited to three residual scales. Both operations are post-processing.
+    Here theta is the vector of coefficients and eta the step size. Each step releases the gradient g of the mean loss
+    with noise N, and the Hessian H of the mean loss with noise W.
 
-    Intervals: the noise of the last iterate has the covariance ``s^2 sum_k Q_k S_k S_k' Q_k'``, a sum over all steps.
-    Here s is the sd of N, and S_k is the matrix by which step k multiplies the score: eta times the inverse of H + W
-    (with raised eigenvalues), scaled down if the step is too long. ``Q_k = R_K ... R_(k+1)`` is the effect of later
-    steps on the noise of step k, with ``R_i = I - S_i M`` and M the Hessian per row at the last iterate.
+    Privacy: the proof is the same as for `NoisyGradientDescent`. The budget mu^2 of mu-GDP is divided into 2 K + 2
+    equal parts: one part for each of the K gradients and K Hessians of the steps and, for the intervals, one for the
+    Hessian and one for the score variance at the last iterate. If the number of rows used is private and the residual
+    scale is fitted, the release of this number takes about 2% of the budget.
+
+    Two operations, which are post-processing, limit the steps:
+
+    - Eigenvalues of H + W are raised to at least the largest eigenvalue of W, which is about ``sqrt(2 p)`` times the
+      sd of a diagonal entry of W, for p coefficients.
+    - A step is scaled down if its norm (for scaled predictors) exceeds three residual scales.
+
+    Intervals: step k multiplies the score by a matrix S_k, which is eta times the inverse of H + W after these two
+    operations. The noise of the last iterate has the covariance ``sum_k s_k^2 Q_k S_k S_k' Q_k'``, a sum over all
+    steps, where s_k is the sd of N in step k. The matrix ``Q_k = R_K ... R_(k+1)`` is the effect of later steps on the
+    noise of step k. Here ``R_i = I - S_i M``, and M is the Hessian of the mean loss at the last iterate.
     """
 
     a_log_n: ClassVar[float] = 2.3

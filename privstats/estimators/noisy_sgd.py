@@ -45,11 +45,13 @@ class NoisyStochasticDescent:
     steps : int, optional
         Number of steps, by default 100.
     step_size : float, optional
-        Step size, by default 1 divided by the largest curvature of the loss if the predictors have the norm `LENGTH`.
+        Step size, by default 1 divided by the largest curvature of the loss of a row whose predictors have the norm
+        `LENGTH`.
     batch : int, optional
         Number of rows in a subsample, by default a tenth of all rows.
     clip : float, optional
-        Norm at which a row's gradient is clipped, by default its largest norm if the predictors have the norm `LENGTH`.
+        Norm at which a row's gradient is clipped, by default the largest gradient norm of a row whose predictors have
+        the norm `LENGTH`.
     tuning : float
         Threshold c of a robust loss, in units of the response's scale.
     """

@@ -260,9 +260,9 @@ class TiltedLikelihood(LikelihoodStep):
         """Release the sum of s s' over weighted scores s: the meat of the sandwich covariance, corrected for clipping.
 
         The scores are computed at the coefficients `at`, for predictors whitened by `metric`; the limits in `within`
-        determine the weights of rows. The clipping radius balances noise against the expected part of the sum that
-        clipping removes. This part is computed under the model, from synthetic rows, and is added to the released sum.
-        The Hessian has a different radius, because scores of rare outcomes have large norms.
+        determine the weights of rows. Clipping the scores to a smaller norm lowers the noise, but also reduces the
+        sum. The expected reduction is computed under the model, from synthetic rows. The clipping radius minimises the
+        total of noise and expected reduction, and the expected reduction is added to the released sum.
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)

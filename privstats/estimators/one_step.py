@@ -144,10 +144,13 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            Option set by the user. "cautious" selects ``TAILS["cautious"]``, and "usual" selects ``TAILS[scores]``.
-            There is an exception if both `tail` and `scores` are "usual". With `far_columns`, whose bounds permit
-            large scores, ``TAILS["far"]`` is selected. Without them, the safety margin `residue` is multiplied by the
-            largest share of the norm removed by clipping that is assumed to affect one coefficient (`part_along`).
+            Option set by the user. It selects an entry of `TAILS`:
+
+            - "cautious": ``TAILS["cautious"]``.
+            - "usual", with a value of `scores` other than "usual": ``TAILS[scores]``.
+            - "usual", with "usual" scores and columns with wide bounds (`far_columns`): ``TAILS["far"]``.
+            - "usual", with "usual" scores and no such columns: ``TAILS["usual"]``, with its safety margin `residue`
+              multiplied by the smaller of 1 and ``sqrt(ALONG_HIDDEN / m)``, for m coefficients.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "bounded", "counted", "rows"}
@@ -325,16 +328,16 @@ class Pilot:
 
 @dataclass(frozen=True, eq=False)
 class Hessian:
-    """The released Hessian, in coordinates t of the coefficients theta. Subclasses add bounds on the Hessian's error.
+    """The released Hessian of the loss, with matrices that map other quantities to or from its coordinates.
 
     Parameters
     ----------
     matrix : NoisyMatrix, shape (m, m)
-        The Hessian with its noise.
+        The Hessian with its noise, in m coordinates t of the c coefficients theta.
     to_theta : ndarray, shape (c, m)
         Matrix that maps a change of t to the change of theta.
     back : ndarray, shape (m, m)
-        Matrix that maps a score from the coordinates of its release to the Hessian's coordinates.
+        Matrix that maps the released score, which may have other coordinates (`LastRelease`), to the coordinates t.
     usual : float
         Typical eigenvalue of the Hessian: the information along a typical direction.
     """
@@ -398,13 +401,15 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Doubts:
-    """Errors of the equation for coefficients theta, beyond sampling error, noise and clipping bias of the score.
+    """Errors of the estimating equation, beyond the sampling error, noise and clipping bias of its score.
+
+    The equation is for c coefficients theta, and is solved in the m coordinates of the Hessian.
 
     Parameters
     ----------
     remaining : float
-        Approximate norm of the last Newton step. The Hessian's noise times this step is an error of the equation; its
-        variance is computed from the norm. If `noises` includes this error, `remaining` is 0.
+        Approximate norm of the last Newton step. The product of the Hessian's noise and this step is an error of the
+        equation, with a variance that is computed from the norm. If `noises` includes this error, `remaining` is 0.
     known : ndarray, shape (m,), optional
         Assumed value of theta minus the coefficients before the last step, in coordinates of the Hessian; by default
         0. Along unidentified directions, this value takes the place of the Newton step.
@@ -417,8 +422,8 @@ class Doubts:
     moved : tuple of Allowance
         Bounds on biases of theta.
     not_given : ndarray, shape (c, k), optional
-        Directions of theta for which there is no valid interval. Coefficients with a component along such a direction
-        are not reported.
+        The k directions of theta, one per column, for which there is no valid interval. Coefficients with a component
+        along such a direction are not reported.
     notes : tuple of Note
         Notes that give the reasons for `not_given`.
     facts : mapping of str to float
@@ -466,9 +471,9 @@ class OneStep(Problem, ABC):
     Attributes
     ----------
     unit_of_slopes : str
-        Unit in which slopes are compared: "residuals" (residual scales) or "eta" (the linear predictor), per standard
-        deviation of the predictor. It selects an entry of `LEFT_OUT`, the assumed difference of slopes between factor
-        levels that are left out and levels that are kept.
+        Unit of slopes, per standard deviation of the predictor: "residuals" (the residual scale) or "eta" (the linear
+        predictor). In this unit, `LEFT_OUT` contains the assumed difference between slopes at factor levels that are
+        left out and slopes at levels that are kept.
     """
 
     unit_of_slopes: ClassVar[str] = "residuals"

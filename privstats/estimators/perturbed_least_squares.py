@@ -92,15 +92,17 @@ class TwoStrips(Lengths):
     def of_both(
         cls, counts: Release, ends: tuple[float, ...], known: Whole | None, tail: Tail, by: Noises, m: int
     ) -> TwoStrips:
-        """Return a denoised histogram of score norms, with a bound on the bias due to rows whose score norm is reduced.
+        """Return a denoised histogram of score norms, with a bound on the bias due to lowered weights of rows.
 
-        Privacy limits the curvature of a row's loss, which is weight times squared norm of the row. If a row exceeds
-        the limit, its weight is lowered until the curvature equals the limit, which reduces the score norm.
+        Privacy requires a limit on the curvature of a row's loss: the row's weight times its squared norm. If a row
+        exceeds the limit, its weight is lowered until the curvature equals the limit. This reduces the norm of the
+        row's score.
 
         Parameters
         ----------
         counts : Release
-            Released counts: first the bins for score norms; then, if a row can exceed the limit, bins for reductions.
+            Released counts of rows by score norm. If weights can be lowered, counts by the reduction of the score norm
+            follow; each row with a lowered weight is counted only there.
         ends : tuple of float
             Upper edges of the bins of score norms.
         known : Whole, optional
@@ -481,10 +483,10 @@ class PerturbedSquares(OneStep):
     def residual_sd(self, step: Step) -> float:
         """Return the std dev of the residuals at the estimate, from the total and explained variance of the response.
 
+        Errors of the estimate increase the explained variance, so their expected contribution is subtracted from it.
         The residual scale at the starting coefficients would be too large, because the starting slopes are noisy and
-        biased towards zero. Errors of the estimate increase the explained variance, so their expected contribution is
-        subtracted from the explained variance. The residual scale at the starting coefficients is returned only if the
-        response's std dev is below its noise, or if there is no intercept.
+        biased towards zero. This scale is returned only if there is no intercept, or if the std dev of the response is
+        not known: it was not released, or the released value is smaller than its noise.
         """
         at, A, scales = step.last.at, step.hessian.matrix, self.scales
         one, sd = self.box.intercept, np.nan if scales is None else scales.response_sd
@@ -531,11 +533,11 @@ class CutHessian(Hessian):
 class PerturbedHuber(PerturbedSquares):
     """Regression by the minimiser of a perturbed Huber loss, in which residuals and score norms are clipped.
 
-    Residuals are in units of a released scale. Huber's scores are not linear in the coefficients, so the Hessian is
-    released at the minimiser. It is the sum of w w' over the rows with absolute residuals below the threshold of
-    Huber's loss, where w contains a row's m whitened predictors, clipped to a norm. Over all n rows and without
-    clipping, the trace would be about n m. Clipping therefore reduces it by at most n m minus the released trace, up
-    to noise.
+    Residuals are divided by a released scale. Huber's scores are not linear in the coefficients, so the Hessian is
+    released at the minimiser. The Hessian is the sum of w w' over the rows with absolute residuals below the threshold
+    of Huber's loss, where w is the vector of a row's m whitened predictors, clipped to a norm. A sum over all n rows
+    without clipping would have a trace of about n m. The reduction of the Hessian's trace by clipping is therefore at
+    most n m minus the released trace, up to noise.
     """
 
     @property

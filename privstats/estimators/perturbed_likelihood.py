@@ -158,15 +158,17 @@ class TiltedLogLink(LikelihoodStep):
     def pilot(self) -> Pilot:
         """Return the starting coefficients, corrected by a Newton step computed from a released sum of clipped scores.
 
-        The starting coefficients, from least squares on a transformed response, are biased if responses do not follow
-        the family. The ridge penalty of the perturbed loss, which is zero at the returned coefficients, would preserve
-        a part of this bias.
+        The starting coefficients are from least squares on a transformed response, and are biased if responses do not
+        follow the family. The ridge penalty of the perturbed loss, which is zero at the returned coefficients, would
+        preserve a part of this bias. A large bias enlarges most scores. The clipping threshold is therefore the
+        largest one, within limits, at which the noise of the mean score is at most `MATRIX_NOISE`.
 
-        A large bias enlarges most scores. They are therefore clipped at the largest threshold, within limits, at which
-        the noise of their mean is at most `MATRIX_NOISE`. The step is multiplied by the share of the sum's squared
-        norm that is not due to noise. If the linear predictor then changes by c > 1 (root mean square), the change is
-        reduced to max(1, log(1 + c)). The reason: if the fitted means are too small by a factor 1 + c, the correct
-        change with a log link is log(1 + c), but the Newton step's change is c.
+        The Newton step is multiplied by two factors:
+
+        - the share of the squared norm of the released sum that is not due to noise;
+        - ``max(1, log(1 + c)) / c``, if the linear predictor would otherwise change by c > 1 (root mean square). The
+          reason is the log link: if the fitted means are too small by a factor 1 + c, the correct change is
+          log(1 + c), but the Newton step's change is c.
         """
         metric, m = self.metric(Pilot(self.start)), self.m
         w = self.start.remapped(metric)
@@ -223,12 +225,12 @@ class TiltedLogLink(LikelihoodStep):
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
     def clip(self, pilot: Pilot, w: Start, lengths: Lengths) -> Clip:
-        """Return the clipping threshold with the shortest intervals, and the limit on the curvature of a row's loss.
+        """Return the clipping threshold of scores and the limit on loss curvatures that give the shortest intervals.
 
-        The bound on the clipping bias is a sum of two terms. The first is computed from the released histogram of
-        score norms. The second is the bias expected under the model, computed for synthetic rows that are simulated
-        from released moments. It is needed if the response is a small count: scores are then skewed, and rows with
-        large norms may be too few to exceed the histogram's noise.
+        The limit on the curvature of a row's loss also reduces the row's score. The bound on the bias due to both
+        limits is a sum of two terms: a term computed from the released histogram of score norms, and the bias expected
+        under the model, for synthetic rows. The second term is needed for small counts. Their scores are skewed, and
+        the scores with large norms may be too few to exceed the histogram's noise.
         """
         tried, m, noise = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w))
 
@@ -241,13 +243,13 @@ class TiltedLogLink(LikelihoodStep):
         return of_shortest(clip_at, partial(self.curved, w))
 
     def left(self, w: Start, sizes: FloatArray, radii: FloatArray, curvature: float) -> FloatArray:
-        """Return the mean norms that scores have after clipping and after the limit on the curvature of losses.
+        """Return the mean norms of scores after they are reduced by clipping and by the limit on loss curvatures.
 
-        An entry of the result, shape (len(sizes), k), is for a score's original norm in `sizes` and one of the k
-        clipping radii in `radii`. The limit `curvature` on the curvature of a row's loss reduces a score by an amount
-        that depends on the norm of the row's predictors. The mean is therefore taken over synthetic rows, with weights
-        proportional to their squared norms. If responses have heavy tails with a finite variance, these weights are
-        approximately the frequencies of the rows among scores with large norms.
+        Entry (i, j) of the result is for scores with the original norm ``sizes[i]`` and the clipping radius
+        ``radii[j]``. It is a mean over synthetic rows at the coefficients of `w`, because the effect of the limit
+        `curvature` on the curvature of a row's loss depends on the norm of the row's predictors. Each row is weighted
+        by its squared norm. If responses have heavy tails with a finite variance, the weight is approximately
+        proportional to the row's frequency among scores with large norms.
         """
         rows, mean = self.rows_in(w), self.loss.family.mean(self.eta(w))
         squared = (rows**2).sum(axis=1)
@@ -356,11 +358,12 @@ class TiltedLogLink(LikelihoodStep):
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:
-        """Return which coefficients are not reported, because too few rows determine them or a step was too long.
+        """Return the length of the last step, and the coefficients that are not reported, with the reasons.
 
-        No coefficient is reported if the step that removes the bias of the ridge, or the step from the coefficients of
-        `pilot` to the minimiser, changes the linear predictor by more than the family's `farthest_step` (root mean
-        square). Information and score norms then change too much for a linear approximation of the estimating equation.
+        A coefficient is not reported if too few rows determine it (`few_outcomes`). No coefficient is reported if one
+        of two steps changes the linear predictor by more than the family's `farthest_step` (root mean square): the
+        step from the coefficients of `pilot` to the minimiser, or the step that removes the bias of the ridge. A
+        linear approximation of the estimating equation is then too inaccurate.
         """
         names, at = self.box.design.names, step.hessian.at
         to_original = self.box.design.to_original(response=False)[0]

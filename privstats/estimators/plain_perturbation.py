@@ -112,15 +112,16 @@ class PlainPerturbedLikelihood:
         return PointEstimate(tuple(box.design.names), theta, remarks)
 
     def unpenalised(self, ridge: float, hessian: FloatArray) -> FloatArray:
-        """Return a matrix S such that ``theta + S theta`` approximately undoes the penalty that privacy requires.
+        """Return a matrix S; ``theta + S theta`` approximately undoes the part of the penalty that was not requested.
 
         Here theta is the minimiser of the perturbed loss. Let u be the requested coefficient of the penalty, and gamma
-        the excess of `ridge` over u. A Newton step ``(G + u I)^-1 gamma theta``, with the Hessian G of the data, would
-        undo the excess. G is not released, and is replaced by the Hessian H of synthetic rows, uniform between their
-        bounds. H is larger than G for most data, so a part of the excess remains.
+        the excess of `ridge` over u, which privacy requires. A Newton step ``(G + u I)^-1 gamma theta``, with the
+        Hessian G of the data, would undo the excess. G is not released, and is replaced by the Hessian H of the
+        synthetic rows of `filling_rows`. H is larger than G for most data, so a part of the excess remains.
 
-        S has the eigenvectors of H. For an eigenvalue h of H, let ``x = gamma / (h + u)``. The eigenvalue of S is ``x
-        (1 - x)`` instead of x, and 0 if x exceeds 1, because theta is then mostly noise, which the penalty limits.
+        Along an eigenvector of H with eigenvalue h, the Newton step multiplies theta by ``x = gamma / (h + u)``. S
+        multiplies it by ``x (1 - x)``, or by 0 if x exceeds 1. The factor 1 - x reduces the step if the information h
+        is small, because theta is then mostly noise, and a full step would increase the noise.
 
         Parameters
         ----------

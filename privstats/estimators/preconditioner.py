@@ -244,10 +244,11 @@ def coarse(
     rows: float,
     known: KnownMoments | None = None,
 ) -> Start:
-    """Release second moments of columns and response (stage 1, the coarse matrix); return starting coefficients.
+    """Release second moments of columns and response (stage 1, the coarse matrix); return the start of the fit.
 
-    Rows whose Euclidean norm exceeds a public limit are clipped to this limit. Directions of the coefficients about
-    which the rows in the fit have no information are left out.
+    The result contains whitened predictors, starting coefficients and the residual scale. Rows whose Euclidean norm
+    exceeds a public limit are clipped to this limit. Directions of the coefficients about which the rows in the fit
+    have no information are left out.
 
     Parameters
     ----------
@@ -258,8 +259,8 @@ def coarse(
     rows : float
         Number of rows at the kept levels.
     known : KnownMoments, optional
-        Second moments that follow from released sums of columns and of squares. If `known` is given, the coarse matrix
-        is averaged with these moments, and the average is used for intervals, too.
+        Second moments that follow from the released sums of columns and of squared columns. If they are given, the
+        coarse matrix is replaced by its average with them.
     """
     Q = complement(frame, levels.hidden)
     m = Q.shape[1]
@@ -291,11 +292,12 @@ def coarse(
 def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
-    """Whiten predictors again if noise exceeds the smallest eigenvalue of their second moments (stage 1b of the fit).
+    """Return `start` with predictors whitened again if it is near-singular, otherwise unchanged (stage 1b of the fit).
 
-    The predictors of `start` were whitened by noisy second moments (stage 1). For the second whitening, the second
-    moments of the whitened predictors are released. Without a second whitening, noise would exceed the smallest
-    eigenvalue of the Hessian, too, and coefficients of nearly collinear columns would not be reported.
+    The predictors of `start` were whitened by noisy second moments (stage 1). If noise exceeds the smallest eigenvalue
+    of these moments, `start` is near-singular, and the second moments of the whitened predictors are released. They
+    also give new coefficients and a new residual scale. With only one whitening, noise could exceed the smallest
+    eigenvalue of the Hessian, and coefficients of nearly collinear columns would not be reported.
     """
     if not ask.decide("second matrix", start.near_singular):
         return start
@@ -313,8 +315,8 @@ def held_at(unit: float, m: int, rows: float) -> float:
     """Return the square R^2 of the norm to which rows are clipped in the release of their second moments.
 
     The norm of a row is computed without the constant. The noise in the sum of x x' over rows x has a largest
-    eigenvalue of about ``2 sqrt(m + 1) unit R^2``. R^2 is chosen such that half of this eigenvalue is the share
-    `HELD_NOISE` of the number of rows, but at least ``HELD_LEAST m`` and at most ``HELD_MOST m``.
+    eigenvalue of about ``2 sqrt(m + 1) unit R^2``. R^2 is the number at which this eigenvalue equals ``2 HELD_NOISE
+    rows``. If this number is below ``HELD_LEAST m`` or above ``HELD_MOST m``, R^2 is this limit instead.
 
     Parameters
     ----------
@@ -330,20 +332,22 @@ def held_at(unit: float, m: int, rows: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Coarse:
-    """Second moments per row, slopes and residual scale, from noisy second moments of predictors and response.
+    """The results of a regression that is computed from noisy second moments of m predictors and the response.
 
     Parameters
     ----------
     matrix : ndarray, shape (m, m)
-        Second moments of the predictors per row. Each eigenvalue that is smaller than sqrt(m) times the noise sd of an
-        entry is raised to this limit or more.
+        Mean of x x' over rows x of predictors. Eigenvalues below a limit are raised to this limit, the larger of
+        `FLOOR` and sqrt(m) times the noise sd of an entry.
     slopes : ndarray, shape (m,)
         Coefficients of the predictors.
-    sigma, most_sigma : float
-        Residual scale, and an upper limit of it that allows for noise, both in units of the response's scale.
+    sigma : float
+        Residual scale, in units of the response's scale.
+    most_sigma : float
+        Upper limit of the residual scale, in the same units; noise may have made `sigma` too small.
     near_singular : bool
-        Whether second moments should be released again, because an eigenvalue was raised. Always False for results of
-        `merged`, which averages two estimates of the second moments.
+        Whether second moments should be released again: an eigenvalue of `matrix` was raised, and its limit is below
+        `MATRIX_NOISE`. Always False for results of `merged`.
     moments : NoisyMatrix
         Released sum of the outer products v v' over rows v of predictors and response, whose norms are clipped.
     """
@@ -369,10 +373,10 @@ class Coarse:
     ) -> Coarse:
         """Release second moments, and average each entry with its value in `known`, weighted by precision.
 
-        The attribute `slopes` contains coefficients of a regression of the response on the predictors, computed from
-        the averages and multiplied by the share of the explained variance that is not due to noise. Clipping makes the
-        variance of a response with rare large values too small. To compute the residual scale, this variance is
-        therefore raised to its value in `known`, if that is larger.
+        Slopes and residual scale are computed from the averages. The slopes are multiplied by the share of the
+        explained variance that is not due to noise. Clipping makes the mean square of a response with rare large
+        values too small. The residual scale is therefore computed from the larger of two mean squares of the response:
+        the average and the value in `known`.
 
         Parameters
         ----------
@@ -381,7 +385,7 @@ class Coarse:
         rows : float
             Number of rows.
         limit : float
-            Public bound on the squared norm of any row. A larger clipping limit would only add noise.
+            Public bound on the squared norm of any row. The squared norm to which rows are clipped is at most `limit`.
         one : int, optional
             Index of the constant column; clipping leaves the constant unchanged.
         known : KnownMoments
@@ -489,8 +493,9 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     """Reduce the noise in the eigenvalues of a noisy symmetric matrix; return the resulting positive definite matrix.
 
-    Eigenvalues are replaced by their mean, except eigenvalues whose distance from this mean exceeds the largest
-    eigenvalue of the noise. The exceptions are only raised to a positive lower limit.
+    Eigenvalues are replaced by a typical eigenvalue if the largest eigenvalue of the noise may explain their distance
+    from it. The typical eigenvalue is the mean of the replaced eigenvalues, but at least ``SUM_SEEN * usual``. The
+    other eigenvalues are kept, or raised to a positive lower limit if they are smaller.
 
     Parameters
     ----------
@@ -499,7 +504,7 @@ def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     sd : float
         Standard deviation of the noise of an entry off the diagonal.
     usual : float
-        Expected eigenvalue. If the mean is below `SUM_SEEN * usual`, it is raised to this value.
+        Expected eigenvalue.
     """
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     m = len(values)

@@ -178,7 +178,7 @@ class PerturbedQuantile:
     few : bool
         Whether 2 min(tau, 1 - tau) x rows x eps / (number of coefficients) is below the limit `FEW_ROWS`
         (`models/quantile_regression.py`). If False, intervals are given only for ``taus=(0.5,)``, because with many
-        rows the bias of the estimate for another tau may exceed its bias bound.
+        rows the bias of the estimate for another tau may exceed the bound for which the interval allows.
     shares : mapping of str to float
         Default shares of the budget, by the names of the queries.
     """
@@ -337,12 +337,13 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
 def log_size(
     theta: FloatArray, center: float, order: float, least: float, most: float, item: str, keep: Any
 ) -> Queries[float]:
-    """Release a quantile of |residual - center|, computed from a noisy order statistic of the logarithms.
+    """Release and return a quantile of |residual - center|, from a noisy order statistic of the logarithms.
 
     Parameters
     ----------
     theta : ndarray, shape (width,)
-        Vector whose inner product with a row is the row's linear predictor.
+        Vector whose inner product with a row is the row's linear predictor. The residual is the response minus this
+        linear predictor.
     center : float
         Centre that is subtracted from the residuals.
     order : float
@@ -523,10 +524,9 @@ class OneOrder(OneStep):
         """Release the tau-quantile of the residuals at the coefficients `start`, and the density at this quantile.
 
         The density is ``p / (2 d)``, where d is a released distance from the quantile within which a share p of the
-        residuals lies. The residual scale follows from the density (see `Residuals`). Let b be the smaller of tau and
-        1 - tau. The share p is ``NEAR_ORDER b`` if b is at least 1/4, and otherwise ``NEAR_ORDER min(2 b, 1/4)``,
-        because with a smaller share the noise in a rank would often make d many times too small. `item` is a text in
-        the labels of the queries.
+        residuals lies. The share p is ``NEAR_ORDER max(b, min(2 b, 1/4))``, where b is the smaller of tau and 1 - tau.
+        With a smaller share, the noise in ranks would often make d many times too small. The residual scale follows
+        from the density (see `Residuals`). The argument `item` is a text in the labels of the queries.
         """
         most = 2.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         scale = StretchedResiduals(start.eta, self.start.sigma / CLIPPED_AT)
@@ -600,11 +600,12 @@ class OneOrder(OneStep):
         return self.pilot().lengths
 
     def lengths_at(self, w: Start) -> Lengths:
-        """Return a histogram of upper limits of score norms, in units of the loss's largest absolute derivative.
+        """Return a histogram of score norms, or of upper limits of these norms, at the coefficients of `w`.
 
-        A score is a row of predictors times the derivative of the loss, so its norm is at most the norm of the row in
-        these units. If privacy units have at most one row, the histogram `leverages` of row norms is returned.
-        Otherwise the scores of a unit's rows are added up, and a histogram of the norms of these sums is released.
+        A score is a row of predictors times the derivative of the loss. Scores are divided by the largest absolute
+        derivative, so the norm of a score is at most the norm of the row. If privacy units have at most one row, the
+        histogram of row norms (attribute `leverages`) is returned. Otherwise the scores of a unit's rows are added up,
+        and a histogram of the norms of these sums is released.
         """
         if self.most_rows == 1:
             return self.leverages
@@ -623,11 +624,12 @@ class OneOrder(OneStep):
         return best_clip(lengths, self.score_sd(w) / self.largest, self.m, self.tail).times(self.largest)
 
     def clip_of_rows(self, lengths: Lengths, w: Start) -> Clip:
-        """Return the norm to which weighted rows are clipped in the score, chosen for the shortest expected interval.
+        """Return the clipping threshold of weighted rows in the score that gives the shortest expected interval.
 
         The histogram of row norms (`lengths`) may miss a cluster of rows that are far from all others and have most of
-        the information. The histogram's sum of squared norms is then smaller than the sum known from released second
-        moments of whitened rows, and the difference is taken into account.
+        the information. Its sum of squared norms is then smaller than the sum computed from `w.moments`, the released
+        second moments of whitened rows. If noise cannot explain the difference, it is treated as the sum of squared
+        norms of rows that the histogram misses; this is not done for weighted regressions.
         """
         spread, squares, unseen = self.tau * (1 - self.tau), self.squared_weights(np.inf), 0.0
         if w.moments is not None and not self.box.design.weighted:
@@ -652,9 +654,9 @@ class OneOrder(OneStep):
         """Return the sum of the rows' squared weights, from which the variance of the score is computed.
 
         Under a correct model, a coordinate of the score has the variance tau (1 - tau) times this sum. Without
-        weights, the sum is the number of rows. With weights, it is estimated by S / m: S is the sum of the squared
-        norms of weighted rows, clipped to `radius`, in the released histogram, and m is the mean squared norm of
-        whitened rows without weights. The result is at least (sum of the weights)^2 / (number of rows), a lower bound
+        weights, the sum is the number of rows. With weights, it is estimated by S / m, for m whitened predictors. Here
+        S is the sum of the squared norms of weighted rows, computed from the histogram `leverages`, with norms above
+        `radius` reduced to `radius`. The result is at least (sum of the weights)^2 / (number of rows), a lower bound
         by the Cauchy-Schwarz inequality.
         """
         if not self.box.design.weighted:
@@ -701,11 +703,12 @@ class OneOrder(OneStep):
     ) -> Density:
         """Return a kernel estimate of the check loss's Hessian, from the answers to the queries of `of_density`.
 
-        The release `hessian` is the sum of w w' over the clipped whitened rows w whose residuals are less than
-        `kernel.width` in absolute value. It is divided by ``2 kernel.width``, and by the ratio of the residuals' mean
-        density within `kernel.width` to their density at the fitted quantile. This ratio is estimated from `counts`,
-        the numbers of rows with residuals within `kernel.narrow` and `kernel.width`. The counts in `histogram` show
-        whether the responses near the quantile have few distinct values.
+        The release `hessian` is the sum of w w' over clipped whitened rows w, for rows whose residual at the
+        coefficients of `centred` is less than `kernel.width` in absolute value. The sum is divided by
+        ``2 kernel.width * r``, where r is the mean density of the residuals within this width, relative to their
+        density at the fitted quantile. The ratio r is estimated from `counts`, the numbers of rows with residuals
+        within `kernel.narrow` and within `kernel.width`. The counts in `histogram` show whether the responses near the
+        quantile have few distinct values.
         """
         residuals, m, width, narrow = centred.residuals, self.m, kernel.width, kernel.narrow
         sigma, f0 = residuals.sigma, residuals.density
@@ -743,17 +746,17 @@ class OneOrder(OneStep):
         """Return the settings of the kernel estimate of the Hessian: half-widths, and the clipping radius of rows.
 
         A larger clipping radius causes more noise and needs a wider kernel, but a wide kernel is biased where the
-        scale of residuals varies with the predictors. The chosen radius minimises ``E / s + D``: E is the largest
-        eigenvalue of the noise in the released sum, s is the share of rows with residuals in the kernel, and D is the
-        amount by which clipping reduces the sum of all rows' squared norms.
+        scale of residuals varies with the predictors. The chosen radius minimises ``E / s + D``. Here E is the largest
+        eigenvalue of the noise in the released sum of w w' over the rows w with residuals in the kernel, s is these
+        rows' share of all rows, and D is the amount by which clipping reduces the sum of all rows' squared norms.
 
         Parameters
         ----------
         residuals : Residuals
             Released quantile, density and scale of the residuals.
         radius : float
-            Clipping radius of rows in the score. In the Hessian, a larger norm |w| of a row is first reduced to
-            ``sqrt(radius |w|)``, and then clipped.
+            Clipping radius of rows in the score. In the Hessian, a row norm |w| above this radius is first reduced to
+            ``sqrt(radius |w|)``, and then clipped to `Kernel.radius`.
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         plain = Sum("hessian", Linear(self.start.P), Products(m), self.keep, self.label(""))
@@ -780,9 +783,13 @@ class OneOrder(OneStep):
     def doubts(self, step: Step) -> Doubts:
         """Return the errors of the estimating equation that are due to the estimated Hessian or to equal responses.
 
-        `step` is the last Newton step, with its releases. No coefficient of this quantile is reported if the step is
-        too long for the quadratic approximation of the loss, if the linear predictor differs too much from a constant,
-        or if the responses near the quantile have few distinct values.
+        The argument `step` is the last Newton step, with its releases. The result also states that no coefficient of
+        this quantile is reported if
+
+        - the step is too long for the quadratic approximation of the loss,
+        - the linear predictor before the step differs from the constant model `center` by more than `FARTHEST_PILOT`
+          times `size` (root mean square), or
+        - the responses near the quantile have few distinct values.
         """
         m, density = self.m, step.hessian
         names = tuple(f"{name}[{self.tau:g}]" if self.item else name for name in self.box.design.names)

@@ -131,11 +131,11 @@ class Quantiles(ABC):
     def _coarse(
         self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> tuple[ColumnFacts, ...]:
-        """Return the columns with grids that are coarse enough for the budget and the numbers of rows.
+        """Return the columns, each with a coarser grid of possible values if its grid has too many points.
 
         If many rows have the same value, quantiles that are drawn on a grid with too many points often lie beside this
-        value instead of at it. The number of points is therefore limited; the limit depends on the budget and the
-        number of rows. The smallest limit of all groups that are large enough for an interval is used.
+        value instead of at it. The limit of the number of points depends on the budget and the number of rows. Of the
+        limits for the groups that are large enough for an interval, the smallest is used.
         """
         coarse = []
         for (question, by), column in zip(self._ends(columns, grouping, rows), columns, strict=True):
@@ -335,9 +335,9 @@ class ApproximateQuantiles(Quantiles):
         """Return, for each gap between released quantiles, the probability of the quantile to release there next.
 
         The probability refers to the distribution of the values in the gap; it is None for a gap in which no quantile
-        is left to release. The argument `known` contains the positions of the released quantiles, counted from 1 in
-        the ascending list of requested quantiles. The probabilities are the same in all groups, so the result repeats
-        them `groups` times.
+        is left to release. The probabilities are the same in all groups of rows, so the result repeats them `groups`
+        times. The argument `stretches` has the positions of the quantiles that are not yet released, and `known` has
+        the positions of the released quantiles, counted from 1 in the ascending list of requested quantiles.
         """
         levels: list[float | None] = [None] * (len(known) + 1)
         edges = (0.0, *self.q, 1.0)
@@ -465,8 +465,9 @@ def _target_shares(orders: Sequence[float], draw: Ends | None, n: float) -> Floa
     """Return the target ranks of the endpoints of intervals, divided by the number n of values, shape (quantiles, 2).
 
     The target rank of an endpoint is the rank of its quantile, minus or plus a distance that allows for sampling error
-    and noise. The argument `orders` contains the probabilities of the quantiles, and `draw` describes the draw of the
-    endpoints (None if there are no intervals). The entries of missing intervals are NaN.
+    and noise. The distance is computed from `draw`, the public description of the mechanism's random draw; `draw` is
+    None if there are no intervals. The argument `orders` contains the probabilities of the quantiles. The entries of
+    missing intervals are NaN.
     """
     shares = np.full((len(orders), 2), np.nan)
     if draw is not None:

@@ -96,12 +96,11 @@ class UnclippedSquares(Problem):
         return self.start.frame.scale * self.sizes.rows**0.5
 
     def unexplained(self, sigma: float) -> float:
-        """Return a bound on the norm of the part of the responses that unidentified directions explain.
+        """Return the assumed upper limit of the norm of the part of the responses due to unidentified directions.
 
-        A direction of the coefficients is unidentified if the information along it is below the noise. The part of the
-        responses explained by such directions is also part of the residuals. Its norm is therefore assumed to be at
-        most ``UNEXPLAINED * sigma * sqrt(rows)``, with the residual scale `sigma`, and at most `signal`, the largest
-        possible norm of the responses.
+        A direction of the coefficients is unidentified if the information along it is below the noise. This part of
+        the responses is also part of the residuals, which have the residual scale `sigma`. The assumed limit for n
+        rows is ``UNEXPLAINED * sigma * sqrt(n)``, or the largest possible norm of the responses if this is smaller.
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
@@ -117,14 +116,15 @@ class UnclippedSquares(Problem):
         return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
 
     def products_of_scores(self, question: Sum, start: Start, longest: float) -> FloatArray:
-        """Release the sum of the outer products s s' over clipped scores s; reduce the noise of its eigenvalues.
+        """Release the sum of the outer products s s' over clipped scores s; return a positive definite estimate of it.
 
-        The argument `question` is the query for this sum, without its clipping radius, and `longest` is an upper bound
-        on the norm of a row's whitened predictors. The radius is chosen so that the noise sd of an entry is
-        `MATRIX_NOISE` times the diagonal entry expected under equal error variances. Then the radius is raised to at
-        least ``sigma * sqrt(MEAT_LEAST * m)``, with the residual scale sigma and m predictors, and reduced to at most
-        the largest possible norm of a score. If it is below this norm, scores may be clipped, and the trace of the sum
-        is raised to at least its expected value under equal error variances.
+        The argument `question` is the query for this sum without a clipping radius, and `longest` is an upper bound on
+        the norm of a row's m whitened predictors. The radius is chosen so that the noise sd of an entry is
+        `MATRIX_NOISE` times the diagonal entry expected under equal error variances. A smaller radius than
+        ``sigma * sqrt(MEAT_LEAST * m)``, with the residual scale sigma, is raised to this value. A radius above the
+        largest possible norm of a score is reduced to this norm.
+        The function `cleared` reduces the noise in the eigenvalues of the sum. If scores may have been clipped, the
+        trace is raised to at least its expected value under equal error variances.
         """
         m = int(question.within.m)  # type: ignore[attr-defined]
         by = self.by.products
@@ -177,8 +177,8 @@ class Moments(UnclippedSquares):
         """Return the average factor by which privacy is expected to lengthen the intervals of slopes.
 
         The factor of a slope is its expected interval length divided by the length without privacy, or infinity if
-        the noise leaves the slope unidentified. The average is the harmonic mean of the slopes' factors, divided by
-        the fraction of slopes that are identified, because unidentified slopes lengthen the intervals of other slopes.
+        the noise leaves the slope unidentified. The result is the harmonic mean of the factors of all slopes, divided
+        by the fraction of identified slopes, because unidentified slopes lengthen the intervals of other slopes.
         """
         start, box = self.start, self.box
         law = self.ask.law(self.question, by=self.by.matrix)
@@ -224,11 +224,14 @@ class Moments(UnclippedSquares):
     def penalised(self, both: NoisyMatrix, hidden: FloatArray) -> Estimate:
         """Return penalised coefficients, without std errors because the bias due to the penalty is unknown.
 
-        The argument `both` has the released second moments of the columns and the response. Unless `ridge` is a
-        number, the penalty raises the eigenvalues of the predictors' second moments about their means to at least
-        2 sqrt(number of slopes) times the largest noise sd of a cross product. In a fit without intervals, the
-        estimate includes the covariance of the noise, and the directions along which no bound on the error is known:
-        the unidentified directions `hidden`, shape (c, l), and the directions of the bias due to the penalty.
+        If the attribute `ridge` is a number, it is the penalty. Otherwise the penalty raises the eigenvalues of the
+        predictors' released second moments about their means to at least 2 sqrt(number of slopes) times the largest
+        noise sd of a cross product. If `ridge` is "adaptive", the penalty is equal for all slopes; if it is None, only
+        directions with smaller eigenvalues are penalised.
+
+        In a fit without intervals, the estimate includes the covariance of the noise, and the directions along which
+        no bound on the error is known: the unidentified directions `hidden`, shape (c, l), and the directions of the
+        bias due to the penalty. The argument `both` has the released second moments of the columns and the response.
         """
         c, intercept = self.box.c, self.box.intercept
         A, slopes = both.first(c), self.box.slopes
@@ -307,22 +310,25 @@ class Moments(UnclippedSquares):
     def seen(self, factor: int) -> float:
         """Return the smallest released count, in noise sds, at which a level's coefficients are reported.
 
-        It is `LEVEL_SEEN` if level indicators replace the columns of `factor` in the released moments, else `HIDDEN`.
-        With indicators, the mean at a level is the quotient of a sum and a noisy count. With the lower threshold
-        `HIDDEN`, many levels would be reported only because their counts have large positive noise, and their means
-        would be too close to 0 by more than their std errors.
+        It is `LEVEL_SEEN` (6) if level indicators replace the columns of `factor` in the released moments, and
+        `HIDDEN` (3) otherwise. With indicators, the mean response at a level is a noisy sum divided by a noisy count.
+        With the limit 3, many levels would be reported only because their counts have large positive noise. Their
+        estimated means would be closer to 0 than the true means, by more than the std errors indicate.
         """
         return LEVEL_SEEN if any(k == factor for k, _, _ in self.entries.coded) else HIDDEN
 
     def of_quotients(self, both: NoisyMatrix, residual: FloatArray) -> Loading:
         """Return the noise of the least-squares score, enlarged for factor levels to allow for noise in their counts.
 
-        The mean at a level is estimated as S / N, from a noisy sum S and a noisy count N. If noise made N too large,
-        the estimate is too close to zero and its std error too small. Therefore the noise variance of the score is
-        raised to ``w + t^2 v``, where w and v are the noise variances of S and N, and t is a larger value of the mean:
-        the end, farther from zero, of its 95 % confidence interval (Fieller 1954). This t solves
-        ``(S - t N)^2 = z^2 (w + t^2 v)`` with z = 1.96. The sd of N, sqrt(v), is taken as ``(N - L) / z``, where L is
-        the lower confidence limit of the count (`least_count`), because means are reported only for large N.
+        The mean response at a level is estimated as S / N, a noisy sum S divided by a noisy count N. If noise makes N
+        too large, the estimate is too close to zero and its std error too small. Therefore the noise variance of the
+        level's score is raised to ``w + t^2 v``:
+
+        - w is the noise variance of S.
+        - v is the assumed noise variance of N. Because means are reported only for large N, its square root is
+          ``(N - L) / z``, where L is the lower confidence limit of the count (`least_count`) and z = 1.96.
+        - t is the limit farther from zero of the 95 % confidence interval of the mean (Fieller 1954). It solves
+          ``(S - t N)^2 = z^2 (w + t^2 v)``.
         """
         c, F = self.box.c, self.entries.from_columns
         noise = _first(both.times(residual), c)
@@ -369,10 +375,12 @@ class Moments(UnclippedSquares):
         """Release the score variance, the sum of s s' over rows' scores s, shape (m, m).
 
         A row's score is its m whitened predictors times its residual, both defined by `start`. The released second
-        moments are `A` for these predictors, and `both` for the columns and the response. If a factor in `levelled`
-        has at least three levels, and the scores of a privacy unit are not added up, the sum is released for the
-        predictors of `whitened_by_level` and then transformed. This reduces the noise: the factor with the most levels
-        then has one predictor per level, and the products of two of these predictors are zero and not released.
+        moments are `A` for these predictors, and `both` for the columns and the response.
+
+        The noise is smaller if one factor has a separate predictor for each level (`whitened_by_level`), because
+        products of predictors of two levels are zero and need no release. The sum is therefore released for such
+        predictors, and then transformed, if the attribute `levelled` lists a factor with at least three levels and the
+        scores of a privacy unit are not added up. Of several such factors, the one with the most levels is used.
         """
         coded = [one for one in self.levelled if len(one[1]) > 2 and not self.folded]
         if not coded:
@@ -390,10 +398,13 @@ class Moments(UnclippedSquares):
         """Return the score variance, raised at factor levels where it is too small for a response with two values.
 
         An outcome that is rare over all rows but frequent at a rare level hardly changes the released score variance,
-        which may then be too small at this level. At a level with n rows and mean response a, the sum of squared
-        deviations from a is at most ``n (high - a)(a - low)``, attained if all responses are at the bounds low and
-        high. The score variance at each level of a factor is raised to this maximum if `squares` is at least
-        `TWO_ENDED` times the sum of the maxima of all levels. In models with an offset, nothing is raised.
+        which may then imply too small a sum of squared residuals at this level. If all responses are at the bounds
+        low and high, this sum is about ``n (high - a)(a - low)``, for a level with n rows and mean response a. No
+        larger sum of squared deviations from a is possible.
+
+        A response is taken as two-valued if `squares` is at least `TWO_ENDED` times the total of these maxima over the
+        levels of a factor. The score variance is then raised so that the sum implied for each level of this factor is
+        at least the level's maximum. In models with an offset, nothing is raised.
 
         Parameters
         ----------
@@ -423,12 +434,13 @@ class Moments(UnclippedSquares):
         return meat
 
     def hideable(self, A: NoisyMatrix) -> FloatArray | None:
-        """Return public bounds on the coefficients along unidentified directions, or None without such bounds.
+        """Return a public matrix that bounds the coefficients along unidentified directions, or None.
 
-        The bounds are the matrix `PublicBox.public_range`, enlarged if there is an offset. The coefficients are
-        assumed to be the product of this matrix and a vector with entries in [-1, 1]. The result is None if all
-        directions are identified, or if the design has no factors. Without factors the assumption is doubtful, because
-        numeric values may cover only a part of their declared bounds.
+        The coefficients are assumed to be the product of this matrix and a vector with entries in [-1, 1]. The matrix
+        is `PublicBox.public_range`, multiplied by a number above 1 if there is an offset. The result is None if all
+        directions of `A`, the released second moments of the whitened predictors, are identified. It is also None if
+        the design has no factors: the assumption is then doubtful, because numeric values may cover only a part of
+        their declared bounds.
         """
         if not self.box.design.factors or not A.unidentified()[0].size:
             return None
@@ -512,15 +524,15 @@ class Moments(UnclippedSquares):
 class LevelCoordinates:
     """Whitened predictors: one predictor for each level of a factor, and further predictors that belong to no level.
 
-    The predictor of a level is zero in rows at all other levels.
+    The predictor of a level is zero in rows at all other levels. The design has c columns.
 
     Parameters
     ----------
     whole : ndarray, shape (c, c)
         Matrix that maps a row of the design to all whitened predictors.
-    of_row : ndarray, shape (c, 1 + others)
+    of_row : ndarray, shape (c, 1 + k)
         Matrix that maps a row of the design to the predictor of the row's own level (the sum of the predictors of all
-        levels) and to the predictors that belong to no level.
+        levels) and to the k predictors that belong to no level.
     """
 
     whole: FloatArray
@@ -530,10 +542,10 @@ class LevelCoordinates:
 def whitened_by_level(one: FloatArray, columns: NoisyMatrix, rows: float) -> LevelCoordinates:
     """Return whitened predictors, with one predictor for each level of a factor (see `LevelCoordinates`).
 
-    For a row with level indicators e and other columns x, the predictors are ``e_g / sqrt(n_g / n)`` for each level g,
-    and ``(x - M'e) R``. Here n_g is the number of rows at level g, M'e is the mean of x at the row's level, and the
-    matrix R whitens x - M'e. Counts n_g, and eigenvalues of the second moments of x - M'e, are raised to a multiple of
-    their noise sd if they are smaller.
+    Let a row have the level indicators e and the other columns x, and let d be x minus the mean of x at the row's
+    level. The predictors are ``e_g / sqrt(n_g / n)`` for each level g with n_g rows, and ``d R``, where the matrix R
+    whitens d. Counts n_g, and eigenvalues of the second moments of d, are raised to a multiple of their noise sd if
+    they are smaller.
 
     Parameters
     ----------
@@ -578,13 +590,12 @@ def moments_of_box(
 
 
 def least_count(count: FloatArray) -> FloatArray:
-    """Return the lower 97.5 % confidence limit of a count, given that its released count exceeds `LEVEL_SEEN`.
+    """Return the lower 97.5 % confidence limit of a true count, from the released count `count`.
 
-    All counts are in noise sds. Released counts are used only above this threshold, and some exceed it only because
-    of positive noise. Therefore the noise of a count, given that the count exceeds the threshold, has a truncated
-    normal distribution. The limit is the true count k with ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)``,
-    but at least `HIDDEN` (3 noise sds), because with smaller true counts the released count rarely exceeds the
-    threshold.
+    Both counts are in noise sds. Released counts are used only if they exceed `LEVEL_SEEN`, and some exceed it only
+    because of positive noise. The limit allows for this selection: it is the true count k with
+    ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)`` for standard normal noise. It is at least `HIDDEN` (3),
+    because released counts rarely exceed `LEVEL_SEEN` if the true count is smaller than 3.
 
     >>> least_count(np.array([6.5, 8.0, 10.0, 20.0])).round(2)
     array([ 3.  ,  5.63,  8.03, 18.04])

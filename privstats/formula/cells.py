@@ -252,7 +252,7 @@ def _is_arrow(dtype: Any) -> bool:
 
 
 def _in_arrow(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the code of each string of a column in the mapping `place`; -1 for a string that is not in the mapping.
+    """Return the code that the mapping `place` assigns to each string of a column; -1 for a string that is no key.
 
     Pyarrow looks up the strings. Python objects are first joined to one text, with a zero byte after each object, so
     that no method of a class from the data is run. An error is raised if one of these objects is not a string, cannot

@@ -121,11 +121,11 @@ class Design:
     factors : tuple of DesignFactor
         The factors, in the order of the level codes that `block` returns.
     centers, halves : ndarray, shape (coefficients,)
-        Centre and half-range of each column after multiplication by `coding`. The scaled column, which is
-        (column - center) / half, lies in [-1, 1]. Without an intercept, the centre is 0 and the half-range is the
-        column's largest absolute value.
+        Centre and half-range of each column of ``X @ coding``, where X is the model matrix in the user's units. The
+        scaled column, which is (column - center) / half, lies in [-1, 1]. Without an intercept, the centre is 0 and
+        `halves` has the column's largest absolute value.
     response_center, response_half : float
-        Centre and half-range of the response.
+        The scaled response is (response - response_center) / response_half.
     recoded : Recoded, optional
         The design that the user wrote and its relation to this design, if `with_intercept` changed the columns.
     """

@@ -51,8 +51,8 @@ class NumericFactor:
     total : bool
         Whether the expression is known to be finite at all values of its columns within their declared bounds.
     step : float, optional
-        Step of the declared grid of usual values, such as 1 for a column declared by ``range(18, 66)``; None if no
-        grid is declared.
+        Step of the declared grid, such as 1 for a column declared by ``range(18, 66)``; None if no grid is declared.
+        Values are not rounded to the grid.
     """
 
     code: str

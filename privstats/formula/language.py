@@ -1,9 +1,9 @@
 """The interface to the package patsy, which parses formulas, codes factors, names columns and reads hypotheses.
 
-patsy gets expressions as strings, declared levels, and public points at which it evaluates spline bases, never a row of
-the data. It decides which dummies are redundant, how columns are named, and the values of contrasts and spline bases.
-No other file imports patsy, and patsy is imported when a formula is first read, so that the import of this package
-stays fast.
+The functions of patsy are called with expressions (strings), declared levels, and public points at which spline bases
+are evaluated, never with a row of the data. patsy determines which dummies are redundant, how columns are named, and
+the values of contrasts and spline bases. No other file imports patsy. It is imported when a formula is first read, so
+that this package itself is imported quickly.
 """
 
 from __future__ import annotations

@@ -45,17 +45,17 @@ def synthetic(
     Parameters
     ----------
     domain : Domain
-        Bounds and levels of the columns. A numeric column without bounds has values between 0.5 and 2, and around its
-        thresholds in `ends`.
+        Bounds and levels of the columns. A numeric column without bounds has values between 0.5 and 2.
     reads : sequence of str
         Names of the columns of the data.
     crossed : sequence of tuple of str
         Sets of columns with levels. Every combination of the levels in a set occurs in `repeats` rows or more.
     ends : mapping of str to sequence of float
-        For each column, the thresholds with which conditions compare the column. The thresholds cut the range of the
-        column into pieces; the column takes `repeats` values inside each piece, and the two end points.
+        For each column, the thresholds with which conditions compare the column. They cut the range of the column into
+        pieces; the column takes the two end points of each piece, and `repeats` values between them. Without bounds,
+        the range extends from 1 below the smallest threshold to 1 above the largest.
     repeats : int
-        Number of rows for each combination of levels, and of values inside each piece.
+        Number of rows for each combination of levels, and number of values inside each piece.
     columns : int
         Number of columns of the model matrix; the number of rows is more than twice this number.
     """
@@ -165,9 +165,9 @@ def _spread(prime: int, n: int) -> FloatArray:
 def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str]) -> bool:
     """Return whether the rows of `synthetic` suffice to detect that a factor is collinear with other columns.
 
-    They suffice for a factor that is a function of columns with levels (`coded`), and for a numeric expression that
-    consists of smooth functions and of comparisons of a column with a number. They do not suffice for a spline with a
-    piece narrower than a fraction `NARROW` of its range.
+    They suffice for a function of columns with levels (`coded`), and for a numeric expression in which all functions
+    are smooth (`SMOOTH`) and all comparisons are of one column with numbers. They also suffice for a polynomial or
+    spline of such an expression, unless two knots are closer than `NARROW` times the distance of the outer knots.
     """
     if {*part.reads} <= {*coded}:
         return True

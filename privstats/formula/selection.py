@@ -37,8 +37,8 @@ class Selection:
     subset : NumericFactor, optional
         The condition. Rows in which the value of the condition is zero or missing contribute nothing.
     weights : NumericFactor, optional
-        The expression for the weight of a row. The contribution of the row is multiplied by this weight, divided by the
-        public upper bound of all weights.
+        The expression for the weight of a row. The contribution of the row is multiplied by the ratio of its weight to
+        the public upper bound of all weights.
     """
 
     subset: NumericFactor | None

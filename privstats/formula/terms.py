@@ -43,7 +43,7 @@ class DesignFactor:
     levels : tuple
         Levels of the factor; for a combination, tuples of levels, in which the last factor's level varies fastest.
     contrasts : ndarray, shape (levels, columns)
-        Values, at each level, of the columns of the scaled model matrix with the indices `columns`.
+        Values, at each level, of the columns of the scaled model matrix that are listed in `columns`.
     columns : tuple of int
         Indices, in the model matrix, of the columns that are functions of the level alone.
     used : bool
@@ -114,15 +114,15 @@ class Terms:
     numeric : mapping of str to NumericFactor or BasisFactor
         Numeric factors by the text of their expression.
     coded : mapping of str to LevelFactor or NumericFactor
-        Factors with levels, and conditions (comparisons), which are stored as integer codes. The key is the name of the
-        raw column, or the text of the condition.
+        Factors with levels, and conditions (comparisons), which have the levels False and True. The key is the name of
+        the raw column, or the text of the condition.
     numbers : tuple of Number
-        Products of numeric factors. Their values in each row, scaled, are the first columns of `Block.numbers`.
+        Products of numeric factors. For a block of rows, their scaled values are the first columns of `Block.numbers`.
     scales : tuple of (center, half)
-        Centre and half-range of each product of numeric factors.
+        Centre and half-range of each product of numeric factors; the scaled value is (value - center) / half.
     keys : tuple of Key
-        Factors with levels, and combinations of such factors, each as a tuple of keys of `coded`. The levels of entry
-        k are stored in ``Block.codes[k]`` as one integer code per row.
+        Factors and combinations of factors, each as a tuple of keys of `coded`. For a block of rows, the integer codes
+        of the levels of entry k are the array ``Block.codes[k]``.
     products : tuple of Product
         Definitions of the columns of the model matrix.
     intervals : tuple of Interval
@@ -233,11 +233,12 @@ class Terms:
         return sum(map(powers, nodes), Counter()) if numeric else Counter()
 
     def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
-        """Return the `Layout` of the scaled model matrix; its last columns are the offset (if `offset`) and response.
+        """Return the `Layout` of the scaled model matrix, which ends with the offset (if `offset`) and the response.
 
-        Any other column, with index j, is ``((x + shift) * contrast - centers[j]) / halves[j]``. Here x is a product
-        of numeric factors in the user's units, and contrast is the entry of `Product.contrasts` at the row's level.
-        The shift is minus the middle of the range of x if x is centred (`Terms.coding`), and 0 otherwise.
+        Every other column j is ``((x + shift) * contrast - centers[j]) / halves[j]``. For each row, x is the value of
+        the column's product of numeric factors in the user's units (1 if there are none), and contrast is the value of
+        the column's contrast at the row's level. If the matrix `coding` centres the column, shift is minus the middle
+        of the range of x; otherwise it is 0.
         """
         terms, offsets = [], (self.coding - np.eye(len(self.coding))).sum(axis=0)
         for product in self.products:
@@ -283,14 +284,14 @@ class Terms:
     ) -> FloatArray:
         """Return an orthonormal basis of the null space of the scaled model matrix, shape (columns, directions).
 
-        The rows are all possible rows whose factor levels the fit keeps. With Z = ``X @ self.coding``, where X is the
-        model matrix in the user's units, column j of the scaled matrix is ``(Z[:, j] - centers[j]) / halves[j]``.
-        Different products of numeric predictors count as linearly independent.
+        The matrix contains all possible rows with levels in `kept`. Its column j is
+        ``(Z[:, j] - centers[j]) / halves[j]``, where Z is ``X @ self.coding`` and X is the model matrix in the user's
+        units. Different products of numeric predictors count as linearly independent.
 
         Parameters
         ----------
         kept : sequence of (ndarray of bool or None), optional
-            For each entry of `keys`, the mask of the levels that the fit keeps; None keeps all levels.
+            For each entry of `keys`, the mask of the levels that the fit keeps, or None for all levels.
         centers, halves : ndarray, shape (columns,)
             Shift and scale of each column of Z; 0 and 1 for the intercept.
         intercept : bool
@@ -329,17 +330,19 @@ class Terms:
         return allowed
 
     def _at_levels(self, products: list[Product], allowed: list[NDArray[np.bool_]], d: int) -> FloatArray:
-        """Return the contrasts of the columns in `products` at n combinations of factor levels, shape (n, d).
+        """Return the contrasts of the columns in `products` at several combinations of factor levels.
 
-        The result has the d columns of the model matrix, with zeros in the columns outside `products`. `allowed` is
-        the result of `_allowed`. If a group of factors (see `_cells`) has no allowed combination, n is 0.
+        The result has a row for each combination, and the d columns of the model matrix; columns outside `products`
+        are zero. `allowed` is the result of `_allowed`.
 
-        For each group, the n combinations include all its allowed combinations of levels, joined with the first
-        allowed combination of every other group. A linear combination of the columns that is zero at the n
-        combinations is zero at all allowed combinations.
-        Proof: the linear combination is a sum f_1(a_1) + ... + f_m(a_m), where a_j is the combination of levels of
-        group j. While only a_j varies, the other summands are constant and the sum is zero, so f_j is constant. This
-        holds for each j. Therefore the sum is constant, and so it is zero at all allowed combinations.
+        The method `_cells` divides the factors into groups 1, ..., m. The combinations in the result are, for each
+        group, all its allowed combinations of levels, each joined with the first allowed combination of every other
+        group. There are none if a group has no allowed combination.
+
+        A linear combination of the columns that is zero in all rows of the result is zero at all allowed combinations.
+        Proof: it is a sum f_1(a_1) + ... + f_m(a_m), where a_j is the combination of levels of group j. While only a_j
+        varies, the other summands are constant and the sum is zero, so f_j is constant. This holds for each j.
+        Therefore the sum is constant, and so it is zero at all allowed combinations.
         """
         cells = self._cells([self.keys[product.factor] for product in products if product.factor is not None], allowed)
         if any(not len(codes) for cell in cells for codes in cell.values()):

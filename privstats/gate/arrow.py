@@ -29,11 +29,14 @@ DIGITS_A_BIT = 0.30103  # decimal digits per bit, log10 of 2
 def column(array: Any) -> NDArray[Any] | pd.Categorical:
     """Convert an Arrow array to an array or Categorical with the same cells as a pandas column of the same type.
 
-    Nulls become missing values. Numbers and truth values stay numbers, decimals become the nearest floats, dates and
-    times are in UTC, and strings become categories with a code for each row. A string that is not valid UTF-8 becomes a
-    missing value. So does every cell of a type without a counterpart in pandas, such as times without a date,
-    durations, lists and structures, and of a decimal type whose scale exceeds, in absolute value, the largest
-    precision for its bit width (38 digits for 128 bits). No value raises an error.
+    Numbers and truth values stay numbers, decimals become the nearest floats, dates and times are in UTC, and strings
+    become categories with a code for each row. No value raises an error. Missing values result from
+
+    - nulls;
+    - strings that are not valid UTF-8;
+    - all cells of types that are not converted, such as times without a date, durations, lists and structures;
+    - all cells of a decimal type whose scale exceeds, in absolute value, the largest precision for its bit width (38
+      digits for 128 bits).
     """
     import pyarrow as pa
 

@@ -58,19 +58,22 @@ class Shipped(ABC):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PassWork(Shipped):
-    """A task that computes results, such as exact sums, in one pass of a fit over a part of the rows on a cluster.
+    """A task that computes results, such as exact sums, from one part of the rows on a cluster, in one pass of a fit.
 
     Parameters
     ----------
-    first, design : RowMap
-        Designs (maps from raw rows to numbers): `first`, the first design of the fit, with which the used rows of each
-        privacy unit are chosen, and `design`, which maps the rows in this pass.
+    first : RowMap
+        The first design (map from raw rows to numbers) of the fit, with which the used rows of each privacy unit are
+        chosen.
+    design : RowMap
+        The design of this pass.
     neighbors : Neighbors
         Neighbouring relation, with the column of privacy units and the largest number of used rows per unit.
     key : bytes
         Secret key with which the names of privacy units are hashed and the used rows of each unit are chosen.
     turn : int
-        Number of designs that the fit used before `design`; passes with the same number share the rows kept in memory.
+        Number of designs that the fit used before `design`; passes with the same number share the blocks of numbers
+        that are kept in memory.
     """
 
     first: RowMap

@@ -63,10 +63,10 @@ class Planned:
     promise : Promise
         Privacy budget that the query may spend.
     within_share_of : tuple of str
-        Labels of the queries (at most one per branch) with budgets that an optional query spends in part. Empty for a
-        query that is not optional.
+        For an optional query: labels of the queries from whose budgets its own budget is taken, at most one in each
+        branch. Empty for a query that is not optional.
     fractions : tuple of float
-        For each label in `within_share_of`, the fraction of the budget that the optional query spends.
+        For each label in `within_share_of`, the fraction of that query's budget that this optional query spends.
     """
 
     label: str
@@ -98,7 +98,7 @@ class Conversation(ABC):
     Parameters
     ----------
     rows : BlockRows
-        The rows of the data, with the design that maps them to numbers until `through` replaces it.
+        The rows of the data, with the first design (map from rows to numbers); `through` replaces the design.
     planned : iterable of Planned
         The planned queries, each with a budget.
     stream : callable
@@ -108,8 +108,8 @@ class Conversation(ABC):
     Attributes
     ----------
     turns : list of int
-        Number of passes over the rows with each design (map from rows to numbers), in the order of use. A call that
-        asks one or several queries counts as one pass.
+        Number of passes over the rows with each design, in the order in which the designs were used. A call that asks
+        one or several queries counts as one pass.
     chosen : str or None
         The chosen branch (alternative algorithm); None if none was chosen.
     """
@@ -293,14 +293,14 @@ class Conversation(ABC):
 
 
 class Gate(Conversation):
-    """The `Conversation` of a fit: it answers a query at most once, and no query of a branch that is not chosen.
+    """The `Conversation` of a fit: it answers each query of the plan at most once.
 
-    Branches are alternative algorithms of an estimator.
+    A query with a branch (alternative algorithm of the estimator) is answered only after this branch was chosen.
 
     Parameters
     ----------
     rows : BlockRows
-        The rows of the data, with the design that maps them to numbers until `through` replaces it.
+        The rows of the data, with the first design (map from rows to numbers); `through` replaces the design.
     planned : iterable of Planned
         All queries of the plan; their budgets have been charged to the ledger.
     stream : callable
@@ -311,8 +311,7 @@ class Gate(Conversation):
     ----------
     watch : callable
         Function that is called before each pass over the rows, and returns whether another pass with the same design
-        (map from rows to numbers) may follow. Its arguments are public: `turns`, with the new pass counted, and
-        `chosen`.
+        may follow. Its arguments are public: `turns`, with the new pass counted, and `chosen`.
     lengths : mapping
         Expected length of the intervals of each branch, used to choose a branch; empty before the choice.
     """

@@ -1,8 +1,8 @@
 """Storage of data between passes over the rows: in memory up to a limit, and beyond it in temporary files.
 
-Temporary files are used only for sources whose rows are in memory, such as a DataFrame. For other sources, data that
-exceed the limit are computed again in each pass, and blocks of rows are kept only if the caller has set a memory limit
-and the source can check that its rows have not changed.
+Temporary files are used only for sources whose rows are in memory, such as a DataFrame. For any other source, data
+that exceed the limit are computed again in each pass. Its blocks of rows are kept in memory only if the caller has set
+a memory limit and the source can check that its rows have not changed.
 """
 
 from __future__ import annotations

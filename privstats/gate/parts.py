@@ -22,10 +22,13 @@ class Answer:
 
     Parameters
     ----------
-    part, rows : int
-        Index of the part, and its number of rows; 0 rows if the task failed or only counts privacy units.
+    part : int
+        Index of the part.
+    rows : int
+        Number of rows of the part; 0 if the task failed or only counts privacy units.
     digest : bytes
-        Keyed digest of the rows' privacy units; empty in these two cases, and for data without privacy units.
+        Keyed digest of the rows' privacy units. It is empty if the task failed or only counts privacy units, and for
+        data without privacy units.
     units : tuple or None
         Results of the task: exact totals (each a tuple of integers, in grid steps), or the values of a function (one
         for each block of rows), or the number of privacy units. None if the task failed; the cause is left out,
@@ -75,23 +78,23 @@ class PartRows:
 
 
 class RowPart:
-    """One part of the rows on the machine that holds it, with blocks of numbers computed from the rows.
+    """One part of the rows, on the machine that stores it, and blocks of numbers computed from these rows.
 
     A copied or pickled part has rows but no blocks. The blocks refer to `rows` and not to the part, because Python
-    frees the memory of objects in a reference cycle only later.
+    would free the memory of a reference cycle only with a delay.
 
     Parameters
     ----------
     frames : DataFrame or iterable of DataFrame
     again : bool, optional
-        Whether later passes over the rows may use this object; if not, no blocks are kept.
+        Whether this object may be used in later passes over the rows; if not, no blocks are kept.
 
     Attributes
     ----------
     rows : PartRows
     seen : dict
-        The `BlockRows` of this part for the first and the present design (map from rows to arrays of numbers) of the
-        fit. The key is the number of designs that the fit used before this design.
+        The `BlockRows` of this part for two designs (maps from rows to numbers): the first and the latest of the fit.
+        The key of a design is the number of designs that the fit used before it.
     alone : threading.Lock
         Lock that a task holds while it reads this part, so that two tasks do not change `seen` at the same time. If
         the answer of a task is lost, a second task may start while the first is still running.
@@ -157,15 +160,15 @@ def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[i
     answers : iterable of Answer
         The answers of the task, in any order.
     parts : int
-        Number of parts, each of which must answer once.
+        Number of parts; there must be exactly one answer for each part.
     met : dict
-        Record of earlier passes, to which missing entries are added: the total number of rows (key "rows"), and for
-        the index of each part a pair of its number of rows and the digest of its privacy units.
+        Record of earlier passes; missing entries are added. The key "rows" has the total number of rows. The index of
+        a part has the pair of its number of rows and the digest of its privacy units.
 
     Raises
     ------
     PrivacyError
-        If a task has failed, or a part has answered twice or not at all.
+        If a task has failed, or there is not exactly one answer for each part.
     SourceChangedError
         If a number of rows or a digest differs from the record.
     """

@@ -1,10 +1,11 @@
 """Queries of the data, with bounded contributions of rows, and the interface through which an estimator asks queries.
 
-There are two kinds of queries: the total of the rows' contributions, and the vectors of the rows, which only a
-mechanism may read. Queries of one kind differ in the set that bounds the contributions, and in two row functions: `of`,
-which computes a row's vector, and `keep`, which selects the rows that are used. A row function is a frozen record whose
-fields are constants and earlier releases. An error in a row function cannot violate privacy, because every vector is
-projected into the set of possible contributions (`within`).
+There are two kinds of queries. The exact answer to a `Sum` is the total of the rows' contributions. The exact answer
+to a `Values` is one vector for each used row; only a mechanism reads these vectors.
+
+A query has two row functions: `of` computes a row's vector, and `keep` selects the rows that are used. A row function
+is a frozen record whose fields are constants and earlier releases. An error in a row function cannot violate privacy,
+because every vector is projected into the query's set of possible vectors, `within`.
 """
 
 from __future__ import annotations
@@ -36,17 +37,18 @@ class Question:
     name : str
         Name of the query's share of the budget.
     of : callable
-        Function that returns the vector of each row of a block, shape (n, within.dim).
+        Function that returns the vectors of the n rows of a block, shape (n, within.dim).
     within : Set
         The set into which each vector is projected; the set bounds the contribution of a row.
     keep : callable, optional
-        Returns the mask of the rows of a block that are used, shape (n,), computed from each row and earlier releases.
+        Function that returns the mask of the used rows of a block, shape (n,). It decides on each row by itself, and
+        may depend on earlier releases.
     item : str
         Text that distinguishes queries of the same name, which share one budget, such as the name of a factor or the
         tau of a quantile.
     within_share_of : tuple of str
-        Labels of the queries with budgets that an optional query spends in part, at most one per branch (alternative
-        algorithm). The optional query must be asked before these queries. Empty for a query that is not optional.
+        For an optional query: labels of the queries from whose budgets its own budget is taken, at most one in each
+        branch (alternative algorithm). It must be asked before these queries. Empty for a query that is not optional.
     """
 
     name: str
@@ -95,14 +97,14 @@ class Question:
 class Sum(Question):
     """A query for the total of the contributions of rows, such as a sum, a sum of products, counts or a histogram.
 
-    The contribution of a row is a vector in the set `within`.
+    A row's vector is projected into the set `within`; the row's contribution is computed from the projected vector.
 
     Parameters
     ----------
     folded : bool
-        Whether a privacy unit contributes one vector: the sum of the vectors of its rows, projected into the set. A
-        unit of several rows then contributes at most as much as a single row can contribute. Without privacy units,
-        this option has no effect.
+        If True, the vectors of a privacy unit's rows are added, the sum is projected into `within`, and the unit makes
+        a single contribution, with the same bounds as the contribution of one row. If False, each used row makes its
+        own contribution. Without privacy units, this option has no effect.
     """
 
     folded: bool = False

@@ -37,7 +37,7 @@ def plainly(work: Callable[[], Any]) -> Any:
 
 @dataclass(eq=False, repr=False)
 class Batches:
-    """Source of rows for a user's function that returns the rows, as an iterable of frames, anew in each pass.
+    """Source of rows that calls a user's function in each pass; the function returns all rows, as frames.
 
     Before the passes of the fit, another pass reads names and types of columns from the first frame. It reads the other
     frames only if the number of rows is needed. Errors in this pass are not shown, because their texts may depend on

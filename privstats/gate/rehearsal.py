@@ -58,7 +58,7 @@ class Asked:
     branch : str or None
         Branch (alternative algorithm) chosen before the query; None if none was chosen.
     optional : tuple of str
-        For an optional query: labels of the queries that would give up part of their shares of the budget for it.
+        For an optional query: labels of the queries from whose budgets its own budget is taken. Otherwise empty.
     dim : int
         Number of entries of a row's vector.
     """
@@ -84,20 +84,20 @@ class Rehearsal(Conversation):
     stream : callable
         Function that returns a random generator, given a purpose (in this class always "rehearsal") and a label.
     planned : iterable of Planned
-        Queries found in earlier rounds of trial runs; the rounds end when the queries no longer change.
+        Queries of the previous round of trial runs, with their budgets. A plan takes several rounds, until the queries
+        no longer change.
     branch : str, optional
-        Branch (alternative algorithm) that is taken, by default the first; in a real run, the branch with the shortest
-        expected intervals is taken.
+        Branch (alternative algorithm) that is taken; by default the first.
     optional : bool
         Whether optional queries are asked.
     few : bool
-        Whether totals are sums over the few synthetic rows, so that the noise is relatively large. If false, totals
-        are scaled to the assumed number of rows, so that the noise is relatively small. The queries of an estimator
-        can depend on the relative size of the noise.
+        If True, totals are sums over the few synthetic rows, and the noise is relatively large. If False, totals are
+        multiplied to imitate the assumed number of rows, and the noise is relatively small. The queries of an
+        estimator can depend on the relative size of the noise.
     assumed : int, optional
-        Assumed number of rows, or of privacy units.
+        Assumed number of rows, or of privacy units; `USUAL` by default.
     audit : Audit, optional
-        Audit of another rehearsal in this round, which uses the same synthetic rows.
+        The audit, with synthetic rows, that the trial runs of a round share; by default, a new one is made.
     shares : mapping of str to float
         Default shares of the budget, by name or label of a query. They are assumed for queries whose budget is not
         planned yet; a query without a default share is assumed to have the whole budget.
@@ -221,8 +221,8 @@ Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of the used rows
 class Audit:
     """A check that contributions of a row (or privacy unit) to queries do not depend on other rows (or units) at all.
 
-    In a trial run, synthetic rows are read three times: in one block, in reversed order in smaller blocks, and in
-    groups of units. The contributions must agree to the last bit.
+    In a trial run, synthetic rows are read in one block, in reversed order in smaller blocks, and in groups of units.
+    The vectors of the rows must agree to the last bit, and the groups' totals must add up to the total of all rows.
 
     Parameters
     ----------

@@ -78,7 +78,8 @@ class BlockRows:
     memory : Memory
         Storage for data that are kept between passes.
     again : bool
-        Whether another pass may follow; blocks are then kept for it, if the rows are in memory or in unchanged files.
+        Whether another pass may follow. Blocks are then kept for it if the rows are in memory, or if the caller has
+        set a memory limit and the source can check that its rows have not changed.
     read : callable or None
         Function that is called with the number of rows read so far in the present pass; None if no progress is shown.
     met : dict

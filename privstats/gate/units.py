@@ -30,12 +30,13 @@ class Units:
 
     Rows of a unit with identical cells are numbered as copies 0, 1, 2 and so on. The `rows_per_unit` rows of each unit
     with the smallest hashes of unit, cells and copy number are used. Copies have different hashes, so each row of a
-    unit is equally likely to be used: from nine ones and a zero, a single used row is a one with probability 9/10.
+    unit is equally likely to be used. For example, if nine of ten rows are identical and one row is used, the used row
+    is one of these nine with probability 9/10.
 
     Privacy: for every key, the choice of a unit's rows depends on the rows of this unit alone, and at most
     `rows_per_unit` rows are used. The order of the rows of a unit does not change a result, because the fit maps
-    identical cells to identical vectors. (Two rows of a unit with different cells have the same hash with probability
-    2^-64; their order would then matter.)
+    identical cells to identical vectors. (The order matters only if two rows of a unit with different cells have the
+    same hash, which happens with probability 2^-64.)
 
     Later passes over the data find the chosen rows by their positions. If a source then gives the rows of a unit in
     another order, which violates the contract of sources, the number of used rows of the unit stays the same.
@@ -71,15 +72,15 @@ class Units:
         return self.numbers.setdefault(name, len(self.numbers))
 
     def choose(self, rows: Iterable[tuple[IntArray, Hashes]]) -> None:
-        """Choose the rows of each privacy unit that are used, and store the result in the field `counting`.
+        """Choose at most `rows_per_unit` rows of each privacy unit, and store the choice in the attribute `counting`.
 
-        In chosen rows, `counting` is the index of the row's unit; in all other rows it is -1.
+        The array `counting` has one entry per row: the index of the row's unit if the row is used, and otherwise -1.
 
         Parameters
         ----------
         rows : iterable of (ndarray, ndarray)
-            For all rows, in parts: the index of the row's unit (-1 for a row that is incomplete or excluded), and the
-            hash of the row's cells, which decides whether the row is used.
+            Pairs of arrays for successive blocks of rows: the index of each row's unit (-1 for a row that is
+            incomplete or excluded), and the hash of each row's cells, from which the choice is computed.
         """
         several = [(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.uint64))]
         several += [(some.astype(np.int32), one) for some, one in rows]

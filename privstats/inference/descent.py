@@ -15,12 +15,12 @@ Step = tuple[FloatArray, float]  # one step: matrix S that multiplies the score,
 
 
 def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the covariance of the last iterate of a noisy descent, and a matrix for the remaining starting error.
+    """Return the noise covariance of a descent's last iterate, and the matrix that maps the first error to the last.
 
-    The matrix maps the error of the starting value to the error that the last iterate would have without noise. Errors
-    are differences from the minimiser theta_hat of the loss. A step is
-    ``theta <- theta - S (M (theta - theta_hat) + s Z)``, where ``s Z`` with standard normal Z is the noise of the
-    score. This form of a step is exact if the score is linear in theta, with derivative M.
+    The error of an iterate theta is its difference from theta_hat, the minimiser of the loss. The matrix maps the
+    error of the starting value to the error that the last iterate would have without noise. A step of the descent is
+    ``theta <- theta - S (M (theta - theta_hat) + s Z)``. Here ``M (theta - theta_hat)`` is the score, assumed to be
+    linear in theta, and ``s Z`` is its noise, with a vector Z of independent standard normal numbers.
 
     Parameters
     ----------

@@ -47,9 +47,9 @@ class ErrorLaw:
     finest : ndarray, shape (q,)
         Smallest p-value that the simulation can resolve; 0 if nothing is simulated.
     far : callable, optional
-        Function for significance levels too small for the simulated draws. There, an error is the sum of all its
-        non-normal noise and a Student part. The function returns the scale and the degrees of freedom of the Student
-        part, and a function of alpha that bounds the 1 - alpha quantiles of the absolute value of the noise.
+        Function for significance levels too small for the simulated draws. At these levels, X is treated as the sum of
+        all its non-normal noise and a Student variable. The function returns the scales of the Student variables,
+        their degrees of freedom, and a function of alpha that bounds the 1 - alpha quantiles of the absolute noise.
     """
 
     sd: FloatArray
@@ -212,11 +212,11 @@ def mixed_law(
         Function that maps the estimated variances of the normal parts of the q errors to their degrees of freedom.
     draws : callable
         Function that returns draws of the non-normal noise, one row per draw and one column per error. The draws are
-        used for an error if the share of this noise in its variance exceeds `SIMULATED`. Otherwise the noise in the
-        error is treated as normal, unless the significance level is too small for the draws.
+        used for an error if the share of this noise in its variance exceeds `SIMULATED`. In other errors the noise is
+        treated as normal.
     noises : callable
-        Function that returns the independent parts of the non-normal noise, each with q coordinates. Quantile bounds
-        for significance levels too small for the draws are computed from these parts.
+        Function that returns the independent parts of the non-normal noise, each with q coordinates. At significance
+        levels too small for the draws, quantile bounds computed from these parts are used for all errors.
     """
 
     @cache

@@ -289,9 +289,9 @@ class Estimate(ABC):
 class EstimatingEquation:
     """The noisy, linearised estimating equation ``score - hessian t + noise = 0`` for coefficients theta.
 
-    It is solved in coordinates t of theta. The information along a unit vector v is v'H v, with H the Hessian. An
-    eigenvector of H is unidentified if noise may account for all information along it, that is, if its eigenvalue
-    or a larger one is below a threshold computed from the noise (`NoisyMatrix.eigen`).
+    It is solved in coordinates t of theta. The information along a unit vector v is v'H v, with H the Hessian. Each
+    eigenvalue of H has a threshold, computed from the noise of H (`NoisyMatrix.eigen`). An eigenvector is unidentified
+    if its own eigenvalue, or any larger eigenvalue, is below the threshold of that eigenvalue.
 
     Parameters
     ----------
@@ -306,14 +306,12 @@ class EstimatingEquation:
     coordinates : Coordinates
         Linear map from t to the c coefficients theta.
     signal : float
-        Bound on ``|v't| sqrt(I)`` for the component v't of t along an unidentified eigenvector v, where I is the
-        threshold of v's eigenvalue or, if smaller, `usual`.
+        Number from which the components of t along unidentified eigenvectors are bounded: the absolute value of a
+        component is at most ``signal / sqrt(I)``, where I is the threshold of the eigenvalue or, if smaller, `usual`.
     usual : float
-        Typical information along a direction. It replaces larger thresholds, which would make the bound on ``|v't|``
-        too small.
+        Typical information along a direction. It replaces larger thresholds, for which the bound would be too small.
     known : ndarray, shape (m,), optional
-        Approximate value of t, by default 0. It replaces the estimate of t along unidentified directions, for instance
-        if t = 0 stands for a vector of coefficients that is too noisy along these directions.
+        Approximate value of t, which replaces the estimate of t along unidentified directions; by default 0.
     remaining : float
         Approximate norm of t, from which the variance of the noise in ``hessian t`` is computed; 0 if `noises`
         includes this noise.
@@ -399,17 +397,20 @@ class EstimatingEquation:
         )
 
     def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
-        """Return the estimating equation without one direction of theta, along which theta has an unknown error r.
+        """Return the estimating equation without one direction of theta, shape (c,), that is not to be estimated.
 
-        The coefficients that depend on `direction`, shape (c,), are then not reported. The other coefficients depend
-        less on r than before, so their intervals usually become shorter. The absolute value of r is at most `most`.
+        Coefficients that change along `direction` are not reported for the new equation. The intervals of the other
+        coefficients usually become shorter, because they depend less on the unknown component r of theta along
+        `direction`. The absolute value of r is at most `most`.
 
         Let b be `direction` in the coordinates t, and let ``H = A + N`` be the released Hessian, the sum of the true
         Hessian A and its noise N. The new coordinates w are defined by ``t = T w + r b``, where the columns of T are
-        an orthonormal basis of the vectors orthogonal to ``H b``. Then the equation is
-        ``T'(score - A T w) + T'N b r - T'H b r = 0``. The term ``T'N b r`` is treated as noise, and ``T'H b r`` is
-        zero. But if b'H b is below `HIDDEN` standard deviations of its noise, T is made orthogonal to ``H b`` plus a
-        multiple of b, so that b is not in the span of T. Then ``T'H b r`` is treated as a bias.
+        an orthonormal basis of the vectors orthogonal to a vector h. Then the equation is
+        ``T'(score - A T w) + T'N b r - T'H b r = 0``, in which the term ``T'N b r`` is treated as noise.
+
+        - Usually h is ``H b``, so the term ``T'H b r`` is zero.
+        - If b'H b is below `HIDDEN` standard deviations of its noise, h is ``H b`` plus a multiple of b, so that b is
+          not in the span of T. Then ``T'H b r`` is treated as a bias.
         """
         b = self.coordinates.back @ direction
         through, squared = self.hessian.value @ b, max(float(b @ b), 1e-300)
@@ -451,12 +452,13 @@ class EstimatingEquation:
         """Positions of the columns that vary less than the noise of the Hessian, and directions of their coefficients.
 
         These l columns are numeric columns of the model matrix, and products that contain one of them. There are none
-        if all directions of theta are identified. Each column of the second result, shape (c, l), is one direction:
+        if all directions of theta are identified. The second result has one direction per column, shape (c, l), for c
+        coefficients:
 
-        - For a product, only the product's coefficient changes.
-        - For a numeric column, its coefficient changes by 1. The intercept, if any, changes by the amount that keeps
-          the mean of the linear predictor, weighted as in the Hessian, the same. If there is less information about
-          the intercept than noise, the intercept changes by 1 instead of this amount.
+        - The direction of a product changes only the coefficient of the product.
+        - The direction of a numeric column changes the coefficient of this column by 1, and the intercept, if any, so
+          that the mean of the linear predictor stays the same. The rows have the same weights in this mean as in the
+          Hessian. If the noise exceeds the information about the intercept, the intercept changes by 1.
         """
         back, numeric = np.asarray(self.coordinates.back), self.numeric
         every, own = np.eye(back.shape[1]), list(numeric.positions)
@@ -476,24 +478,26 @@ class EstimatingEquation:
     def _unidentified_bias(self, F: FloatArray) -> tuple[FloatArray, tuple[Allowance, ...]]:
         """Return bounds on the two parts of the bias of theta due to unidentified directions.
 
-        Let t be the true coordinates of theta, and ``H = A + N`` the released Hessian, the sum of the true Hessian A
-        and its noise N. The equation does not determine the component ``a = v't`` along an unidentified eigenvector v
-        of H. Up to sign, the error of t is therefore ``a v + a H^-1 N v``, with H^-1 the inverse on identified
-        directions.
+        The released Hessian ``H = A + N`` is the sum of the true Hessian A and its noise N. Let v be an unidentified
+        eigenvector of H, and let ``a = v't`` be the component of the true coordinates t along v, which the equation
+        does not determine. It causes a bias of t that has, up to sign, two parts: ``a v``, and ``a H^-1 N v`` along
+        identified directions, with H^-1 the inverse of H on these directions.
 
-        The first result is a matrix D with c rows. The first part, mapped to theta, is ``D z`` for an unknown vector z
-        with entries in [-1, 1]. The bound on ``|a|`` is computed from `within` if given, else by `unidentified`, which
-        is not valid if the true information v'A v is far below the threshold of v.
+        The first result is a matrix D with c rows. The first part of the bias of theta, summed over all v, is ``D z``
+        for an unknown vector z with entries in [-1, 1]. D is computed from `within` if given, and otherwise from the
+        bounds on ``|a|`` that the method `unidentified` returns. These bounds are too small if the true information
+        v'A v is far below the threshold of the eigenvalue of v.
 
         The second result is a tuple of at most one `Allowance`, a bound on the second part:
 
         - If `within` is given, the bound is the standard deviation of the second part at the largest possible ``|a|``.
-          The argument F maps an error of the score to the error of theta.
+          The argument F is the matrix that maps an error of the score to the error of theta.
         - Otherwise there is a bound only if a numeric column varies less than the noise (`unseen`), because the
-          information v'A v may then be close to zero. The bound for a linear function ``R t`` is
-          ``signal sqrt(R H^-1 R')``, with the attribute `signal`. Derivation: for ``u = H^-1 R'``, the second part is
-          ``a u'N v = -a u'A v``, because v is an eigenvector of H. If ``a^2 v'A v <= signal^2``, its absolute value is
-          at most ``signal sqrt(u'A u)`` (Cauchy-Schwarz inequality). In this bound, A is approximated by H.
+          information v'A v may then be close to zero. The bound for a linear function ``r't`` is
+          ``signal sqrt(r'H^-1 r)``, with the attribute `signal`. Derivation: with ``u = H^-1 r``, the second part is
+          ``a u'N v = -a u'A v``, because u and v are orthogonal and v is an eigenvector of H. If
+          ``a^2 v'A v <= signal^2``, its absolute value is at most ``signal sqrt(u'A u)`` by the Cauchy-Schwarz
+          inequality. Finally, A is approximated by H.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -510,8 +514,9 @@ class EstimatingEquation:
         """Return a matrix that bounds theta: ``|theta_j|`` is at most the sum of the absolute entries of row j.
 
         The result is the attribute `within`, if given. Otherwise it is diagonal with entries ``signal / sqrt(I_j)``,
-        where I_j is the information about a change of coefficient j alone. To compute I_j, each eigenvalue of the
-        Hessian below its threshold (`NoisyMatrix.eigen`) is replaced by the smaller of the threshold and `usual`.
+        where `signal` is an attribute, and I_j is the information about a change of coefficient j alone. To compute
+        I_j, each eigenvalue of the Hessian below its threshold (`NoisyMatrix.eigen`) is replaced by the threshold or,
+        if smaller, by the attribute `usual`.
         """
         if self.within is not None:
             return self.within
@@ -525,11 +530,11 @@ class EstimatingEquation:
 class NormalEstimate(Estimate):
     """Asymptotically normal estimates, with the distribution of their errors, bias bounds and unidentified directions.
 
-    A direction of the coefficients theta is unidentified if the information along it is less than noise. A linear
-    function ``R theta`` has an error X + b. X has standard error s, and the absolute value of the bias b is at most
-    the bound a, the sum of the bounds in `allowances`, `unidentified` and `leaning`. The half-length of the interval
-    is the 1 - alpha quantile of ``|X + a|``, and a p-value is a tail probability of ``|X + a|``. ``R theta`` is
-    reported as NaN in four cases (`identified`):
+    A direction of the coefficients theta is unidentified if the noise exceeds the information along it. The error of a
+    linear function ``R theta`` is the sum of a random error X with standard deviation s, and of a bias. The absolute
+    value of the bias is at most a, the sum of the bounds in `allowances`, `unidentified` and `leaning`. The interval
+    has the 1 - alpha quantile of ``|X + a|`` as half-length, and a p-value is a tail probability of ``|X + a|``.
+    ``R theta`` is reported as NaN in four cases (`identified`):
 
     - R has a component along a direction in `hidden`, apart from rounding errors.
     - The standard error s is zero or not finite.
@@ -551,9 +556,9 @@ class NormalEstimate(Estimate):
     hidden_size : ndarray, shape (k,)
         Scale of the rounding errors in each row of `hidden`: a row is taken as zero if its norm is at most `EXACT`
         times this number.
-    unidentified : ndarray, shape (k, l)
-        Matrix D that bounds the bias due to directions with less information than noise: the bias of theta is ``D z``
-        for an unknown vector z with entries in [-1, 1].
+    unidentified : ndarray, shape (k, d)
+        Matrix D that bounds the bias due to unidentified directions: this bias of theta is ``D z`` for some vector z
+        with entries in [-1, 1].
     ranges : ndarray, shape (k, p)
         Public bounds: the absolute value of ``R theta`` is at most the absolute row sum of ``R @ ranges``.
     per_eta : ndarray, shape (k,), optional
@@ -692,11 +697,12 @@ class NormalEstimate(Estimate):
         return np.where(given, np.diag(self.noise) / np.maximum(total, 1e-300), np.nan)
 
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test hypotheses ``R theta = q`` on coefficients theta jointly, whatever the form in which they are written.
+        """Test hypotheses ``R theta = q`` on coefficients theta jointly; equivalent hypotheses give the same result.
 
-        Return the test statistic, the rank of the covariance V of ``R theta``, and the p-value. The p-value allows for
-        a bias b of ``R theta``: an upper bound on ``b' V^-1 b`` is the noncentrality of the chi-squared or F
-        distribution of the statistic. If noise is not normal, the errors of ``R theta`` are simulated.
+        Return the Wald statistic, the rank of the covariance of ``R theta``, and the p-value. The p-value allows for
+        the largest possible bias of ``R theta``. It is computed from a chi-squared or F distribution (noncentral if
+        there is a bias) or, if the noise is not normal, from simulated errors. The statistic and the p-value are NaN
+        if a hypothesis is not identified.
         """
         R, q = echelon(R, q)
         if not self.identified(R).all():
@@ -987,9 +993,10 @@ def _root(equation: EstimatingEquation) -> FloatArray:
     """Return a matrix L, shape (k, k), such that ``L L'`` is the sampling variance of the k coefficients theta.
 
     The result is ``L = G H^-1 G' S``. G is the matrix that maps the coordinates t, in which the equation is solved, to
-    theta; H is the Hessian with respect to t; and S is the symmetric root of the covariance of the score with respect
-    to theta. In regressions on the same predictors at several quantiles, the matrices S are proportional. Therefore
-    the covariance of the estimates for two quantiles i and j is ``L_i L_j'`` times the correlation of the scores.
+    theta. H is the released Hessian of the loss with respect to t, and H^-1 its inverse on identified directions. S is
+    the symmetric root of the covariance of the score with respect to theta. In regressions on the same predictors at
+    several quantiles, the matrices S are proportional. Therefore the covariance of the estimates for two quantiles i
+    and j is ``L_i L_j'`` times the correlation of the scores.
     """
     G = equation.coordinates.matrix
     back = equation.coordinates.back

@@ -97,14 +97,14 @@ class GroupMeans(Estimate):
         Notes
         -----
         For one column and group, let N, S and Q be the released number of rows, sum of u and sum of u^2. The mean of u
-        is S / N, with the noise error ``(noise of S - mean x noise of N) / N``.
+        is estimated by ``a = S / N``, with the noise error ``(noise of S - a (noise of N)) / N``.
 
-        The variance of u is estimated by ``Q / N - mean^2``, plus the noise variance of the mean to correct a bias.
-        Given this estimate, the variance has the mean m, limited to ``1 - mean^2``, and the squared relative std dev r
-        (`positive_mean`). If its distribution is an inverse gamma distribution, the sampling error of the mean, times
-        sqrt(N - 1), has a Student distribution with ``f = 4 + 2 / r`` degrees of freedom and squared scale
-        ``m (1 + r) / (1 + 2 r)``. To allow for the sampling error of m as well, the degrees of freedom are reduced to
-        ``1 / (1 / f + 1 / (N - 1))``.
+        The variance of u is estimated by ``Q / N - a^2`` plus the noise variance of a, which corrects a bias. Because
+        this estimate has noise, it is replaced by the posterior mean m of the variance, limited to ``1 - a^2``. Let r
+        be the squared ratio of posterior std dev to posterior mean (`positive_mean`). If the posterior distribution is
+        approximated by an inverse gamma distribution, the sampling error of a, times sqrt(N - 1), has a Student
+        distribution with ``f = 4 + 2 / r`` degrees of freedom and squared scale ``m (1 + r) / (1 + 2 r)``. Because m
+        also has a sampling error, the degrees of freedom are reduced to ``1 / (1 / f + 1 / (N - 1))``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]
@@ -227,7 +227,7 @@ class GroupMeans(Estimate):
         return combines(R, self.group)
 
     def wald(self, R: ArrayLike, q: FloatArray | float = 0.0) -> tuple[float, int, float]:
-        """Test hypotheses ``R theta = q`` on the means theta jointly, whatever the form in which they are written.
+        """Test hypotheses ``R theta = q`` on the means theta jointly; equivalent hypotheses give the same result.
 
         Return the test statistic, the number of independent hypotheses, and the p-value. If the hypotheses involve at
         most one mean of each group, this is a Wald test, whose p-value allows for noise that is not normal. Otherwise

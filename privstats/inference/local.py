@@ -44,7 +44,7 @@ def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float
 
 @dataclass(frozen=True, eq=False)
 class DescentCollector:
-    r"""Computations of the data collector in gradient descent under local privacy: K steps of size eta from theta = 0.
+    r"""Computations of the data collector in gradient descent under local privacy: K steps of size eta from 0.
 
     The loss is the mean loss of n persons, M is its Hessian (curvature matrix), and Q is the mean of the outer
     products u u' of the persons' scores u. M and Q are estimated from noisy answers. With ``R = I - eta M``, and with
@@ -52,7 +52,7 @@ class DescentCollector:
 
     - a sampling error with covariance ``M^-1 Q M^-1 / n``;
     - noise with covariance ``eta (s^2 / n) (I - R^(2K)) M^-1 (2 I - eta M)^-1``, which is exact for a quadratic loss;
-    - the error of the starting value that remains after K steps, ``R^K theta``, with theta the minimiser of the loss.
+    - a bias ``-R^K b``, where b is the minimiser of the loss, because K steps do not quite lead from 0 to b.
 
     A coefficient is not reported (NaN) if the noise of M is larger than the information about the coefficient (see
     `EstimatingEquation`). The noise of Q reduces the degrees of freedom, which lengthens the intervals.

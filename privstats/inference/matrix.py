@@ -206,10 +206,11 @@ class NoisyMatrix:
     def entry_variances(self, V: FloatArray) -> FloatArray:
         """Return noise variances, shape (q, q), of ``v_i' X v_j``, for this noisy matrix X and the q columns v_i of V.
 
-        The variances are exact if the entries of the noise matrix U of the release are uncorrelated (`Uncorrelated`).
-        Otherwise the distribution of U is assumed to be invariant under rotations: the variance of ``a'U b``, for
-        vectors a and b, is ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``, where s^2 and d^2 are the variances of
-        off-diagonal and of diagonal entries of U.
+        The noise of ``v_i' X v_j`` is ``a'U b``, where U is the noise matrix of the release, ``a = map v_i``, and
+        ``b = map v_j``. If the entries of U are uncorrelated (`Uncorrelated`), the variances are exact. Otherwise the
+        distribution of U is assumed to be invariant under rotations. Then the variance of ``a'U b`` is
+        ``s^2 |a|^2 |b|^2 + (d^2 - s^2) (a'b)^2``, with s^2 the variance of the off-diagonal entries of U, and d^2 the
+        variance of its diagonal entries.
         """
         if self.noise is None:
             return np.zeros((V.shape[1],) * 2)
@@ -229,9 +230,10 @@ class NoisyMatrix:
         return s2 * np.multiply.outer(np.diag(G), np.diag(G)) + (d2 - s2) * G**2
 
     def combined(self, value: FloatArray, variances: FloatArray, V: FloatArray) -> NoisyMatrix:
-        """Return the weighted mean of this and another estimate of the matrix.
+        """Return the weighted mean of this and another estimate of the matrix, with the noise of the mean.
 
-        Both estimates are expressed in the basis V; each entry is averaged with weights inverse to its noise variances.
+        The mean is computed entry by entry in the basis V, with weights inversely proportional to the noise variances
+        of the two estimates of the entry. The result is then transformed back from the basis V.
 
         Parameters
         ----------
@@ -293,11 +295,10 @@ class NoisyMatrix:
     def eigen(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Eigenvalues of the matrix in ascending order, their eigenvectors, and a threshold for each eigenvalue.
 
-        An eigenvector can be identified only if its eigenvalue reaches the threshold. If the true matrix is 0 along l
-        directions, noise gives them eigenvalues of up to sqrt(2 l) standard deviations of a diagonal entry (Wigner).
-        So the threshold of the l-th smallest eigenvalue is ``HIDDEN + sqrt(2 l) - sqrt(2)`` standard deviations of the
-        noise along its eigenvector, but at least `floor`. For the smallest eigenvalue (l = 1) it is `HIDDEN` (that is,
-        3) standard deviations.
+        An eigenvector can be identified only if its eigenvalue reaches the threshold. The threshold of the l-th
+        smallest eigenvalue is ``HIDDEN + sqrt(2 l) - sqrt(2)`` standard deviations of the noise along its eigenvector,
+        but at least `floor`. It increases with l because the largest eigenvalue of an l x l matrix of pure noise is
+        about sqrt(2 l) standard deviations of a diagonal entry (Wigner).
         """
         values, vectors = np.linalg.eigh(self.value)
         # Computed eigenvectors of equal eigenvalues depend on the processor. They are replaced by reproducible vectors:

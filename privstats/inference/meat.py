@@ -153,10 +153,11 @@ def typical_size(tau: float) -> float:
 def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
     """Return the degrees of freedom of a sandwich variance whose Hessian is a kernel estimate, released with noise.
 
-    They are ``2 / (4 e)``, but at least 1, where e is the squared relative error of the Hessian. The factor is 4
-    because the variance contains the Hessian twice. The error is ``e = 1 / m + v``. Here m is the effective number of
-    rows, `EPANECHNIKOV` times the sum `kernel_sum` of the rows' kernel weights, but at least 1; v is the largest
-    noise variance of the Hessian along an identified eigenvector, divided by the squared eigenvalue.
+    The result is ``2 / (4 (1 / m + v))``, but at least 1. The sum ``1 / m + v`` is the squared relative error of the
+    Hessian; the factor 4 is needed because the variance contains the Hessian twice. The effective number of rows m is
+    `EPANECHNIKOV` times the sum `kernel_sum` of the rows' kernel weights, but at least 1. The number v is the
+    largest relative noise variance along an identified eigenvector of the Hessian: the noise variance divided by the
+    squared eigenvalue.
     """
     values, vectors, _ = hessian.eigen
     weakest = hessian.power(0.0) @ vectors

@@ -15,12 +15,11 @@ from privstats.numerics.law import FloatArray, Law
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Linear combinations ``onto @ draw`` of a random noise vector `draw`, which several `Loading` objects share.
+    """Linear combinations ``onto @ draw`` of the coordinates of a random noise vector `draw`.
 
-    The combinations are the entries of the product of a random symmetric matrix and a fixed vector, so there is one for
-    each row of the matrix. The noise vector `draw` has the distinct entries of the matrix, and each entry contributes
-    to at most two combinations. So `onto`, a sparse array, takes about as much memory as the symmetric matrix, whereas
-    a dense array would take about r times as much.
+    The combinations are the r entries of the product U a of a random symmetric matrix U, shape (r, r), and a fixed
+    vector a. The coordinates of `draw` are the distinct entries of U. Each coordinate contributes to only a few
+    combinations, so `onto` is a sparse array. Several `Loading` objects can share one object of this class.
 
     Parameters
     ----------

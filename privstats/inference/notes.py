@@ -61,11 +61,12 @@ class Span:
 class _Prose(string.Formatter):
     """Formatter of the fields of note templates, with format codes of its own.
 
-    The code ``~`` rounds numbers below 10 to one decimal, and larger numbers to whole numbers. The code ``<`` does the
-    same for ratios of noise to information, but prints their upper limit `CAP` as "at least 100". The code ``rows``
-    prints a released number of rows in words. A code in `LISTS` prints the value or, if it is a list, all its entries.
-    A code in `PLURAL` prints a word instead of the value, in the plural if the value is a `Span` or has several
-    entries.
+    - The code ``~`` rounds numbers below 10 to one decimal, and larger numbers to whole numbers.
+    - The code ``<`` does the same for ratios of noise to information, but prints "at least 100" from 100 (`CAP`) on.
+    - The code ``rows`` prints a released number of rows in words.
+    - A code in `LISTS` prints the value or, if the value is a list, all its entries.
+    - A code in `PLURAL` prints a word instead of the value. The word is in the plural if the value is a `Span` or has
+      several entries.
     """
 
     def format_field(self, value: Any, spec: str) -> str:

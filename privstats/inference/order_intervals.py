@@ -38,12 +38,14 @@ class RankErrorLaw(Protocol):
 class OrderStatisticEstimate(Estimate):
     """Quantile estimates, each with an interval between two released order statistics, at one confidence level.
 
-    Intervals of contrasts are computed from the lower and the upper half-length of each estimate, its distances to the
-    ends of its interval (recovery of variances, Zou and Donner 2008). For independent estimates, squared half-lengths
-    add up; for dependent estimates, half-lengths add up, which gives an upper bound for any dependence. At a
-    confidence level other than `confidence`, half-lengths are multiplied by the ratio of the interval's lengths in
-    ranks at the two levels, which follows from the sampling error and the known noise of the ranks. This is exact if
-    the density of the values is constant.
+    The interval of a contrast is computed from the lower and the upper half-length of each estimate, which are the
+    distances from the estimate to the ends of its interval (recovery of variances, Zou and Donner 2008). For estimates
+    from different groups of rows, squared half-lengths add up. For estimates from the same rows, half-lengths add up,
+    which gives an upper bound for any dependence.
+
+    At a confidence level other than `confidence`, each half-length is multiplied by the length of its interval in
+    ranks at this level, divided by the length in ranks at the level `confidence`. Lengths in ranks follow from the
+    sampling error and the known noise of the ranks. The result is exact if the density of the values is constant.
 
     Parameters
     ----------

@@ -16,10 +16,12 @@ from privstats.inference.weights import inverse_shares
 def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
     """Return, for each mean by group, the weighted mean of its estimates from several fits.
 
-    The weights are inversely proportional to variances; a fit that does not estimate a mean has weight 0 for it. If the
-    fits use the same rows (`same`), they all estimate the same sampling variance, so the weighted average of these
-    variance estimates is the sampling variance of the result. Since the errors of the variance estimates may depend on
-    each other in unknown ways, the error of their average is computed for the worst case, correlation 1.
+    A fit that does not estimate a mean has weight 0 for it.
+
+    - If the fits use disjoint rows, the weights are inversely proportional to the sums of noise and sampling variance.
+    - If the fits use the same rows (`same`), the weights are inversely proportional to the noise variances. The
+      sampling variance of the result is the weighted average of the estimated sampling variances. The variance of this
+      average (`uncertain`) is computed for the worst case, correlation 1 between these estimates.
     """
     theta, sampling, uncertain, counts = np.array(
         [(one.theta, one.sampling, one.uncertain, one.counts) for one in estimates]

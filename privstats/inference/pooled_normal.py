@@ -1,19 +1,21 @@
 """Pooling of normal estimates of the same parameters, weighted by their information in each direction.
 
-The pooled estimate is ``sum_i W_i theta_i``, with estimates theta_i and weight matrices W_i. Let J_i be the inverse of
-the mean squared error matrix of estimate i (squared bias bounds included), and zero on directions that estimate i does
-not identify. With J the sum of all J_i, ``W_i = J^-1 J_i`` on directions that some estimate identifies. On disjoint
-rows all errors are independent. On the same rows the sampling errors ``L_i z``, with matrices L_i, have one random
-vector z in common, so that averaging reduces only noise, and J_i is computed without the sampling error. The sampling
-variance of the mean is the variance of ``sum_i W_i L_i z``; it equals the sampling variance of each estimate if all
-L_i are equal.
+The pooled estimate is ``sum_i W_i theta_i``, with estimates theta_i and weight matrices ``W_i = J^-1 J_i``. J_i is the
+inverse of the mean squared error matrix of estimate i, which includes squared bias bounds; it is zero on directions
+that estimate i does not identify. J is the sum of all J_i; its inverse is taken on directions that some estimate
+identifies.
+
+- If the fits use disjoint rows, all errors are independent.
+- If the fits use the same rows, averaging reduces only noise, and J_i is computed without the sampling error. The
+  sampling error of estimate i is ``L_i z``, with the same random vector z for all estimates and with ``L_i L_i'`` the
+  sampling variance. So the sampling variance of the pooled estimate is ``L L'`` with ``L = sum_i W_i L_i``.
 
 Given the weights, the pooled estimate is a linear function of the estimates: their noises are independent and keep
-their distributions, and bias bounds add up in absolute value. But the weights have errors, too. In one direction, let
-the number A be the Hessian and ``A + N`` the released Hessian. The noise N lowers the estimate by the fraction ``N /
-A``, and raises its weight, proportional to the squared Hessian, by the fraction ``2 N / A``. This dependence of weight
-and estimate changes the pooled estimate by up to ``(sd of N) / A`` times the noise sd of the estimate. The change is
-largest in the weakest identified direction; a bias bound for this direction (`_with_turned`) allows for it.
+their distributions, and bias bounds add up in absolute value. But each weight depends on the noise of its estimate. In
+one direction, let the number A be the true Hessian and ``A + N`` the released Hessian. The noise N lowers the estimate
+by the fraction ``N / A``. It also raises the weight, which is proportional to the squared Hessian, by ``2 N / A``.
+This dependence changes the pooled estimate by up to ``(sd of N) / A`` times the noise sd of the estimate. A bias bound
+(`_with_turned`) allows for the change in the identified direction with the least information, where it is largest.
 """
 
 from __future__ import annotations

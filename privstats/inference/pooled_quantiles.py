@@ -43,12 +43,14 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
     """Return the weighted mean of quantile estimates; the lower and the upper sides of intervals are pooled separately.
 
     The lower side of an interval extends from the lower end to the estimate, and the upper side from the estimate to
-    the upper end. If the fits use disjoint rows, the squared length of a pooled side is the sum of the squared
-    weighted lengths (Zou and Donner 2008), and weights are inversely proportional to squared interval lengths.
+    the upper end. To pool a side, its length in each fit is first multiplied by the weight of the fit.
 
-    If the fits use the same rows (`same`), they have the same sampling error. Each squared length is the sum of a part
-    due to noise and a part due to sampling error. For a pooled side, noise parts are added, and sampling parts are
-    combined by adding their square roots; weights are inversely proportional to the noise parts.
+    - If the fits use disjoint rows, the squared length of a pooled side is the sum of the squared lengths (Zou and
+      Donner 2008). The weights are inversely proportional to the squared lengths of the intervals.
+    - If the fits use the same rows (`same`), they have the same sampling error. Each squared length is the sum of a
+      part due to noise and a part due to sampling error. The noise parts are added, and the sampling parts are
+      combined by adding their square roots and squaring the sum. The weights are inversely proportional to the noise
+      parts of the squared interval lengths.
     """
     first = estimates[0]
     R = np.eye(len(first.names))

@@ -1,18 +1,19 @@
 """Linear functions of matrix-t noise, computed from a smaller random matrix that gives the same distribution.
 
-Let W be a random symmetric matrix with a density proportional to ``det(I + W^2)^-s``. A linear function of W is ``<C,
-W>``, the sum of the products of the entries of W and of a symmetric matrix C. Let the columns of V be an orthonormal
-basis of the range of C. Then ``<C, W> = <V'CV, V'WV>``. The density of W is invariant under a change of the
-orthonormal basis (if W_00 = 0, under changes that keep the first basis vector). So V'WV is distributed as the leading
-submatrix of W with rank(C) rows, which has a density of the same kind. For example, the noise in a coefficient is
-``f'W v`` with two known vectors f and v, so C has rank 2 for any number of coefficients. Moments that are always 0
-(products of two dummies of one factor) are not released and have no noise; they raise the rank slightly.
+Draws of the smaller matrix take less computing time. Let W be a random symmetric matrix with a density proportional to
+``det(I + W^2)^-s``. A linear function of W is ``<C, W>``, the sum of the products of the entries of W and of a
+symmetric matrix C. Let the columns of V be an orthonormal basis of the range of C. Then ``<C, W> = <V'CV, V'WV>``. The
+density of W is the same in every orthonormal basis (if W_00 is fixed at 0, in every basis with the same first vector).
+So V'WV is distributed as the leading submatrix of W with rank(C) rows, whose density has the same form with another
+exponent s. For example, the noise in a coefficient is ``f'W v`` with two known vectors f and v, so C has rank 2 for
+any number of coefficients. The rank is slightly larger if some moments are always 0 (products of two dummies of one
+factor) and therefore have no noise.
 
-C is never computed. The noise of a released matrix is a matrix U: each entry of U is an entry of W times a public
-scale, the product of a number for the row and a number for the column. For known vectors f and a, the noise ``f'(U
-a)`` is linear in W. Let B be the matrix with ``(U a)_i = sum_j B_ij W_ij``, and let ``F = diag(f)``. Then ``f'(U a) =
-<C, W>`` with ``2 C = F B + B' F``. The rank of B is 1, or slightly larger if some entries have no noise. A
-factorisation ``B = L R'`` with this rank gives ``2 C = (F L) R' + R (F L)'``.
+C is not computed, only factors of C. The noise matrix U of a release has the entries of W, each multiplied by a public
+scale (a number for its row times a number for its column). For known vectors f and a, ``f'(U a)`` is linear in W. Let
+B be the matrix with ``(U a)_i = sum_j B_ij W_ij``, and let ``F = diag(f)``. Then ``f'(U a) = <C, W>`` with
+``2 C = F B + B' F``. A factorisation ``B = L R'`` gives ``2 C = (F L) R' + R (F L)'``. The rank of B is 1, or slightly
+larger if some entries have no noise.
 """
 
 from __future__ import annotations

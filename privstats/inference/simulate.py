@@ -173,15 +173,15 @@ def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatA
 
     Parameters
     ----------
-    draws : ndarray, shape (draws, q)
-        Draws of q coordinates.
+    draws : ndarray, shape (D, q)
+        D draws of q coordinates.
     variance : ndarray, shape (q,)
         Known variances of the coordinates.
 
     Returns
     -------
     sizes : ndarray, shape (w, q)
-        Absolute values of each coordinate; both signs are equally probable.
+        The w possible absolute values of each coordinate; both signs are equally probable.
     weights : ndarray, shape (w,)
         Probabilities of the absolute values.
     """

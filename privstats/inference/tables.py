@@ -101,13 +101,13 @@ class PointEstimate(Estimate):
         Directions of theta along which no bound on the error is known. The noise of an estimate with a component along
         one of these directions has unknown size.
     hidden_size : ndarray, shape (k,), optional
-        Scale of rounding errors in the rows of `hidden`. The entries of a row may be sums of cancelling terms; a row
-        with a norm below `EXACT` times the scale is taken as zero.
+        Scale of the rounding errors in each row of `hidden`: a row is taken as zero if its norm is at most `EXACT`
+        times this number.
     bound : ndarray, shape (k, b), optional
-        Matrix D that bounds the error along unidentified directions, which have less information than noise: the error
-        is ``D z`` for an unknown vector z with entries in [-1, 1]. The matrix `noise` includes ``D D'``. If the
-        diagonal entry of ``D D'`` for an estimate is more than half of the diagonal entry of `noise`, the bound may be
-        far too large, and the size of the noise in this estimate is taken as unknown.
+        Matrix D that bounds the error of theta due to directions with less information than noise: this error is
+        ``D z`` for an unknown vector z with entries in [-1, 1]. The matrix `noise` includes ``D D'``. If the diagonal
+        entry of ``D D'`` for an estimate is more than half of the diagonal entry of `noise`, the size of the noise in
+        this estimate is taken as unknown, because the bound may be far too large.
     """
 
     names: tuple[str, ...]
@@ -137,18 +137,19 @@ class PointEstimate(Estimate):
 
     @classmethod
     def alone(cls, estimate: NormalEstimate, hidden: FloatArray, remarks: Sequence[Note] = ()) -> PointEstimate:
-        """Return the estimates of a fit that spent its whole budget on the estimates, with the size of their noise.
+        """Return the estimates of a fit without intervals, with the size of the noise in them.
 
-        The estimates may be biased along unidentified directions of the coefficients theta, which have less
-        information than noise. The bounds on this bias are counted as noise. The notes of `estimate` are replaced by
-        `remarks`.
+        Such a fit spends its whole budget on the estimates. Directions of the coefficients theta that have less
+        information than noise may bias the estimates; the bounds on this bias are counted as noise. The notes of
+        `estimate` are replaced by `remarks`.
 
         Parameters
         ----------
         estimate : NormalEstimate
             Estimate with the distribution of its error.
         hidden : ndarray, shape (k, l)
-            Directions of theta along which no bound on the error is known.
+            Further directions of theta, along which no bound on the error is known; the noise of an estimate with a
+            component along one of them has unknown size.
         remarks : sequence of Note
             Notes on the estimates.
         """

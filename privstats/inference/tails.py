@@ -1,20 +1,20 @@
 """Upper bounds on quantiles of noise that are too far in the tails to be estimated from draws.
 
 For noise X with a symmetric log-concave density, the logarithm of ``S(c) = P(|X| > c)`` is concave with S(0) = 1
-(Prekopa 1973). Hence ``S(c) <= S(a)^(c / a)`` for c > a: beyond a quantile a that can be estimated from draws, the tail
-decreases at least exponentially. Linear functions and sums of independent noises with log-concave densities also have
-log-concave densities.
+(Prekopa 1973). Hence ``S(c) <= S(b)^(c / b)`` for c > b: beyond a quantile b that can be estimated from draws, the
+tail decreases at least exponentially. Linear functions and sums of independent noises with log-concave densities also
+have log-concave densities.
 
 Matrix-t noise is a random symmetric matrix W with a density proportional to ``det(I + W^2)^-s``; its tails are
 polynomial. Let C be a symmetric matrix with r nonzero eigenvalues l_i and eigenvectors u_i. The trace of C W is the
 linear function ``<C, W> = sum_i l_i u_i'W u_i`` of the noise. Each ``u_i'W u_i`` is distributed as a diagonal entry of
-W, with a density proportional to ``(1 + t^2)^-s_1``, where s_1 depends on s and the size of W. Let t(alpha) be the 1 -
-alpha quantile of ``|u_i'W u_i|``. Then ``|<C, W>| <= sum_i |l_i| t(alpha / r)`` with probability at least 1 - alpha.
+W, with a density proportional to ``(1 + t^2)^-s_1``, where s_1 depends on s and the size of W. Let q(alpha) be the 1 -
+alpha quantile of ``|u_i'W u_i|``. Then ``|<C, W>| <= sum_i |l_i| q(alpha / r)`` with probability at least 1 - alpha.
 
 If the entry (0, 0) gets no noise (W_00 = 0), the first row of W is treated separately. A linear combination of its
 entries, with coefficients of norm 1, is distributed as a single entry a, with a density proportional to ``(1 +
 a^2)^-(2 s_2 - 1)``, where s_2 depends on s and the size of W. For a unit vector u in the remaining coordinates, ``u'W
-u`` is distributed as ``(1 + a^2) t``, where t is independent of a, with a density proportional to ``(1 + t^2)^-s_2``.
+u`` is distributed as ``(1 + a^2) t``. Here t is independent of a and has a density proportional to ``(1 + t^2)^-s_2``.
 """
 
 from __future__ import annotations
@@ -120,12 +120,13 @@ def _single_entries(values: FloatArray, variance: float) -> Quantile:
 
 
 def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile:
-    """Return a function of alpha that bounds the 1 - alpha quantiles of ``|b a + sum_i v_i (1 + a_i^2) t_i|``.
+    """Return a function of alpha that bounds the 1 - alpha quantiles of |X|, for linear functions X of noise.
 
-    There is one sum for each number b in `border` and the row v of `values` with the same index. The sum is a linear
-    function ``<C, W>`` of matrix-t noise W with W_00 = 0 (see the module's docstring): the term ``b a`` comes from the
-    first row of W, and the v_i are the eigenvalues of C without its first row and column. The variables a and a_i have
-    the variance `variance`, and t_i is independent of a_i; other variables may be dependent.
+    The noise is matrix-t noise W with W_00 = 0 (see the module's docstring). Each X is ``<C, W> = b a + sum_i v_i (1 +
+    a_i^2) t_i`` for a symmetric matrix C. The term ``b a`` comes from the first row of W, and the number b is an entry
+    of `border`. The v_i, in the row of `values` with the same index as b, are the eigenvalues of C without its first
+    row and column. The variables a and a_i have the variance `variance`, and t_i is independent of a_i; other
+    variables may be dependent.
     """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # degrees of freedom of the Student variable a sqrt(nu): 4 s_2 - 3

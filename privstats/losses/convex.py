@@ -83,8 +83,9 @@ class Logistic(RowLoss):
     """Minus the log-likelihood of a binary response or proportion y in [0, 1]: ``log(1 + exp(eta)) - y eta``.
 
     With p = expit(eta) the slope is p - y, and the curvature is p (1 - p). Let t = min(p, 1 - p), in (0, 1/2]. The
-    absolute slope is at most 1 - t, which decreases in t, and the curvature is t (1 - t), which increases in t. So on
-    each interval of t, the method `frontier` uses 1 - t at the lower end and t (1 - t) at the upper end.
+    absolute slope is at most 1 - t, which decreases in t, and the curvature is t (1 - t), which increases in t. So for
+    all t in an interval, the absolute slope is at most 1 - t at the lower end, and the curvature is at most t (1 - t)
+    at the upper end. The method `frontier` returns these two bounds for each interval of a grid.
 
     >>> slopes, curvatures = Logistic().frontier()
     >>> all(((slopes >= 1 - t) & (curvatures >= t * (1 - t))).any() for t in (0.0, 0.2, 0.4999, 0.5))
@@ -318,12 +319,13 @@ class ClippedSquares(RowLoss):
 
 @dataclass(frozen=True)
 class ClippedExponential(RowLoss):
-    """The loss whose derivative with respect to eta is ``limit clip(exp(eta) - y, -1, 1)``, for any y >= 0.
+    """The loss with the slope ``limit clip(exp(eta) - y, -1, 1)``, for a linear predictor eta and a response y >= 0.
 
-    The loss is convex, since its slope does not decrease in eta. If ``|exp(eta) - y| < 1``, the curvature is ``limit
-    exp(eta) < limit (1 + y)``; otherwise it is zero. The bound ``limit (1 + y)`` grows with y: `max_curvature` is
-    the bound at y = 0, and the projection onto the set `WeightedLosses` lowers the weights of rows with large y. The
-    class `ClippedLikelihoodRows` expresses the clipped scores of counts and of gamma responses as slopes of this loss.
+    The slope is the derivative of the loss in eta. The loss is convex, since the slope does not decrease in eta. If
+    ``|exp(eta) - y| < 1``, the curvature is ``limit exp(eta) < limit (1 + y)``; otherwise it is zero. The bound
+    ``limit (1 + y)`` grows with y: `max_curvature` is the bound at y = 0, and the projection onto the set
+    `WeightedLosses` lowers the weights of rows with large y. The class `ClippedLikelihoodRows` expresses the clipped
+    scores of counts and of gamma responses as slopes of this loss.
 
     Parameters
     ----------

@@ -112,18 +112,20 @@ class Family(ABC):
         return expected
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
-        """Return the slopes and the constant (linear predictor at the means of the predictors) at which a fit starts.
+        """Return the slopes and the constant at which a fit starts, in units of the linear predictor.
 
-        They are computed from a least-squares fit of the transformed response (`transform`).
+        The constant is the linear predictor at the means of the predictors. Both are computed from a least-squares fit
+        of the transformed response (`transform`); by default, the result is `slopes` and `mean`.
 
         Parameters
         ----------
         slopes : ndarray, shape (m,)
-            Least-squares slopes without the constant, in whitened coordinates (unit second moments).
+            Slopes of the least-squares fit, for predictors that are whitened (unit second moments).
         mean : float
             Mean of the transformed response.
         synthetic : ndarray, shape (k, m)
-            Whitened predictors, centred, of synthetic rows, which are simulated from released moments.
+            Centred, whitened predictors of synthetic rows that are simulated from released moments, for families whose
+            initial values depend on the distribution of the predictors.
         least : float
             The mean of a binary response is clipped to [least, 1 - least]; `least` is at least the noise sd of `mean`.
         """

@@ -107,11 +107,11 @@ class InGroup:
 
 @dataclass(frozen=True, eq=False)
 class InStretch:
-    """Function that maps a row to its value in one column, and to the index of the cell that contains this value.
+    """Function that maps a row to (cell, value): its value in one column, after the index of the value's cell.
 
     The groups are the levels of the grouping column, or all rows form one group. The k cut points of a group divide
     its values into k + 1 cells. Cells are numbered group by group: cell ``g (k + 1) + p`` has the values of group g
-    that exceed exactly p of the group's cut points. The result is the pair (index of the cell, value).
+    that exceed exactly p of the group's cut points.
 
     Parameters
     ----------

@@ -39,10 +39,11 @@ class Dummies:
 class _Change:
     """Change of a row z from the reference level of a factor to one of the factor's other levels.
 
-    At the reference level, the design columns are ``z'base + low``, and the linear predictor is ``z'theta + eta``.
-    The matrix `base` and the vector `theta` are zero for the dummies of the factor. The vector `low` has the values of
-    these dummies at the reference level, and the number `eta` is their contribution to the linear predictor. At the
-    other level, the design columns change by the vector `move`, and the linear predictor by the number `step`.
+    At the reference level, the row's design columns are ``z'base + low``, and its linear predictor is ``z'theta +
+    eta``. Here `base` is the matrix that selects the design columns from z, and `theta` is the vector of coefficients,
+    both with zeros for the dummies of the factor. The vector `low` has the values of these dummies at the reference
+    level, and the number `eta` is their contribution to the linear predictor. At the other level, the vector `move` is
+    added to the design columns, and the number `step` to the linear predictor.
     """
 
     base: FloatArray
@@ -85,12 +86,13 @@ class EffectParts:
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """Bounds on the absolute values of the parts, by which the parts are divided, shape (number of parts,).
+        """Numbers by which a row's parts are divided (see `EffectParts`), shape (number of parts,).
 
-        The bounds are computed from the maxima of the mean response and of its first two derivatives over the linear
-        predictors within `reach`. Each maximum is clipped to at most the maximum in `Family.largest`, and to at least
-        `LEAST_SIZE` times this number. If a row's mean response is outside the response's declared bounds, a part of
-        the row can exceed its bound; the projection onto the set `Box` then clamps the part.
+        Each number bounds the absolute value of a part, if the row's mean responses are inside the response's declared
+        bounds. Otherwise a part can exceed its bound; the projection onto the set `Box` then clamps the part. The
+        bounds are computed from the maxima of the mean response and of its first two derivatives over the linear
+        predictors within `reach`. Each maximum is clipped to the interval from `LEAST_SIZE` times L to L, where L is
+        the corresponding entry of `Family.largest`.
         """
         c, near = self.coefficients, np.clip(np.linspace(-NEAR_ZERO, NEAR_ZERO, REACHED), *self.reach)
         eta = np.r_[near, np.linspace(*self.reach, REACHED)]

@@ -89,9 +89,9 @@ class Concomitant:
     The coefficients and the residual scale sigma minimise the mean over the rows of ``w [sigma rho(r / sigma) + kappa
     sigma / 2]``. Here rho is the loss, and a row has predictors x, the residual r and the weight ``w = min(1,
     curvature / |x|^2)``. Let psi be the derivative of rho. The constant kappa is ``E psi(Z)^2`` for a standard normal
-    Z. Because w also multiplies the term in kappa, sigma is the standard deviation of the residuals if they are
+    Z. Because w also multiplies ``kappa sigma / 2``, sigma is the standard deviation of the residuals if they are
     normal. The score of the coefficients is ``w psi(r / sigma) x``, and the score of log sigma is ``chi = w (psi^2 -
-    kappa) / 2``.
+    kappa) / 2``. The property `radius` is the largest norm of a row's joint score (`ConcomitantScores`).
 
     Parameters
     ----------

@@ -281,16 +281,18 @@ class ClippedScores:
 
 @dataclass(frozen=True, eq=False)
 class LossRows:
-    """Vectors (weight, w, y, eta) of rows z: predictors w = z'P, response y, and linear predictor eta = z'theta.
+    """Function that maps a row z to the vector (weight, w, y, eta), from which the loss of the row is computed.
 
-    The sum of the losses ``weight l(w't + eta; y)``, with a loss function l, is to be minimised over the parameters t.
+    A row has a weight, the predictors w = z'P, a response y and a fixed part eta = z'theta of the linear predictor.
+    With a loss function l, the loss of the row is ``weight l(w't + eta; y)``, as a function of the coefficients t.
 
     Parameters
     ----------
     P : ndarray, shape (width, m)
-        Matrix that gives the preconditioned predictors w = z'P of a row z.
+        Matrix that gives the predictors w = z'P of a row z.
     theta : ndarray, shape (width,)
-        Public vector of eta: released starting coefficients, or zeros except for the entry of the offset column.
+        Vector that gives eta = z'theta: the released starting coefficients, or a vector that is zero except for the
+        entry of the offset column.
     center, half : float
         Centre and half-range of the response ``y = center + half v``, where v is the response scaled to [-1, 1].
     """
@@ -313,26 +315,32 @@ def _predictor(block: RowBlock, theta: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class MallowsRows:
-    """Scores ``weight psi w`` of rows with predictors w, where rows of high leverage have lower weights (Mallows).
+    """Scores of rows, or vectors for the Hessian, with lower weights for rows of high leverage (Mallows).
 
-    The weight of a row z is lowered until ``weight |u| <= radius`` and ``weight |u|^2 <= curvature``, where u = z'Q.
-    Let psi be minus the first derivative, and slope the second derivative, of the loss with respect to the linear
-    predictor z'theta. If `squared`, vectors ``v = sqrt(weight slope) w`` replace the scores; the products vv' add up
-    to the Hessian.
+    The weight of a row z is lowered until ``weight |z'Q| <= radius`` and ``weight |z'Q|^2 <= curvature``. The result
+    for a row with predictors w = z'P is
+
+    * the score ``weight psi w``, if `squared` is false;
+    * the vector ``v = sqrt(weight slope) w``, if `squared` is true; the products vv' add up to the Hessian of the
+      weighted losses.
+
+    Here psi and slope are the values of the methods `Loss.psi` (minus the first derivative of the loss) and
+    `Loss.slope` (the second derivative, or its expectation) at the linear predictor z'theta.
 
     Parameters
     ----------
     loss : Loss
+        Loss, with the methods `psi` and `slope`.
     Q : ndarray, shape (width, m)
-        Matrix that gives the predictors u = z'Q of a row z; their norm limits the weight.
+        Matrix that gives the vector z'Q, whose norm limits the weight of a row z.
     P : ndarray, shape (width, m)
-        Matrix that gives the predictors w = z'P of the returned rows.
+        Matrix that gives the predictors w = z'P of a row z.
     theta : ndarray, shape (width,)
         Released coefficients of the linear predictor z'theta.
     radius, curvature : float
-        Largest ``weight |u|`` and largest ``weight |u|^2`` of a row.
+        Largest ``weight |z'Q|`` and largest ``weight |z'Q|^2`` of a row.
     squared : bool
-        Whether to return vectors whose products add up to the Hessian; otherwise, scores are returned.
+        Whether to return vectors for the Hessian instead of scores.
     """
 
     loss: Loss

@@ -300,12 +300,12 @@ class ProductClip:
 
 @dataclass(frozen=True, eq=False)
 class ClippedProductRows(ProductClip):
-    """Rescaled rows (weight, predictors, response, 0) for Huber's loss `ClippedSquares`; the 0 is the offset.
+    """Rows (weight, predictors, response, 0), rescaled for Huber's loss `ClippedSquares`; the 0 is the offset.
 
     In `ProductClip` each row has its own clipping threshold c; in `ClippedSquares` all rows have the same threshold
     k = `farthest`. So the weight w is multiplied by (c / k)^2, and the predictors x and the residual r, which
-    serves as response, are multiplied by k / c. For coefficients t this is equivalent, because Huber's loss with
-    threshold c satisfies ``w Huber_c(r - x't) = w (c / k)^2 Huber_k((r - x't) k / c)``.
+    serves as response, are multiplied by k / c. This does not change the loss of a row at any coefficients t:
+    ``w Huber_c(r - x't) = w (c / k)^2 Huber_k((r - x't) k / c)``, where Huber_c is Huber's loss with threshold c.
     """
 
     def __call__(self, block: RowBlock) -> FloatArray:
@@ -326,12 +326,17 @@ class ClippedProductScores(ProductClip):
 
 @dataclass(frozen=True, eq=False)
 class ProductSizes:
-    """Norm of each row's score or, if the row's weight is lowered, `cap` plus the resulting reduction of the norm.
+    """A number in [0, 2 cap] for each row: the norm of its score, or `cap` plus the reduction of this norm.
 
-    A row z with predictors x = z'P and residual r = z'residual has a score of norm ``s = weight |x| min(|r|,
-    farthest)``. To limit ``weight |x|^2`` to `curvature`, the weight, and so the score, is multiplied by ``f = min(1,
-    curvature / (weight |x|^2))``. The result is ``min(s, cap)`` if f = 1, and ``cap + min((1 - f) s, cap)`` if f < 1.
-    So the lower half of a histogram on [0, 2 cap] shows norms, and the upper half shows reductions of norms.
+    A row z has the predictors x = z'P and a residual r, the inner product of z and the vector `residual`. The norm of
+    its score is ``s = weight |x| min(|r|, farthest)``, where `farthest` is the clipping threshold of residuals. If
+    ``weight |x|^2`` is larger than the limit `curvature`, the weight is multiplied by ``f = curvature / (weight
+    |x|^2)``, which reduces the norm by ``(1 - f) s``. The number is
+
+    * ``min(s, cap)`` if the weight is not lowered;
+    * ``cap + min((1 - f) s, cap)`` if it is lowered.
+
+    So a histogram of these numbers shows norms in its lower half and reductions of norms in its upper half.
     """
 
     P: FloatArray
@@ -409,7 +414,8 @@ class KernelRows:
 
     A row z has ``v = sqrt(weight kernel(u)) (1, z'M)``, where u is its residual ``y - z'theta`` at the coefficients
     theta of a quantile, divided by the bandwidth `width`. The kernel is Epanechnikov's (Powell 1991), without the
-    constant: ``1 - u^2`` if ``|u| < 1``, and 0 otherwise. M is the field `matrix`, with one column for each function.
+    constant: ``1 - u^2`` if ``|u| < 1``, and 0 otherwise. M is the field `matrix`; z'M are the predictors of the row
+    other than the constant.
     """
 
     matrix: FloatArray

@@ -27,7 +27,9 @@ Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 class ProvedBound(Protocol):
-    """A proved sensitivity bound: in a given norm, ``|weights * (T - T')| <= size`` for neighbours with totals T, T'.
+    """A proved sensitivity bound: ``|weights * (T - T')| <= size`` for totals T, T' of neighbouring data sets.
+
+    Each bound is for one norm, for example the norm that a mechanism names in `Additive.norm`.
 
     Attributes
     ----------

@@ -20,12 +20,12 @@ ONE_STEP = Relation(rows=1, exchange=False, appear=True)
 class InEachCell(Mechanism):
     """Apply the mechanism `each` to every cell of a partition of the rows, and release the answers in cell order.
 
-    Privacy: a row is in one cell only. Adding or removing the row changes the values of this cell alone. So the
-    releases of all cells together have the guarantee of one release by `each` (McSherry 2009, Theorem 4). Neighbours
-    under `relation`, the neighbouring relation, differ by up to ``relation.rows`` added or removed rows, or, if rows
-    are replaced, by twice this number, since a replaced row may leave one cell and enter another. In a cell, `each`
-    satisfies a stricter guarantee for one added or removed row (`of_one_step`), such that the whole guarantee holds for
-    all these changes together. The number of rows in a cell is not public.
+    Privacy: a row is in one cell only, so adding or removing the row changes the values of one cell. If `each`
+    satisfies a guarantee for one added or removed row in every cell, the releases of all cells together satisfy the
+    same guarantee (McSherry 2009, Theorem 4). Neighbours (`relation`) may differ by several such changes: by
+    ``relation.rows`` changes, or by twice as many if rows are replaced, since a replaced row may leave one cell and
+    enter another. So `each` must satisfy a stricter guarantee for one change (`of_one_step`), which implies the
+    required guarantee for all changes together (group privacy). The number of rows in a cell is not public.
 
     Parameters
     ----------

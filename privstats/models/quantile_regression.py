@@ -134,15 +134,18 @@ class QuantileModel(Regression):
     ) -> tuple[str, str]:
         """Return the method that mech="auto" selects, and the reason for the choice.
 
-        Newton steps are usually selected if the information per coefficient, `each` (`_rows_of_each`), is large: they
-        need enough rows to estimate the scales of the columns. Objective perturbation needs fewer rows; it is selected
-        only if `minimises` is true: intervals are requested, and `noise` and `unit` are not given. If the number of
-        rows is private, it is preferred for medians, because with few rows it gives intervals more often than Newton
-        steps, and with many rows its intervals are about as short.
+        `each` measures the information per coefficient (`_rows_of_each`); it is infinite if the number of rows is
+        private. `minimises` is true if intervals are requested, and `noise` and `unit` are not given.
 
-        The K-norm gradient mechanism is selected only if it draws the coefficients without a Markov chain
-        (`exact_for`). Its intervals are about as short as intervals by Newton steps if the predictors' values cover
-        the whole range between their bounds, but many times longer if the values cover only a fifth of this range.
+        - Budgets in mu or rho: Newton steps.
+        - The K-norm gradient mechanism, if `each` is small or noise="hull" is given, and if it draws the coefficients
+          without a Markov chain (`exact_for`). Its intervals are about as short as intervals by Newton steps if the
+          predictors' values cover the whole range between their bounds, but much longer, or not given, if the values
+          cover only a fifth of this range.
+        - Otherwise objective perturbation, if `minimises` is true and `each` is small: it needs fewer rows than Newton
+          steps. It is also selected for medians if `minimises` is true and the number of rows is private: with few
+          rows it gives intervals more often than Newton steps, and with many rows its intervals are about as short.
+        - Otherwise Newton steps. They need enough rows to estimate the scales of the columns.
         """
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"

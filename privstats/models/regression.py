@@ -129,16 +129,16 @@ class Carrying:
         return self.lacks(estimator) <= 1
 
     def outdoes_moments(self, by: Noises, design: Design, lighter: float = 1.0) -> bool:
-        """Return whether the expected relative noise of the Hessian of Newton steps is below a limit.
+        """Return whether the predicted relative noise of the Hessian is small enough for Newton steps.
 
         The relative noise is the largest eigenvalue of the noise that the mechanisms `by` add to the Hessian, divided
-        by a typical eigenvalue of the Hessian. If the number of rows is private, the result is True. If the result is
-        False, the whole budget may be spent on the method of noisy moments instead of Newton steps.
+        by a typical eigenvalue of the Hessian. It is compared with the limit ``lighter * UNINFORMATIVE``. If the
+        number of rows is private, the result is True.
 
         Parameters
         ----------
         lighter : float
-            Factor by which the noise limit is multiplied; below 1 if rows have few nonzero entries.
+            Factor of the limit; below 1 if rows have few nonzero entries (`Entries.lighter`).
         """
         if self.rows is None:
             return True
@@ -216,9 +216,9 @@ class Carrying:
     def forecast_noise(self, by: Noises, design: Design) -> float:
         """Return the predicted relative noise of the coarse matrix, if its release spends the whole budget.
 
-        The coarse matrix is the first release of second moments: the sum of v v' over n rows v of c standardised
-        columns and the response, plus noise. The relative noise is ``sqrt(c + 1) s / n``, where s is the noise sd of
-        an off-diagonal entry under the mechanisms `by`. The result is 0 if n is private.
+        The coarse matrix is the first release of second moments: the sum of v v' over the n rows, plus noise. Here v
+        contains a row's c standardised columns and its response. The relative noise is ``sqrt(c + 1) s / n``, where s
+        is the noise sd of an off-diagonal entry under the mechanisms `by`. The result is 0 if n is private.
         """
         if self.rows is None:
             return 0.0
@@ -257,7 +257,7 @@ class Regression(Model):
     Parameters
     ----------
     weights : str, optional
-        Sampling weights, with declared bounds.
+        Column or expression of sampling weights, with declared bounds.
     cov_type : str
         Assumption about the errors, on which the intervals rest: "HC" and its variants (unequal variances), "nonrobust"
         (equal variances) or "cluster" (correlated errors within privacy units, such as persons).
@@ -301,11 +301,12 @@ class Regression(Model):
         return design
 
     def fitted_design(self, design: Any, mech: str, options: Mapping[str, Any]) -> Any:
-        """Return a design (map from rows to model columns) for the same model with an intercept, which reduces noise.
+        """Return a design (map from rows to model columns) with an intercept for the same model.
 
-        For example, the design of ``y ~ 0 + C(g)`` is replaced by the design of ``y ~ C(g)``. The result is `design`
-        itself if it has an intercept, if no combination of its columns is constant, if the method is not in
-        `WITH_INTERCEPT`, or if one of the options `margins`, `theta_bound` and `split` is given.
+        An intercept reduces the noise. For example, the design of ``y ~ 0 + C(g)`` is replaced by the design of
+        ``y ~ C(g)``. The result is `design` itself if it has an intercept, if no combination of its columns is
+        constant, if the method is not in `WITH_INTERCEPT`, or if one of the options `margins`, `theta_bound` and
+        `split` is given.
         """
         own = OF_BOX & set(options) or options.get("margins")
         return design.with_intercept() if mech in WITH_INTERCEPT and not own else design

@@ -100,12 +100,12 @@ def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
 
 
 def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:
-    """Return the exact total plus noise, added as integers and rounded to about 2^-20 times the scale of the noise.
+    """Return the exact total plus noise, rounded to multiples of a public number, about 2^-20 times the noise's scale.
 
     The total is a whole number of steps, ``exact = units * step``, so ``floor(noise / step) + units`` is the integer
-    ``floor((noise + exact) / step)``, a function of ``noise + exact``. The release is this integer, rounded to a public
-    power of two, times `step`. It is therefore post-processing of the continuous mechanism, which releases ``noise +
-    exact``, and has the same guarantee.
+    ``floor((noise + exact) / step)``, a function of ``noise + exact``. This integer is rounded to a multiple of a
+    public power of two; the release is the rounded integer times `step`. It is therefore post-processing of the
+    continuous mechanism, which releases ``noise + exact``, and has the same guarantee.
 
     Parameters
     ----------

@@ -60,11 +60,11 @@ def _log_density(m: int, a: float) -> float:
 
 @lru_cache(maxsize=512)
 def _weights(j: int, J: int) -> FloatArray:
-    """Return the weights of the gamma laws whose mixture is the law of ``rate |rank error|`` of boundary j of J.
+    """Return the weights of the gamma laws whose mixture is the law of ``rate |rank error|`` of the j-th boundary.
 
-    The gamma laws have the shapes 1, 2, ..., J and the rate 2. The rank error is the rank of the boundary minus its
-    target rank (`bridge_quantile` explains boundaries and `rate`). The weights are computed from logarithms, because
-    with more than about 170 boundaries they have factors that are too large for floats.
+    The gamma laws have the shapes 1, 2, ..., J and the rate parameter 2. The J boundaries are quantiles and interval
+    ends, drawn together; `bridge_quantile` defines rank errors and `rate`. The weights are computed from logarithms,
+    because with more than about 170 boundaries they have factors that are too large for floats.
     """
     here, there = _log_sum_of_laplace(j), _log_sum_of_laplace(J + 1 - j)
     powers = np.arange(j)[:, None] + np.arange(J + 1 - j)
@@ -137,8 +137,8 @@ def privacy_margins(rate: float, levels: int, ends_only: bool, confidence: float
     Parameters
     ----------
     rate : float
-        Decrease of the log density of a draw for each value by which the number of values in a cell differs from its
-        target number. The drawn numbers divide the values into cells.
+        Factor in the log density of a draw. The drawn numbers divide the values into cells. Up to a constant, the log
+        density is minus `rate` times the sum over the cells of ``|number of values - target number|``.
     levels : int
         Number of quantiles whose intervals are drawn together.
     ends_only : bool
@@ -172,12 +172,13 @@ def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
 def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate: float, ends_only: bool) -> FloatArray:
     """Return the ascending target ranks of the ends of confidence intervals and, unless `ends_only`, of the quantiles.
 
-    The quantiles of n values, with probabilities `levels`, and the interval ends are drawn together. They divide the
-    values into cells. Up to a constant, the log density of the draw is minus `rate` times the sum over the cells of
-    ``|number of values - target number|``. The target rank of a quantile is ``T = level n``, and the target ranks of
-    its interval's ends are ``T - min(h, room)`` and ``T + min(h, room)``. Here h is the number of ranks that allows
-    for sampling error and noise (`Ends.reaches`), and `room` is the number of ranks available on this side: half the
-    distance to the next quantile or, if there is none, the distance to the lowest or highest value (`rooms`).
+    The quantiles of n values, with probabilities `levels`, and the interval ends are drawn together; `privacy_margins`
+    explains `rate`. The target rank of the quantile with probability p is ``T = p n``. The target ranks of its
+    interval's ends are ``T - min(h, room)`` and ``T + min(h, room)``, where h and room are computed for each end:
+
+    - h is the number of ranks that allows for sampling error and noise (`Ends.reaches`);
+    - room is half the distance from T to the next lower target rank of a quantile (lower end) or to the next higher
+      one (upper end). If there is none, room is the distance from T to the rank of the lowest or highest value.
 
     The distance between two neighbouring targets does not decrease as n grows, as the sensitivity in `Rank` requires.
     Proof: an end's target is ``min(h, room)`` away from its quantile's target, and h and room increase with n. The
@@ -257,13 +258,12 @@ class Ends:
     """Public description of a joint draw of quantiles and the ends of their intervals.
 
     *Several quantiles.* The drawn numbers divide the values into cells, each with a target number of values. The
-    density of the draw depends on the sum over the cells of ``|number of values - target number|``, which one row
-    changes by at most 2 (`bridge_quantile`).
+    density of the draw depends on the sum over the cells of ``|number of values - target number|``. One row changes
+    this sum by at most 2 (`cell_rate`).
 
     *A single quantile*, of probability p. The density depends on the largest absolute rank error of the drawn numbers
-    (`box_quantile`). An added or removed row changes this error by little more than ``max(p, 1 - p)``, and a replaced
-    row by at most the larger of this bound and 1 (`box_rate`). Under "replace" the sum over cells would give a little
-    less noise.
+    (`box_quantile`). An added or removed row changes this error by at most a bound slightly above ``max(p, 1 - p)``,
+    and a replaced row by at most the larger of this bound and 1 (`box_rate`).
 
     Parameters
     ----------
@@ -328,13 +328,13 @@ class Ends:
         return h
 
     def most_points(self, n: float) -> float:
-        """Return the number of points of the public grid above which a draw may often miss a very frequent value.
+        """Return the largest number of points of the public grid at which draws seldom miss a very frequent value.
 
-        Suppose that the quantile of n values is a frequent value beside a gap without values, and that copies of this
-        value, at least the share `EDGE` of all values, lie between the quantile's target rank and the gap. Then all k
-        drawn numbers (quantiles and interval ends) should equal this value. If all lie in the gap instead, their log
-        density is lower by a number d (`away`), but on a grid of p points they have up to ``p^k`` positions in the
-        gap. The result is the p at which ``p^k = e^d``.
+        Suppose that all k drawn numbers (quantiles and interval ends) should equal a frequent value beside a gap
+        without values, and that at least the share `EDGE` of the n values are copies of this value with ranks between
+        the target ranks of the quantiles and the gap. If all k numbers lie in the gap instead, the log density of the
+        draw is lower by a number d, but on a grid of p points up to ``p^k`` such draws are possible. The result is the
+        p at which ``p^k = e^d``.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
@@ -342,17 +342,17 @@ class Ends:
     def shortfall(self, n: float) -> FloatArray:
         """Return, for each quantile of n values, a ratio above 1 if its interval may not have the stated coverage.
 
-        The result has the shape (levels,). Each element is the largest of these ratios:
+        The result has the shape (levels,). Each element is the largest of the following ratios.
 
-        - for both ends of the interval: the end's distance in ranks from the quantile (`reaches`), divided by the
-          number of ranks available on this side (`rooms`);
-        - for the quantile, if it is drawn, and both ends: ``log(u^m / m! / ESCAPES) / f`` if this number is the m-th
-          lowest of all drawn numbers, and the same if it is the m-th highest.
+        *Available ranks.* For each end of the interval, this ratio is the distance in ranks of the end from the
+        quantile (`reaches`), divided by the largest distance that the adjacent quantiles allow (`rooms`).
 
-        The second ratio is at most 1 if noise moves this number below (or above) all values with a probability of at
-        most `ESCAPES`. If it does, the m lowest numbers lie in a region of volume ``u^m / m!``, where their density is
-        e^-f (`fall`). Here u is the length of the column's range, divided by the length that the outermost
-        ``2 / rate`` values are assumed to fill: one grid step or, if this is longer, 1 / `WIDEST` of the range.
+        *Draws outside the values.* For each drawn number (both ends and, unless `alone` is true, the quantile), this
+        ratio is at most 1 if noise moves the number below all values with a probability of at most `ESCAPES`. If the
+        number is the m-th lowest of all drawn numbers, the ratio is ``log(u^m / m! / ESCAPES) / f``: below all values,
+        the m lowest numbers have the density e^-f (`fall`) in a region of volume ``u^m / m!``. Here u is the length of
+        the column's range, divided by the length that the outermost ``2 / rate`` values are assumed to fill: one grid
+        step or, if this is longer, 1 / `WIDEST` of the range. The same ratio is computed for draws above all values.
 
         For a single quantile, the second ratio is computed only for the end nearest to an extreme value, with m = 1,
         u = `WIDEST`, and f equal to `rate` times the number of ranks between the end's target and this extreme value.
@@ -375,11 +375,12 @@ class Ends:
         return short
 
     def fall(self, m: int, far: float) -> float:
-        """Return minus the log joint density of the m lowest drawn numbers in the region below all values.
+        """Return minus the log joint density of the m lowest drawn numbers at points below all values.
 
-        The drawn numbers are quantiles and the ends of their intervals. `far` is the number of ranks from the lowest
-        value to the target of the m-th lowest number. The unit of length of the density is an interval that holds
-        ``2 / rate`` values. By symmetry, the result also holds for the m highest numbers above all values.
+        The drawn numbers are quantiles and the ends of their intervals. `far` is the target rank of the m-th lowest
+        number. Lengths are measured in units of the length of an interval that contains ``2 / rate`` values. By
+        symmetry, the result also holds for the m highest numbers at points above all values, if `far` is the number of
+        ranks from the target to the highest value.
         """
         J = len(self.levels) * (2 if self.alone else 3)
         a, left = self.rate * far, J + 1 - m
@@ -390,13 +391,13 @@ class Ends:
 
     @lru_cache(maxsize=1024)  # noqa: B019 -- the cached objects are small
     def hopeful(self, n: float) -> Ends | None:
-        """Return the draw without the quantiles whose intervals cannot have the stated coverage for n values.
+        """Return this draw, restricted to the quantiles whose intervals can have the stated coverage for n values.
 
-        If no interval can have this coverage, the result is None. Quantiles are left out one after the other, until
-        no `shortfall` exceeds 1. Of the quantiles with a shortfall above 1, the quantile furthest from the median is
-        left out first, so that the intervals of its neighbours may become longer. If a quantile is left out, the
-        returned draw has the share 1 - `PLAIN` of the budget `eps`; the remaining share is for a separate draw of the
-        omitted quantiles. If only interval ends are drawn (`alone`), the returned draw has the whole budget.
+        If no interval can have this coverage, the result is None. Quantiles are omitted one at a time, until the ratio
+        `shortfall` of each remaining quantile is at most 1. Of the quantiles with a ratio above 1, the quantile
+        furthest from the median is omitted first; the intervals of adjacent quantiles may then extend further. If a
+        quantile is omitted, the returned draw has the share 1 - `PLAIN` of `eps`; the rest is for a separate draw of
+        the omitted quantiles. If only interval ends are drawn (`alone`), the returned draw has the whole budget.
         """
         draw, short = self, self.shortfall(n)
         if not self.alone and (short > 1).any():

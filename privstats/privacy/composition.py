@@ -174,9 +174,9 @@ def on_same_rows(promises: Sequence[Promise]) -> Promise:
 def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """Return the joint guarantee of mechanisms on disjoint data sets; no privacy unit has rows in two data sets.
 
-    The joint guarantee is the weakest of the given guarantees, expressed in the kind of the first guarantee whose kind
-    can express all others. All guarantees are translated to one neighbouring relation: the first of their relations to
-    which all of them can be translated.
+    The joint guarantee is the weakest of the given guarantees. The neighbouring relations of the guarantees are tried
+    in the given order, until all guarantees can be translated to one relation. Then the kinds, such as eps or mu, are
+    tried in this order, until all guarantees can be expressed in one kind.
 
     Proof. Neighbours differ in one unit, so in one data set, say data set i. The releases about the other data sets
     have the same law for both neighbours. Given these releases, all releases together are a randomised function of the
@@ -287,17 +287,18 @@ def _atoms_on_grid(counts: tuple[tuple[float, int], ...]) -> tuple[FloatArray, F
 
 
 def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistribution:
-    """Return a loss distribution on a grid; at every eps, its delta is at least the delta of a trade-off function f.
+    """Return the privacy-loss distribution of a trade-off function f, rounded to a grid so that no delta decreases.
 
-    *Loss.* f is symmetric, that is, its own inverse. Let P be uniform on [0, 1] and Q have the decreasing density
-    ``-f'(t)``. The best test of P against Q at level t rejects below t and has power 1 - f(t), so f is the trade-off
-    function of (P, Q). The loss is ``log -f'``. For l >= 0, the loss exceeds l with probability a(l) under P and b(l)
-    under Q. By the symmetry of f, the loss is below -l with probability a(l) under Q and b(l) under P. The remaining
-    probability ``1 - a(0) - b(0)`` belongs to the loss 0.
+    *Loss.* The function f, described by `tests`, is symmetric (its own inverse). Let P be uniform on [0, 1] and Q have
+    the decreasing density ``-f'(t)``. The best test of P against Q at level t rejects P on [0, t] and has power
+    1 - f(t), so f is the trade-off function of (P, Q). The privacy loss at t is ``log(-f'(t))``. For l >= 0, the loss
+    exceeds l with probability a(l) under P and b(l) under Q. By the symmetry of f, the loss is below -l with
+    probability a(l) under Q and b(l) under P. Under both, it is 0 with the remaining probability ``1 - a(0) - b(0)``.
 
-    *Grid.* The probability of a cell between the grid points l and l + step is divided into x at l and y at l + step,
-    so that ``x + y = Q(cell)`` and ``x e^-l + y e^-(l + step) = P(cell)``. The probability beyond the grid is divided
-    between its last point and infinity.
+    *Grid.* Let l >= 0 and l + step be neighbouring grid points, and let the event C be a loss between them. The
+    probability Q(C) is divided into x at l and y at l + step, so that ``x + y = Q(C)`` and
+    ``x e^-l + y e^-(l + step) = P(C)``. The probability of losses beyond the last point is divided between this point
+    and infinity. Negative losses follow by symmetry.
 
     *Proof.* Delta is the mean under P of ``max(0, r - e^eps)``, a convex function of the ratio r = e^loss. This mean
     does not decrease if the probability of a ratio is divided between a smaller and a larger ratio without a change of
@@ -310,7 +311,7 @@ def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistributio
     step : float
         Distance between points of the grid.
     cells : int
-        Number of cells on each side of 0; ``step * cells`` is at most 700.
+        Number of grid points on each side of 0; ``step * cells`` is at most 700.
 
     Returns
     -------
@@ -341,13 +342,14 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
     At every eps >= 0, the delta of the bound is at least the delta of the composition. The bound is most accurate near
     the eps at which the composition has the given `delta`.
 
-    The probabilities p(l) of the losses l are exponentially tilted to ``p(l) e^(tilt l) / M``, with the normalising
-    constant M. The tilting makes total losses near this eps likely, so that small deltas are accurate. The tilted
-    probabilities are convolved by a Fourier transform and tilted back. The transform is periodic and represents only a
-    range of total losses. Under the tilted distribution, the total loss lies above this range with a probability of at
-    most `WRAPPED`, and below this range also (Chernoff's bound). Losses above the range are counted as infinite.
-    Losses below the range are negative; their probability reappears at the upper end of the range, where it can only
-    increase delta.
+    The probabilities p(l) of the losses l of one copy are tilted to ``p(l) e^(tilt l) / M``, with the normalising
+    constant M, so that total losses near this eps are likely and small deltas are accurate. The tilted probabilities
+    are convolved by a Fourier transform, and the result is tilted back.
+
+    The transform is periodic and represents only a range of total losses. By Chernoff's bound, the tilted probability
+    of total losses above the range is at most `WRAPPED`; so is the tilted probability of total losses below the range.
+    Losses above the range are counted as infinite. Losses below the range are negative; their probability reappears at
+    the upper end of the range, where it can only increase delta.
 
     Parameters
     ----------
@@ -394,11 +396,12 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
 
 
 def _coarser(one: LossDistribution, step: float) -> LossDistribution:
-    """Return the loss distribution `one` on every second point of its grid; at no eps does its delta decrease.
+    """Return the loss distribution `one` after all probability is moved to every second point of its grid.
 
-    `step` is the distance between points of the original grid, which contains 0. The probability at an omitted point
-    is divided between the two adjacent points without a change of the mean of e^-loss: a share of
-    ``1 / (1 + e^-step)`` goes to the point above, and the remaining share to the point below.
+    At every eps, the delta of the result is at least the delta of `one`. `step` is the distance between points of the
+    original grid, which contains 0. The probability at an omitted point is divided between the two adjacent points
+    without a change of the mean of e^-loss: a share of ``1 / (1 + e^-step)`` goes to the point above, and the rest to
+    the point below.
     """
     odd = len(one.atoms) // 2 % 2
     # on each side of 0, one point of probability 0 is added, or two if the number of points on this side is odd

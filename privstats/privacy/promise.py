@@ -534,8 +534,8 @@ class ZeroCDP(Promise):
 
         If all noise is normal, the result is mu-GDP with ``mu^2 = 2 rho``, even if later queries depend on earlier
         releases (Smith and Thakurta 2022). For a single eps-DP mechanism, the result is the eps-DP guarantee of
-        `as_pure`. In all other cases it is this guarantee. This includes several eps-DP mechanisms: the sum of their
-        eps is larger than the eps of a single mechanism with the whole budget.
+        `as_pure`. In all other cases it is this guarantee. For several eps-DP mechanisms, it is not replaced by an
+        eps-DP guarantee, because the sum of their eps is larger than the eps of `as_pure`.
         """
         if mechanisms and all(by.normal for by in mechanisms):
             return self.as_normal()

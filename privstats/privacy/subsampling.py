@@ -47,8 +47,9 @@ NEAR, CLOSE = 0.05, 1e-4  # first step, and tolerance, of the search for the log
 def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
     """Return the smallest delta for which `steps` noisy steps on random subsamples are known to be (eps, delta)-DP.
 
-    A step releases a sum over a random subsample of the rows, with normal noise. For one step the delta is exactly ``q
-    delta_G(log(1 + (e^eps - 1) / q))``, with delta_G(eps) the delta of a step on all rows.
+    A step releases a sum over a random subsample, a share q of the rows, with normal noise. One step has exactly the
+    delta ``q delta_G(log(1 + (e^eps - 1) / q))``, where delta_G(e) is the smallest delta for which a step on all rows
+    is (e, delta)-DP.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def sampled_eps(delta: float, sigma: float, q: float, steps: int) -> float:
 
 @lru_cache(maxsize=64)
 def noise_multiplier(eps: float, delta: float, q: float, steps: int) -> float:
-    """Return the noise multiplier with which `steps` noisy steps on random subsamples are (eps, delta)-DP together.
+    """Return the noise multiplier with which `steps` noisy steps on random subsamples are jointly (eps, delta)-DP.
 
     A step releases a sum over a random subsample of the rows, with normal noise. The noise multiplier is the standard
     deviation of this noise divided by the sensitivity of the sum.
@@ -231,15 +232,16 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
 
 
 def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, FloatArray]:
-    """Return level and power of the likelihood-ratio tests between two neighbouring data sets from one noisy step.
+    """Return the level and the power of tests that distinguish two neighbouring data sets by the output of one step.
 
-    A step releases a sum over a random subsample of the rows, with normal noise. In the worst case its output, shifted
-    and divided by the noise sd, is N(0, 1) for one data set and the mixture ``(1 - q) N(0, 1) + q N(1 / sigma, 1)``
-    for its neighbour. The privacy loss is the log likelihood ratio of the mixture against N(0, 1). For each l in
-    `loss`, one test rejects N(0, 1) if the privacy loss exceeds l, that is if the output exceeds
+    A step releases a sum over a random subsample, a share q of the rows, with normal noise; sigma is the noise sd
+    divided by the sensitivity of the sum. In the worst case the output, shifted and divided by the noise sd, is
+    N(0, 1) for one data set and the mixture ``(1 - q) N(0, 1) + q N(1 / sigma, 1)`` for its neighbour. The privacy
+    loss is the log likelihood ratio of the mixture against N(0, 1). For each l in `loss`, one test rejects N(0, 1) if
+    the privacy loss exceeds l, that is if the output exceeds
     ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``. Its level is Phi(-u), and its power under the mixture is
-    ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)``. The tests give the trade-off function of a step up to the level for
-    l = 0; above this level the function continues as a straight line (see the module's docstring).
+    ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)``. The tests determine the trade-off function of a step up to the level
+    for l = 0; the module's docstring describes the function at larger levels.
 
     Parameters
     ----------
@@ -265,10 +267,10 @@ def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, Fl
 
 
 def sampled_losses(sigma: float, q: float, steps: int, delta: float) -> LossDistribution:
-    """Return an upper bound for the privacy-loss distribution of `steps` noisy steps on random subsamples together.
+    """Return an upper bound for the joint privacy-loss distribution of `steps` noisy steps on random subsamples.
 
-    A step releases a sum over a random subsample of the rows, with normal noise. At every eps >= 0 the delta of the
-    bound is at least the delta of the composition of the steps.
+    A step releases a sum over a random subsample of the rows, with normal noise. The bound is itself a loss
+    distribution; at every eps >= 0 its delta is at least the delta of all steps together.
 
     Parameters
     ----------
@@ -276,7 +278,7 @@ def sampled_losses(sigma: float, q: float, steps: int, delta: float) -> LossDist
         Noise multiplier (noise sd / sensitivity of a step's sum), share of the rows in a subsample, and number of
         steps.
     delta : float
-        The delta near which the bound is tight.
+        Value of delta near which the bound is tight.
 
     Returns
     -------

@@ -243,13 +243,14 @@ def pure_rho(eps: float) -> float:
     """Return the smallest rho such that every eps-DP mechanism is rho-zCDP: ``eps tanh(eps / 2)``.
 
     The worst eps-DP mechanism is randomised response that gives the true answer with probability ``e^eps / (1 +
-    e^eps)`` (Harrison and Manurangsi 2025). Let D be its Renyi divergence of order a; rho is the supremum of D / a
-    over a > 1. With ``u = (2 a - 1)^2`` and ``t = sqrt(u) eps / 2``,
+    e^eps)`` (Harrison and Manurangsi 2025). Let D be the Renyi divergence of order a between the distributions of its
+    output for the two true answers; rho is the supremum of D / a over a > 1. With ``u = (2 a - 1)^2`` and
+    ``t = sqrt(u) eps / 2``,
 
-        ``D / a = 4 [g(u) - g(1)] / (u - 1)``,    ``g(u) = log cosh t``,    ``g'(u) = eps^2 / 8 tanh(t) / t``.
+        ``D / a = 4 [g(u) - g(1)] / (u - 1)``,    ``g(u) = log cosh t``,    ``g'(u) = (eps^2 / 8) tanh(t) / t``.
 
-    The slope of g decreases, so that D / a is largest in the limit a = 1. This limit is ``4 g'(1) = eps tanh(eps /
-    2)``, the Kullback-Leibler divergence.
+    The slope g' decreases in u, so D / a is largest in the limit a = 1. This limit is
+    ``4 g'(1) = eps tanh(eps / 2)``, the Kullback-Leibler divergence.
 
     Parameters
     ----------
@@ -415,7 +416,9 @@ def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
 
 
 def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
-    """Return the smallest eps' for which (eps, delta)-DP implies (eps', larger_delta)-DP; the inverse of `pure_delta`.
+    """Return the smallest eps' for which (eps, delta)-DP implies (eps', larger_delta)-DP.
+
+    This is the inverse of `pure_delta` in its argument `eps`.
 
     Parameters
     ----------

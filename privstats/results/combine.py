@@ -216,11 +216,12 @@ def _number(numbers: Iterable[int | None], same: bool) -> int | None:
 
 
 def _used(every: Sequence[FitFacts], same: bool) -> tuple[float, float] | None:
-    """Return the number of rows used by all fits together, computed from released numbers, and its standard error.
+    """Return the number of rows on which a combined fit is based, from released numbers, and its standard error.
 
-    For disjoint rows the numbers of the fits are added; for the same rows they are averaged with weights 1 / variance.
-    The result is None if all fits are known to use every row. It is also None if the number of rows used is unreleased
-    for all fits or, with disjoint rows, for at least one fit.
+    If all fits use the same rows (`same` is true), their released numbers of rows used are averaged with weights
+    1 / variance. If the fits use disjoint rows, their numbers of rows used are added. The result is None if all fits
+    are known to use every row. It is also None if the number of rows used is unreleased for all fits or, with disjoint
+    rows, for at least one fit.
     """
     counts = [(facts.used_value, 0.0 if facts.used is None else facts.used[1]) for facts in every]
     values, sds = np.array(counts).T

@@ -21,10 +21,11 @@ DELTA = 1e-6
 def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release]) -> tuple[Note, ...]:
     """Return a note for a fit in pure eps if normal noise, which needs delta > 0, would make intervals much shorter.
 
-    The ratio of the interval lengths is computed from the median share of noise in the squared standard errors, and
-    from the variances of the actual noise and of normal noise in one release: the release with the most entries if
-    a `noise_to_signal` diagnostic is above `RELIABLE`, otherwise the release with the largest share of the budget.
-    Combined fits get no note, because they have no single budget.
+    A note is returned if the intervals are at least `SHORTER` times as long as intervals with normal noise would be.
+    This ratio is computed from the median share of noise in the squared standard errors, and from the variances of
+    the actual noise and of normal noise in one release. This release has the most entries if a `noise_to_signal`
+    diagnostic is above `RELIABLE`, and otherwise the largest share of the budget. Combined fits get no note, because
+    they have no single budget.
     """
     promise = facts.promise
     relation = facts.neighbors.relation(facts.neighbors.unit is not None, not facts.complete)

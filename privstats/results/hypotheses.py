@@ -207,9 +207,10 @@ def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray
 
     Parameters
     ----------
-    hypothesis : str, list of str, mapping of str to float, or array_like, shape (q, coefficients)
-        Text such as ``"x1 = x2"``, ``"x1 = 0, x2 = 1"`` or ``"x1 = x2 = 0"``; or a mapping from names to values; or the
-        array R, with r = 0; or a pair of arrays (R, r).
+    hypothesis : str, list of str, mapping of str to float, or array_like
+        Text such as ``"x1 = x2"``, ``"x1 = 0, x2 = 1"`` or ``"x1 = x2 = 0"``, or a mapping from coefficient names to
+        values. An array is the matrix R, with a column for each coefficient, and r is then 0; a tuple of two arrays is
+        (R, r).
     names : sequence of str
         Names of the coefficients.
 

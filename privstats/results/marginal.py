@@ -203,10 +203,14 @@ class _Call:
     def grid(self, needed: Sequence[str], own: Mapping[str, Sequence[Any]]) -> _Grid:
         """Return a grid of synthetic rows for means, comparisons or slopes that depend on the columns `needed`.
 
-        The rows are all combinations of the values of the predictor `name` in `own` (a mapping from columns to
-        values), the values of other columns in the attribute `at`, the levels of the factors in the attribute `by`,
-        and the levels of the remaining factors in `needed`. Fitted means are later averaged over the levels of these
-        remaining factors. Every other column is constant.
+        The rows are all combinations of
+
+        - the values in `own`, a mapping from the predictor of the call (the attribute `name`) to its values, or empty;
+        - the values of other columns in the attribute `at`;
+        - the levels of the factors in the attribute `by`;
+        - the levels of the remaining factors in `needed`, over which fitted means are averaged later.
+
+        Every other column is constant.
         """
         known = self.known
         kept = {
@@ -325,12 +329,13 @@ def _near(x: FloatArray, known: Any, widen: float = 1.0) -> list[tuple[FloatArra
 def _rough(call: _Call, grid: _Grid) -> NDArray[np.bool_]:
     """Return a mask of the rows of `grid` at which a function of the predictor `call.name` has a kink or a step.
 
-    The functions are the offset and the columns of X C, with the model matrix X and the matrix C in `Design.coding`.
-    Each function is evaluated at three equally spaced values of the predictor. Its first difference is taken between
-    the two outer values. When the spacing is halved, the first difference of a smooth function is about halved, and
-    its second difference is divided by about 4. At a kink, the second difference is only halved; at a step, one of
-    the differences or both are unchanged. Differences that are tiny compared with the function are ignored as
-    rounding errors.
+    The functions are the offset and the columns of the model matrix after multiplication by the matrix
+    `Design.coding`. Each function is evaluated at three equally spaced values of the predictor. Its first difference
+    is taken between the two outer values. When the spacing is halved, the first difference of a smooth function is
+    about halved, and its second difference is divided by about 4. At a kink, the second difference is only halved; at
+    a step, one of the differences or both are unchanged. A kink or step is reported where halving multiplies a
+    difference by more than its limit in `ROUGH`. Differences that are tiny compared with the function are ignored
+    as rounding errors.
     """
     design: Any = call.results.facts.design
     coding = scipy.linalg.block_diag(design.coding, 1.0)  # maps [X, offset] to [X C, offset]
@@ -445,9 +450,9 @@ def _quantity(
     results : FitNumbers
         The fit.
     blocks : sequence of (ndarray, ndarray, ndarray)
-        For each copy of the grid (a comparison has one copy per level): the weights of the fitted means, shape (n,),
-        the model matrix, shape (n, c), and the offsets, shape (n,). The weighted means of the copies are added, which
-        gives n sums.
+        For each copy of the grid of n rows (a comparison has one copy per level): the weights of the fitted means,
+        shape (n,), the model matrix, shape (n, coefficients), and the offsets, shape (n,). The weighted means of the
+        copies are added, which gives n sums.
     averaged : int
         Number of consecutive sums that are averaged into one mean, comparison or slope.
     mean : bool
@@ -573,14 +578,14 @@ def _numbers(
     tested: bool,
     moved: FloatArray | None,
 ) -> tuple[dict[str, FloatArray], int]:
-    """Return the numeric columns of a table of means, comparisons or slopes, and the number of draws for intervals.
+    """Return the numeric columns of a table of means, comparisons or slopes, and a number of random draws.
 
-    Columns are NaN where a mean, comparison or slope is not identified. If `tested` is false, statistics and p-values
-    are NaN. The number of random draws is 0 if the intervals are not simultaneous.
+    Simultaneous intervals are computed from this number of draws of the errors; it is 0 for other intervals. Columns
+    are NaN where a mean, comparison or slope is not identified. If `tested` is false, statistics and p-values are NaN.
 
-    `value`, `R`, `fixed` and `moved` are attributes of a `_Quantity`; `link` is its attribute `scale`. If `link` is
-    given, `value` is on the scale of the linear predictor, but the returned estimates and limits are on the scale of
-    the mean.
+    `value`, the gradients `R`, `fixed` and `moved` are attributes of a `_Quantity`, and `link` is its attribute
+    `scale`. If `link` is given, `value` is on the scale of the linear predictor, but the returned estimates and limits
+    are on the scale of the mean.
     """
     known, many = ~(np.isnan(value) | np.isnan(R).any(axis=1)), len(R)
     names = tuple(map(str, range(many)))
@@ -619,18 +624,21 @@ def _with_curvature(
     """Return interval limits and p-values that allow for the curvature of the mean as a function of the coefficients.
 
     A first-order interval (delta method) is too short if the derivative of the mean is small at the estimate but large
-    within the range of the errors of the coefficients. It is therefore extended to contain the alpha/2 and
-    1 - alpha/2 quantiles of ``value + c moved`` over random draws of the coefficients. The factor c is the half-length
-    of the first-order interval divided by the 1 - alpha quantile of ``|first|``. It is near 1, but larger if the
-    first-order interval includes bias bounds or is simultaneous. P-values are raised, where necessary, to twice the
-    smaller of the shares of draws for which ``value + c moved`` is at most 0 or at least 0.
+    within the range of the errors of the coefficients. For each random draw of the coefficients, `moved` is the exact
+    change of a quantity, and `first` is its first-order approximation. The interval is extended to contain the alpha/2
+    and 1 - alpha/2 quantiles of ``value + c moved`` over the draws. The factor c is the half-length of the first-order
+    interval divided by the 1 - alpha quantile of ``|first|``; it is near 1, but larger if the first-order interval
+    includes bias bounds or is simultaneous.
+
+    A p-value is raised, where necessary, to twice the smaller of two shares: the share of draws for which
+    ``value + c moved`` is at most 0, and the share of draws for which it is at least 0.
 
     Parameters
     ----------
     value : ndarray, shape (k,)
         Estimates of the k quantities.
     first, moved : ndarray, shape (k, draws)
-        First-order approximations and exact values of the change of each quantity for each draw of the coefficients.
+        The changes of each quantity for each draw of the coefficients.
     alpha : float
         One minus the confidence level.
     ends : tuple of three ndarray, shape (k,)

@@ -66,7 +66,9 @@ class Prediction:
         return sd * slope_of(eta, self.link)
 
     def conf_int(self, alpha: float = 0.05, obs: bool = False) -> FloatArray:
-        """Return the interval limits (lower, upper) of each new row, which allow for clipping bias, shape (rows, 2).
+        """Return an array with a row for each new row: the lower and the upper limit of its interval.
+
+        The limits allow for bias of the coefficients, for example from clipping.
 
         Parameters
         ----------

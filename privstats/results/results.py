@@ -60,7 +60,7 @@ class Results(FitNumbers):
 
         Returns
         -------
-        Series, or DataFrame with a column for each tau
+        Series, or DataFrame with a column for each quantile level tau
             Predictions with the index of `new_data`; NaN where a value is missing, a level is not declared, or the
             prediction is not identified.
 
@@ -198,8 +198,9 @@ class Results(FitNumbers):
         Returns
         -------
         DataFrame
-            A row for each pair, with the column names of statsmodels; if a difference is not identified, its numbers
-            are NaN and its hypothesis is not rejected. As in statsmodels, attribute `result_frame` has the same tests.
+            A row for each pair, with the column names of statsmodels. If a difference is not identified, its numbers
+            are NaN and its hypothesis is not rejected. As in statsmodels, the attribute `result_frame` has the same
+            tests.
 
         Raises
         ------
@@ -383,10 +384,11 @@ class Results(FitNumbers):
     def get_margeff(self) -> EffectsTable:
         """Return average marginal effects on the mean response, which are released only by fits with ``margins=True``.
 
-        The effect of a dummy is the change of the mean response from the reference level to the dummy's level; the
-        effect of any other column is the derivative of the mean response. Both are averaged over the rows, with
-        products of predictors (interactions) fixed. A numeric predictor in a product with a factor is centred at the
-        midpoint of its bounds, so the effects of the factor's dummies refer to this midpoint.
+        The effect of a dummy is the change of the mean response from the reference level to the dummy's level. The
+        effect of any other column of the model matrix is the derivative of the mean response. Both are averages over
+        the rows, computed as if products with the column (interactions) did not change with it. In a product with a
+        factor, a numeric predictor is centred at the midpoint of its bounds, so the effects of the factor's dummies
+        are the effects at this midpoint.
 
         Raises
         ------
@@ -411,8 +413,9 @@ class Results(FitNumbers):
             "sum of column 3"), value, law (distribution of the noise), noise_in (the quantity to which the noise
             is added: "value", the "score" at the value, or the "rank" of the value), scale and sd (scale and standard
             deviation of the noise; NaN if its distribution depends on the rows) and cost (privacy cost of the query).
-            Summed quantities depend only on declarations, such as columns scaled into [-1, 1] by their declared
-            bounds, or also on earlier releases of the fit, such as scores at a starting value.
+            Some sums are of quantities that depend only on declarations, such as columns scaled into [-1, 1] by their
+            declared bounds. In other sums the quantities depend on earlier releases of the fit, too; examples are
+            scores at a starting value.
         """
         return measurements.as_json(self.releases) if json else measurements.as_frame(self.releases)
 

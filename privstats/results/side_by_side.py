@@ -411,10 +411,10 @@ def _part_of(fit: FitNumbers, other: FitNumbers) -> bool:
 def _composed(asked: Sequence[Promise], kept: tuple[Promise, ...]) -> Promise:
     """Return the joint guarantee of several fits to the same rows.
 
-    The joint guarantee has the first of the forms eps, mu, rho and (eps, delta) to which all requested guarantees,
-    `asked`, can be converted. Its parameters are computed from `kept`, the guarantees of the mechanisms, which may be
-    stronger. In the form (eps, delta), delta is the sum of the requested deltas, and eps is the smallest eps that is
-    proved at this delta.
+    `asked` has the guarantees that the calls requested. `kept` has the guarantees that the fits satisfy, which may be
+    stronger. The joint guarantee is of the first kind among eps, mu, rho and (eps, delta) to which all requested
+    guarantees can be converted. Its parameters are computed from `kept`. For (eps, delta), delta is the sum of the
+    requested deltas, and eps is the smallest eps that is proved at this delta.
     """
     kind = next(kind for kind, counts in COUNTED.items() if all(isinstance(promise, counts) for promise in asked))
     delta = math.fsum(promise.delta for promise in asked if isinstance(promise, ApproxDP))

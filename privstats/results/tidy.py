@@ -32,11 +32,11 @@ GLANCE = (
 def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
     """Return a DataFrame with a row for each coefficient; with `exp`, estimates and interval limits are exponentiated.
 
-    `bias_bound` is a bound on the bias of the estimate due to clipping and to directions of the coefficients about
-    which the releases contain no information; with `exp` it bounds the bias of the logarithm of the estimate. The
-    p-value and the interval allow for this bias, the standard error and the statistic do not. `component` is the tau of
-    a quantile, the group or the bin to which the coefficient belongs; for a row with a group and a tau (or a group and
-    a bin), `component` is a string with both. The tau, the group and the bin also have separate columns.
+    The interval has the level 1 - `alpha`. The column bias_bound is a bound on the bias of the estimate due to
+    clipping and to unidentified directions of the coefficients; with `exp` it bounds the bias of the logarithm of the
+    estimate. The p-value and the interval allow for this bias, the standard error and the statistic do not. The column
+    component is the tau, the group or the bin to which the coefficient belongs. If a coefficient has a group and also
+    a tau or a bin, component is a string with both. The tau, the group and the bin also have columns of their own.
     """
     interval, facts = results.conf_int(alpha, exp), results.facts
     labels = [label if isinstance(label, tuple) else (label,) for label in results.params.index]

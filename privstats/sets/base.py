@@ -32,10 +32,11 @@ class Sensitivity:
         Name of the norm of the weighted coordinates: "l1", "l2", "linf", "nuclear", ...
     size : float
         The bound; positive and finite.
-    weights : ndarray, shape (dim,)
-        Positive public weights; a coordinate with a larger weight gets less noise.
-    pairs : tuple of two integer arrays, shape (dim,), optional
-        Row and column indices (i, j), i <= j, of the coordinates, if these are entries of a symmetric matrix.
+    weights : ndarray
+        Positive public weights, one for each coordinate of the total; a larger weight means less noise.
+    pairs : tuple of two integer arrays, optional
+        Row and column indices (i, j), i <= j, of each coordinate, if the coordinates are entries of a symmetric
+        matrix.
     """
 
     norm: str

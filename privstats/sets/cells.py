@@ -193,7 +193,7 @@ class ByCell(Set):
 
 @dataclass(frozen=True)
 class Line(Set):
-    """Set of values in [low, high], for mechanisms that use the order of the values and never their sum.
+    """Set of values in [low, high], for mechanisms that do not add up the values (such as mechanisms for quantiles).
 
     For these mechanisms, the "norm" of a change is the number of values that change; its name is "rank". A row has one
     value, so both `distance` and `length` are 1. The effect of one changed value on the output is bounded in the
@@ -202,12 +202,13 @@ class Line(Set):
     Parameters
     ----------
     low, high : float
-        Public range. Values outside are moved to the nearest bound of the range; NaN counts as zero.
+        Public range. Values outside are moved to the nearest bound, and NaN to the point of the range nearest zero.
     grid : float
-        Step of the public grid ``k * grid`` of values and releases; 0 means no grid. Values are rounded to the grid,
-        and moved to its first or last point inside the range.
+        Step of the public grid ``k * grid`` of values and releases; 0 means no grid. Each value is rounded to the
+        nearest grid point inside the range.
     dim : int
-        Number of coordinates of a value, all of them in this range.
+        Number of coordinates of a value. The default is 1; a geometric median has vectors as values, and each of their
+        coordinates is in the range.
     about : tuple of float
         Approximate number of values in each group (cell), public or from earlier releases. The numbers are not bounds;
         a mechanism may use them to decide for which quantiles it can release valid confidence intervals.

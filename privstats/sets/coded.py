@@ -19,17 +19,18 @@ from privstats.sets.vectors import BoxProducts, Products, under_the_first
 
 @dataclass(frozen=True)
 class CodedProducts(BoxProducts):
-    """Set for second moments of rows with a group of dummies for each factor; its bounds are proved in `BoxProducts`.
+    """Set for second moments of rows with factors; a row is given by its level of each factor, without dummies.
 
-    A row is given as a short vector: for each group the index of the row's level, then the square root r of the row's
-    weight, and then r times the row's entries outside the groups. If an index equals the number of the group's
-    dummies, they are all 0; `project` moves an index outside the range to the nearest valid index. A short vector
-    represents a long vector, which belongs to the set `BoxProducts`: in each group, the dummy of the row's level, if
-    there is one, is r, and all other dummies are 0. Both vectors have the same contribution, so the bounds on
-    distances and lengths that are proved in `BoxProducts` apply.
+    A row is given as a short vector: the index of its level in each factor, then the square root b of the row's
+    weight, and then b times the row's entries that are not dummies. An index equal to the number of the factor's
+    dummies means that all of them are 0; `project` moves an index outside the range to the nearest valid index.
 
-    *Total*: each row's products with dummies are integer multiples of `step`; the integers, at most 2^42 in absolute
-    value, are summed by level.
+    A short vector represents a long vector in the set `BoxProducts`, with a group of dummies for each factor: the
+    dummy of the row's level, if there is one, is b, and all other dummies of the group are 0. Both vectors have the
+    same contribution, so the bounds on distances and lengths that are proved in `BoxProducts` apply.
+
+    *Total*: a product with a dummy is an integer multiple of `step`, of at most 2^42 steps in absolute value; these
+    integers are summed by level.
     """
 
     def __post_init__(self) -> None:
@@ -110,8 +111,8 @@ class LevelProducts(Products):
     zeros changes no distance and no length, neither in the l2 nor in the nuclear norm. So the bounds proved in
     `Products` apply.
 
-    *Total*: squares of the first `levels` entries, and their products with all further entries, are summed by level, as
-    integers.
+    *Total*: the square of a row's nonzero entry among the first `levels`, and its products with all further entries,
+    are integer multiples of `step`. These integers are summed by level.
     """
 
     levels: int = 1

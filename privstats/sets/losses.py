@@ -48,8 +48,10 @@ class SquaredLosses(Packed):
     sqrt(m) (l2) or m (l1). The distance of two rows' gradients is at most twice as large; this limit is reached in
     linf if a coefficient is zero, and in the other norms at theta = 0. The method `length` returns the bound for
     ``|theta|_1 = theta_bound``; at another theta the bound is ``(1 + |theta|_1) / (1 + theta_bound)`` times as large.
-    (Reimherr and Awan 2019, section 4.1, use the sensitivity 4 (1 + B) for the loss without the factor 1/2, with a
-    bound B on |theta|_1. Their theorem also holds if the sensitivity is a function of theta.)
+
+    For the loss without the factor 1/2, the distance in linf is at most 4 (1 + B), where B bounds |theta|_1. This is
+    the sensitivity of Reimherr and Awan (2019, section 4.1). Their theorem also holds for a sensitivity that is a
+    function of theta.
 
     *Loss*: the loss lies between 0 and (1 + theta_bound)^2 / 2, so one row changes the sum of losses by at most (1 +
     theta_bound)^2 / 2. The curvature x x' has rank one and the eigenvalue |x|^2 <= m.
@@ -134,9 +136,11 @@ class CheckLosses(Set):
     weight below 1, and of missing rows, lie in the hull, too. The diameter of the hull in any norm is the diameter of
     W.
 
-    *Length*: a member of the hull has length at most ``M sup |x|``: M in linf, M sqrt(m) in l2, and M m in l1. The
-    smallest symmetric convex body that contains W is M times the cube [-1, 1]^m. So under add/remove, the norm "hull"
-    is the linf norm.
+    *Length*: a member of the hull has length at most ``M sup |x|``: M in linf, M sqrt(m) in l2, and M m in l1.
+
+    *Norm "hull"*: its unit ball is, up to a factor, the smallest symmetric convex body that contains every change of
+    the sum of gradients by one row. Under add/remove, this body is M times the cube [-1, 1]^m, so the norm is the linf
+    norm.
 
     *Distance*: the distance of two rows' gradients is at most the diameter of W. The diameter of W is the larger of the
     suprema of ``M |x - z|`` and ``|(1 - tau) x + tau z|`` over x and z in X.
@@ -146,17 +150,19 @@ class CheckLosses(Set):
 
     With an intercept, the first entries of x and z are equal. In l1 the diameter is the larger of ``2 M (m - 1)`` and
     m; in l2 it is the larger of ``2 M sqrt(m - 1)`` and sqrt(m). In linf it is 2 M if there are other predictors, and 1
-    if x has only the intercept. The hull of all differences of gradients is the unit ball of the norm ``max(|g_0|,
-    (|g|_inf + (2 M - 1) |g_0|) / (2 M))``, where 2 M - 1 is the constant `tilt`. Proof: the extreme points of this ball
-    with ``|g_0| = 1`` are the sign vectors, that is, the differences ``(1 - tau) x - (-tau x)`` and their negatives.
-    The extreme points with ``g_0 = 0`` are 2 M times sign vectors of the other entries, which are the differences ``M
-    (x - z)``. For ``|g_0| = s`` in [0, 1], the other entries have absolute values of at most ``2 M - (2 M - 1) s``,
-    both in the ball and in the convex hull of these points; so the ball is this convex hull. Therefore the distance in
-    the norm "hull" is 1. The distance from a missing row is at most 1, too, since zero lies in the hull of W.
+    if x has only the intercept. Let g be a difference of two gradients, and g_0 its coordinate for the intercept. The
+    convex hull of all g is the unit ball of the norm ``max(|g_0|, (|g|_inf + (2 M - 1) |g_0|) / (2 M))``, which is the
+    norm "hull" here; the method `tilt` returns 2 M - 1. Proof: the extreme points of this ball with ``|g_0| = 1`` are
+    the sign vectors, that is, the differences ``(1 - tau) x - (-tau x)`` and their negatives. The extreme points with
+    ``g_0 = 0`` are 2 M times sign vectors of the other entries, which are the differences ``M (x - z)``. For ``|g_0| =
+    s`` in [0, 1], the other entries have absolute values of at most ``2 M - (2 M - 1) s``, both in the ball and in the
+    convex hull of these points; so the ball is this convex hull. Therefore the distance in the norm "hull" is 1. The
+    distance from a missing row is at most 1, too, since zero lies in the hull of W.
 
-    The bounds are reached at theta = 0, with y = -1 in one row and y = 1 in the other. The sensitivity of Reimherr and
-    Awan (2019, section 4.5) under replace is ``2 (1 - tau) sup |x|``. This number is too small for tau > 1/2: by a
-    factor of 9 at tau = 0.9.
+    These bounds on the distance are reached at theta = 0: ``|(1 - tau) x + tau z|`` with y = -1 in one row and y = 1
+    in the other, and ``M |x - z|`` with the same y in both rows (1 if tau >= 1/2, -1 otherwise). The sensitivity of
+    Reimherr and Awan (2019, section 4.5) under replace is ``2 (1 - tau) sup |x|``. This number is too small for tau >
+    1/2: without an intercept, by a factor of 9 at tau = 0.9.
 
     *Loss*: a changed row changes the sum of losses by a function of theta. An additive constant in this function does
     not change a density proportional to exp(-loss), so the sensitivity is half of the range (maximum minus minimum) of

@@ -167,9 +167,10 @@ class Packed(Set):
 class Products(Packed):
     """Vectors v of norm at most `radius`; a contribution has the products ``v_i v_j``, i <= j, of the coordinates.
 
-    *l2 norm*, in which squares are multiplied by the weight 1 / sqrt 2: the squared distance of the contributions of v
-    and w is ``|vv' - ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2 (v'w)^2) / 2``, at most radius^4. The squared norm of a
-    contribution is at most radius^4 / 2. If v has only one entry, the squared distance is at most radius^4 / 2, too.
+    *l2 norm*: each square ``v_i^2`` has the weight 1 / sqrt 2, each other product the weight 1. The squared distance
+    of the weighted contributions of v and w is ``|vv' - ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2 (v'w)^2) / 2``, at most
+    radius^4. The squared norm of a contribution is at most radius^4 / 2. If v has only one entry, the squared distance
+    is at most radius^4 / 2, too.
 
     *nuclear norm*: the distance is ``|vv' - ww'|_* <= |v|^2 + |w|^2 <= 2 radius^2``, and the length is at most
     radius^2. If v has only one entry, the distance is at most radius^2, too.
@@ -239,12 +240,14 @@ class SumAndProducts(Packed):
 
     The release is the upper triangle of the sum of ``(B, s)(B, s)'`` over the rows, without the entry B^2.
 
-    *l2 norm*, in which squares are multiplied by the weight 1 / sqrt 2: the squared distance of the contributions of
-    scores s and t is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. It is convex in |s| and in |t|. At |s| = |t| = B, with c
-    the cosine of the angle between s and t, it is ``B^4 (1 - c^2) + 2 B^4 (1 - c)``; at |s| = B and t = 0 it is ``3/2
-    B^4``. The maximum is 4 B^4, at c = -1. So the distance is at most 2 B^2, and the length of a contribution at most
-    ``sqrt(1.5) B^2``. The sum of s is the released sum of B s, divided by B. Its noise is the noise of a release of
-    this sum alone, with sensitivity 2 B.
+    *l2 norm*: each square ``s_i^2`` has the weight 1 / sqrt 2, all other entries the weight 1. The squared distance of
+    the weighted contributions of scores s and t is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. It is convex in |s| and in
+    |t|. At |s| = |t| = B, with c the cosine of the angle between s and t, it is ``B^4 (1 - c^2) + 2 B^4 (1 - c)``; at
+    |s| = B and t = 0 it is ``3/2 B^4``. The maximum is 4 B^4, at c = -1. So the distance is at most 2 B^2, and the
+    length of a contribution is at most ``sqrt(1.5) B^2``.
+
+    The sum of s is the released sum of B s, divided by B. It has the same noise as if it were released alone, with
+    sensitivity 2 B.
     """
 
     m: int
@@ -306,9 +309,10 @@ _L1_COUNT = 0.5
 class BoxProducts(Packed):
     """Set of rows ``r = (1, z_1, ..., z_q)``, |z_i| <= 1; a contribution has products ``r_i r_j`` (second moments).
 
-    z has the predictors and the response. A row with a weight w in [0, 1] enters as ``sqrt(w) r``, so its contribution
-    is a point of the segment between zero and the contribution of r. Therefore its distance from any point is at most
-    the larger of the distances of the segment's two ends from this point.
+    The vector z has the predictors and the response. A row with a weight w in [0, 1] enters as ``sqrt(w) r``, so its
+    contribution is a point of the segment between zero and the contribution of r. The distance of this point from the
+    contribution of another row is at most the larger of the distances of the segment's two ends from that
+    contribution.
 
     The squares and cross products of z are released. With an `intercept`, the first-order products ``1 z_j`` are
     released, too; if `counted`, so is the count of rows, the sum of the products ``1 1`` of the leading 1 with itself.
@@ -332,10 +336,10 @@ class BoxProducts(Packed):
 
     Notes
     -----
-    Let T0 = 1 with an intercept and T0 = 0 without, and let p_i = z_i^2. In l2 the last entry is multiplied by
-    `last_scale`. So p_i <= B_i, where B_i is last_scale^2 for the last entry and 1 for all other entries. A group
-    counts as one entry with B = 1, since the p_i of a group add up to at most 1. Each released p_i is multiplied by its
-    weight c_i.
+    In the l2 and nuclear norms, the last entry of z is multiplied by `last_scale`. Let B_i be the largest square of
+    the entry z_i after this: last_scale^2 for the last entry, and 1 for all other entries. A group counts as one entry
+    with B = 1, since the squares of its dummies add up to at most 1. Let T0 = 1 with an intercept and T0 = 0 without,
+    and let T = T0 + sum B_i.
 
     *linf*, replace: a square changes by at most 1, another product by at most 2, and the count by at most 1. So, with
     weight 2 for the squares and the count, the sensitivity is 2. Add/remove: the sensitivity is 1, with unit weights.
@@ -350,8 +354,9 @@ class BoxProducts(Packed):
     first-order products) is at most 1. So is the l1 norm of the group's products with one entry of z outside the
     groups, or with the entries of another group. Each of these norms adds at most 2 to the distance.
 
-    *l2*, replace: let r and s be two rows (without the entry 1 if there is no intercept), p_i and v_i the squares of
-    their other entries, r' the transpose of r, and T = T0 + sum B_i. The squared distance of the contributions is
+    *l2*, replace: let r and s be two rows, scaled as above and without the entry 1 if there is no intercept. Let p_i
+    and v_i be the squares of their entries other than the 1, so that p_i and v_i are at most B_i. Let c_i be the
+    weight of such a square if it is released, and r' the transpose of r. The squared distance of the contributions is
     ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i - v_i)^2``, where ``|rr' - ss'|_F^2 <= (T0 + sum p_i)^2 +
     (T0 + sum v_i)^2``. This gives a bound that is convex in (p, v), so it is largest at a vertex, where each p_i and
     v_i is 0 or B_i. With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)``, the bound is at most T^2 at every vertex. Proof: let b1
@@ -359,11 +364,12 @@ class BoxProducts(Packed):
     the bound minus T^2 is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. For the entries of groups, c_i^2 =
     1/2. The squared distance of a row from zero is at most T^2 - T0 + (weight of the count)^2.
 
-    *nuclear*: let D = diag(1, sqrt B_1, ..., sqrt B_q). By the triangle inequality for matrices of rank one, ``|D(rr' -
-    ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and the distance of a row from zero is at most T. (Awan and Slavkovic use the
-    entries of rr' as moments.) Without an intercept the count is a separate entry. It changes only if a row appears or
-    disappears, and then by 1. So a weight of T for the count does not raise the sensitivity under replace. If z_1^2 is
-    the only moment (q = 1, no intercept), it changes by at most 1, which is multiplied by its weight B_1 = T.
+    *nuclear*: let r and s be two rows before the scaling, and D = diag(1, sqrt B_1, ..., sqrt B_q). By the triangle
+    inequality for matrices of rank one, ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and the distance of a row
+    from zero is at most T. (Awan and Slavkovic use the entries of rr' as moments.) Without an intercept the count is a
+    separate entry. It changes only if a row appears or disappears, and then by 1. So a weight of T for the count does
+    not raise the sensitivity under replace. If z_1^2 is the only moment (q = 1, no intercept), it changes by at most
+    1, which is multiplied by its weight B_1 = T.
 
     *hull*, replace: with the squares multiplied by 2, the body K of the module `mechanisms.additive.body` contains all
     differences of two contributions, so the sensitivity is 1 in the norm with unit ball K. The count is one more
@@ -524,14 +530,17 @@ class Squares(Set):
     If `counted`, a contribution begins with the 1, so that the number of rows is released, too. The contribution of a
     row of weight h in [0, 1] is (h, h u, h u^2), a point of the segment between zero and (1, u, u^2).
 
-    *Replace*: the weight of a square is w; the weight of the count is c k in l1, c sqrt(k) in l2 and c in linf. Let a
-    and b be the values of two rows in one column. Then (a, w a^2) and (b, w b^2) are at most 2 apart, the distance for
-    a = 1 and b = -1. Proof: if the signs are opposite, the worst pairs are a = 1 and b = -t with t in [0, 1]. In l1,
-    ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 + w^2 (1 - t)^2) <= 4`` for w <= 1.6. In linf
-    the bound holds for w <= 2. If the signs are equal, the values differ by at most 1, and their weighted squares by
-    at most w. A row and a missing row also differ by at most 1 and w in each column, and they differ in the count. Let
-    p be the fraction of columns whose squares are summed. Then neither the squares nor the count raise the sensitivity
-    if c + 1 + p w <= 2 in l1, c^2 + 1 + p w^2 <= 4 in l2, and c <= 2 in linf.
+    *Replace*: the values of two rows in one column, a and b, are at most 2 apart. Let w be the weight of each square.
+    Then (a, w a^2) and (b, w b^2) are at most 2 apart, too, if w is small enough. Proof: if a and b have opposite
+    signs, the distance is largest for a = 1 and some b = -t with t in [0, 1], up to a change of both signs or of the
+    order. In l1, ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 + w^2 (1 - t)^2) <= 4`` for w <=
+    1.6. In linf the bound holds for w <= 2. If a and b have equal signs, the values differ by at most 1, and their
+    weighted squares by at most w.
+
+    The weight of the count is c k in l1, c sqrt(k) in l2 and c in linf, for some constant c. A row and a missing row
+    differ by this weight in the count and, in each column, by at most 1 in the value and by at most w in the weighted
+    square. Let p be the fraction of columns whose squares are summed. Then neither the squares nor the count raise the
+    sensitivity if c + 1 + p w <= 2 in l1, c^2 + 1 + p w^2 <= 4 in l2, and c <= 2 in linf.
 
     *Add/remove*: the sensitivity is the largest norm of a contribution.
 
@@ -614,9 +623,9 @@ class Squares(Set):
         """Return the numbers c and w that determine the weights of the count and of the squares in the given norm.
 
         The weight of the count of rows is c k in l1, c sqrt(k) in l2 and c in linf, with k columns; the weight of each
-        square is w. Under "replace" (`exchange`), neither the count nor the squares raise the sensitivity (proof in
-        `Squares`). Therefore, in l1 and l2, c is larger if the squares of some columns are not summed, and w is larger
-        if the count is not released.
+        square is w. Under "replace" (`exchange`), the numbers are so small that neither the count nor the squares
+        raise the sensitivity (proof in `Squares`). In l1 and l2 they may be larger if less is released: c if the
+        squares of some columns are not summed, w if the count is not released.
         """
         if not exchange:
             return {"l1": (0.5, 0.25), "l2": (0.7, 0.5)}.get(norm, (1.0, 1.0))

@@ -21,12 +21,17 @@ LARGEST = 1e150  # absolute values of entries are first clamped to this limit, s
 class WeightedLosses(Set):
     """Set of rows (weight w, predictors x, response y, offset o) with losses ``w l(x't + o; y)`` at the parameters t.
 
-    The function l is convex in the linear predictor; its first and second derivatives are the slope g and the
-    curvature h. Projection onto the set scales x down to ``|x|_2 <= longest`` and then lowers w until ``w |x| <=
-    radius`` (in the norm `geometry`) and ``w |x|_2^2 s(y) <= curvature``. Here s(y) is the largest h at y,
-    ``steepest(y)``, divided by `max_curvature`; it is 1 for most losses. Then, at every t, the norm of the row's score
-    ``w g x`` is at most ``radius max|g|``, and the largest eigenvalue of the second derivative ``w h x x'`` of the
-    row's loss is at most ``curvature max_curvature``.
+    The function l is convex in the linear predictor ``x't + o``; its first derivative is called the slope g, its
+    second derivative the curvature h. For a given y, the largest h is ``steepest(y)``. Let s(y) be ``steepest(y)``
+    divided by `max_curvature`, the largest h over all y; s(y) is 1 for most losses.
+
+    Projection onto the set scales x down to ``|x|_2 <= longest``. It then lowers w until ``w |x| <= radius``, in the
+    norm `geometry`, and ``w |x|_2^2 s(y) <= curvature``. This gives two bounds at every t:
+
+    - the norm of the row's score ``w g x`` is at most `radius` times `max_slope`, the largest |g|;
+    - the largest eigenvalue of the second derivative of the row's loss, ``w h x x'``, is at most `curvature` times
+      `max_curvature`.
+
     Weights that depend on x alone do not change the population minimiser of a correct model (Mallows 1975).
 
     Parameters
@@ -34,9 +39,9 @@ class WeightedLosses(Set):
     m : int
         Number of entries of x.
     loss : RowLoss
-        The loss l, with bounds on its slope (`max_slope`) and its curvature (`max_curvature`, `steepest`). The method
-        `frontier` returns pairs of bounds, on ``|g|`` and on ``h / s(y)``. For every linear predictor and every y,
-        both bounds of at least one pair hold.
+        The loss l, with bounds on |g| (`max_slope`), on h for all y (`max_curvature`) and on h for a given y
+        (`steepest`). The method `frontier` returns pairs of bounds, on ``|g|`` and on ``h / s(y)``. For every linear
+        predictor and every y, both bounds of at least one pair hold.
     radius : float
         Largest ``w |x|``, in the norm `geometry`.
     curvature : float

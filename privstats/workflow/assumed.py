@@ -59,9 +59,9 @@ class Assumption:
     hints : mapping of str to Hint
         Assumed distributions, by column: the user's hints and, in pessimistic forecasts, further assumptions.
     share : float, optional
-        Share of ones in a binary outcome without a hint; other outcomes of models with a link function have a mean
-        proportional to `share`. If it is None, the share is 1/2 or, if the model has no link function, the outcome is
-        normal.
+        Share of ones in a binary outcome without a hint. In models with a link function, the mean of any other outcome
+        without a hint is proportional to `share`. With None, such models have the share 1/2, and in models without a
+        link function the outcome is normal.
     precise : bool
         Whether the error variance of a row is inversely proportional to its weight.
     rows : int

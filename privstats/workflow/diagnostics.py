@@ -101,12 +101,13 @@ def _design_of(fit: Any) -> Any:
 
 
 def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
-    """Return three diagnostics by name: a histogram of residuals, and two tables of means by bins of fitted values.
+    """Return the three diagnostics of a fit without a link function: "residuals", "binned" and "scale_location".
 
-    The table "binned" has the mean residuals; "scale_location" has the means of the square root of
-    (absolute residual / residual std dev). The texts `response` and `fitted` are expressions in the columns of the
-    data, and `ends` has the edges of the bins. The residual std dev is `scale` or, if `scale` is None, the released
-    residual std dev.
+    "residuals" is a histogram of the residuals. The other two are tables of means in bins of the fitted values:
+    "binned" has the means of the residuals, and "scale_location" the means of ``sqrt(|residual| / s)``. The residual
+    std dev s is `scale` or, if `scale` is None, the released residual std dev.
+
+    The texts `response` and `fitted` are expressions in the columns of the data; `ends` has the edges of the bins.
     """
     size = _scale(fit, scale)
     steps = _numbers(size * np.arange(-WIDE, WIDE + STEP / 2, STEP))

@@ -1,18 +1,20 @@
-"""Division of a privacy budget among the queries of a plan, and the resulting charge of the ledger.
+"""Division of a privacy budget among the queries of a plan, and the resulting charge to the ledger.
 
 This file is trusted code: privacy depends on it. Each query gets the part `promise.part(share)` of the budget. The
-parts of a plan add up to the budget: under adaptive composition, eps and delta, mu^2, or rho of the queries add up,
-also after any earlier releases (`privstats.privacy.promise`). A part of rho is charged as mu if all mechanisms that
-spend it add normal noise, and as eps if it is spent by a single eps-DP mechanism (`ZeroCDP.kept_by`).
+parts of a plan add up to the budget. Depending on the kind of budget, eps and delta, mu^2, or rho are added up; by
+adaptive composition, the sum bounds the total cost even if queries depend on earlier releases
+(`privstats.privacy.promise`). A part of rho is charged as mu if all mechanisms that spend it add normal noise, and as
+eps if a single eps-DP mechanism spends it (`ZeroCDP.kept_by`).
 
 An estimator may choose once between branches (alternative algorithms), depending on the releases of queries that all
 branches have in common. The common queries then have fractions of the budget, and the queries of each branch divide the
 remaining budget. The remaining budget is one entry of the charge, since exactly one branch is taken.
 
-An optional query spends a part of the budget of another query, its host. If it is asked, the host spends only the
-remainder. The host's budget may thus depend on releases, as fully adaptive composition allows (for mu^2: Smith and
-Thakurta 2022; for rho: Feldman and Zrnic 2021). An optional query that is asked before the choice may have a host in
-each of several branches: only one of these branches is taken, and its host spends the remainder.
+An optional query spends a part of the budget of another query, its host. If the optional query is asked, the host
+spends only the remainder. The host's budget may thus depend on releases, which fully adaptive composition allows (for
+mu^2: Smith and Thakurta 2022; for rho: Feldman and Zrnic 2021). An optional query that is asked before the choice of a
+branch may have one host in each of several branches. Only one of these branches is taken, and its host spends the
+remainder.
 """
 
 from __future__ import annotations
@@ -38,11 +40,12 @@ class Division:
     promises : mapping of str to Promise
         Privacy guarantee (budget) of each query, by label.
     charge : tuple of (str, Promise)
-        Entries of the ledger, each with a label and a privacy guarantee. The label is the label of a query; the common
-        entry of all branches (methods) is labelled with their names, such as "suffstats or newton".
+        Entries of the ledger, each with a label and a privacy guarantee. A query that belongs to no branch
+        (method) has an entry with its own label, unless it is optional. All branches together have one entry, labelled
+        with their names, such as "suffstats or newton".
     fractions : mapping of str to float
-        Fractions of the whole budget, by label of the query. The queries before the choice of a branch take their
-        fractions first; the queries of each branch divide the remaining budget.
+        Fraction of the whole budget, by label of the query. The queries of each branch divide the budget that the
+        queries before the choice leave over. The fraction of an optional query is a part of another query's fraction.
     """
 
     promises: Mapping[str, Promise]

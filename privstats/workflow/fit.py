@@ -70,12 +70,12 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
 
 
 def before_reading(reader: Batches, settings: Settings, promise: Promise) -> None:
-    """Raise an error if the ledger has too little budget; then make `reader` raise errors with a fixed text only.
+    """Raise an error if the ledger has too little budget; then give the errors of `reader` a fixed text.
 
-    The ledger is not checked in a dry run. It is also not checked for a guarantee in (eps, delta), or for a guarantee
-    whose parameter or neighbouring relation differs from the ledger's budget; such a guarantee is checked when it is
-    charged. The fixed text appears if `reader` fails to read public information (columns, public number of rows),
-    because the original text may quote rows.
+    `reader` reads public information (columns, public number of rows). The original text of its errors may quote rows.
+
+    The ledger is not checked in a dry run. A guarantee in (eps, delta), or a guarantee whose parameter or neighbouring
+    relation differs from the ledger's budget, is checked later, when the ledger is charged.
     """
     if not settings.dry_run:
         check_affordable(settings.ledger, promise)

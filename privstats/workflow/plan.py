@@ -249,11 +249,14 @@ class Plan:
             and given (share of the simulated fits with an interval). A width is NaN if most simulated fits have no
             interval.
 
-            width_low and width_high differ from width in two cases. If `like` is not given, and hints about the
-            outcome, levels or weights are missing, a second forecast assumes rare outcomes, rare levels and unequal
-            weights; width_low and width_high are the smaller and the larger forecast. If `like` is given and the
-            widths vary between simulated fits (the median over terms of upper quartile / lower quartile exceeds 1.5),
-            width_low and width_high are these quartiles.
+            width_low and width_high differ from width in two cases:
+
+            - If `like` is not given, and hints about the outcome, levels or weights are missing, a second forecast
+              assumes rare outcomes, rare levels and unequal weights. width_low is the smaller of the two forecasts,
+              width_high the larger.
+            - If `like` is given and the widths vary much between simulated fits, width_low and width_high are the
+              quartiles of the widths. The widths vary much if the upper quartile divided by the lower quartile exceeds
+              1.5 in the median over terms.
 
         Raises
         ------
@@ -275,11 +278,11 @@ class Plan:
         return table
 
     def unhinted(self, residual: float | None = None) -> Mapping[str, Known]:
-        """Return the declarations (bounds or levels) of the columns without hints for which hints are most useful.
+        """Return the columns for which a hint would be most useful, as a mapping of names to bounds or levels.
 
-        The result is a mapping by column name. A hint (`Domain.hint`) states the assumed distribution of a column and
-        makes forecasts more precise. If `residual`, the standard deviation of the residuals, is given, no hint about
-        the response is necessary, and the response is left out.
+        A hint (`Domain.hint`) states the assumed distribution of a column and makes forecasts more precise. Columns
+        that have a hint are left out. The response is also left out if `residual`, the standard deviation of the
+        residuals, is given, because no hint about the response is then necessary.
         """
         return unhinted(self.public.design, self.specification.model.hints, residual)
 
@@ -305,10 +308,10 @@ class Plan:
     ) -> forecast.Expected:
         """Return the forecast of interval widths for the rows `like`, by default for synthetic rows.
 
-        `residual` is the residual standard deviation in units of the response. Each simulated fit has an identifier,
-        which determines its noise. The fits with the identifiers `fits` are simulated first. If the median width is
-        then imprecise, more fits are simulated, up to `most` fits in all. The simulation ends early if the function
-        `settled` returns True for the widths of the fits so far.
+        `residual` is the residual standard deviation in units of the response. The fits with the identifiers `fits`
+        are simulated first; the identifier of a fit determines its noise. As long as the median widths are imprecise,
+        more fits are simulated, but not more than `most` fits in all (none if `most` is 0). The simulation ends early
+        if the function `settled` returns True for the widths of the fits so far.
         """
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
@@ -540,8 +543,8 @@ class Plan:
 
         This is one step of a search for the number of rows, or the budget, at which intervals have the width `wanted`.
         The expected width is a median over simulated fits. The simulation ends as soon as it is clear whether every
-        expected width is at most `wanted`. In place of the ratio in a fit that is not simulated, this decision uses
-        its lower and upper `bounds`, which are known from earlier steps of the search.
+        expected width is at most `wanted`. For fits that are not simulated, the `bounds` of their ratios are used to
+        decide this; the bounds are known from earlier steps of the search.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -841,9 +844,11 @@ def _planned(
 
     Trial runs on synthetic rows and the division of the budget are repeated until the queries no longer change. The
     runs alternate between few and many rows, because some queries are asked only if the noise is relatively large, and
-    others only if it is small. If the plan `near` has the same method and the same kind of budget, the budget is first
-    divided among the queries of `near`. If the first run then asks these queries, possibly with other mechanisms, no
-    further run is needed, because the queries were audited for `near` (see `rehearsed`).
+    others only if it is small.
+
+    If the plan `near` has the method of this call and the same kind of budget (such as mu), the budget is first
+    divided among the queries of `near`. If the first trial run then asks the same queries, possibly with other
+    mechanisms, no further run is needed, because these queries have already passed the checks of `rehearsed`.
     """
     public = _public(spec, rows, assumed)
     design = public.design
@@ -1019,15 +1024,16 @@ def rehearsed(
 ) -> tuple[tuple[Asked, ...], Turns]:
     """Run the estimator on synthetic rows; return its queries, and the numbers of passes over the rows by method.
 
-    The budgets of queries depend on the set of queries, so a plan takes several rounds of trial runs. This function
-    runs round number `turn`: one run for each branch (method) among which the estimator chooses. `planned` contains
-    the queries of the previous round with their budgets, and `promise` is the budget of the whole fit. The inference
-    after the last query is run only in the first round of a new plan.
+    A plan takes several rounds of trial runs, since the queries and their budgets depend on each other. This function
+    carries out the round with the number `turn`, with one run for each branch (method) among which the estimator
+    chooses. `planned` contains the queries of the previous round with their budgets; it is empty in the first round of
+    a new plan. The computations after the last query, such as confidence intervals, are made only in that round.
+    `promise` is the budget of the whole fit.
 
-    If the queries equal the queries `before` of the previous round, the round includes two checks. First, each query
-    is audited: a row's contribution must not depend on other rows. Second, each branch is run again without its
-    optional queries, and must ask the same other queries. If `audited` is true, the queries `before` passed these
-    checks for another plan, and the checks are left out.
+    If the queries equal `before`, the queries of the previous round, two checks are made. First, each query is
+    audited: a row's contribution must not depend on other rows. Second, each branch with optional queries is run again
+    without them, and must ask the same other queries. The checks are left out if `audited` is true, because the
+    queries `before` passed them for another plan.
 
     Raises
     ------

@@ -1,10 +1,10 @@
 """Search for the smallest budget or number of rows at which intervals have at most the requested width.
 
-The variance of an estimate has a sampling part and a noise part, and both decrease by known powers. If the number of
-rows n grows, the sampling part decreases as 1/n and the noise part as 1/n^2. If the budget grows, only the noise part
-decreases, as 1/eps^2, 1/mu^2 or 1/rho. Therefore the smallest number of rows (or budget) is extrapolated from the
-expected widths at one tried value of n (or of the budget), and more precisely from the widths at two tried values. The
-extrapolated value is called the root.
+The variance of an estimate has a sampling part and a noise part. If the number of rows n grows, the sampling part
+decreases as 1/n and the noise part as 1/n^2. If the budget grows, the sampling part does not change, and the noise
+part decreases as 1/eps^2, 1/mu^2 or 1/rho. Because these powers are known, the smallest number of rows (or budget) can
+be extrapolated from the expected widths at one tried value of n (or of the budget), and more precisely from the widths
+at two tried values. The extrapolated value is called the root.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Widths:
     shares : ndarray, shape (m,)
         Share of each estimate's variance that is due to noise; NaN if no interval is expected.
     fits : mapping of int to ndarray, shape (m,)
-        Interval width in a simulated fit, divided by the requested width, for each term, by identifier of the fit;
+        For the identifier of each simulated fit: the interval widths of all terms, divided by the requested width;
         infinite if an interval is not reported.
     sure : bool
         Whether the fits in `fits` suffice to decide if all `ratios` are at most 1. If False, the decision also needs
@@ -101,10 +101,11 @@ class Bounds:
     def median(self, ratios: Mapping[int, FloatArray], fits: Sequence[int]) -> FloatArray | None:
         """Return each term's median ratio of interval width to requested width over all fits, if it can be computed.
 
-        For fits that are not simulated yet, the bounds `least` and `most` take the place of the ratios. This gives a
-        lower and an upper bound of each median. The simulated fits suffice if the lower bound of any median is above 1
-        or the upper bounds of all medians are at most 1; unless `rough` is True, the margin must be 5%. The returned
-        medians are computed from simulated and predicted ratios and clipped to their bounds.
+        Each median has a lower and an upper bound, computed with the bounds `least` or `most` in place of the ratios
+        of fits that are not simulated yet. The simulated fits suffice if a lower bound of a median is above 1, or if
+        the upper bounds of all medians are at most 1. Unless `rough` is True, these bounds must differ from 1 by about
+        5%. The returned medians are computed from the simulated ratios and from ratios that are predicted for the
+        other fits (`_others`), and are clipped to their bounds.
 
         Parameters
         ----------
@@ -131,10 +132,10 @@ class Bounds:
     def _others(self, ratios: Mapping[int, FloatArray], rest: Sequence[int]) -> list[FloatArray]:
         """Return predicted ratios of interval width to requested width for fits `rest` that are not simulated yet.
 
-        A fit's prediction for a term is the fit's earlier ratio at another number of rows (or budget), multiplied by
-        the median of (new ratio / earlier ratio) over the fits that have both ratios. The new ratios are `ratios`. The
-        earlier ratios are `least` or `most`, whichever has more fits in common with `ratios`. A fit without an earlier
-        ratio has no prediction.
+        `ratios` contains the ratios of the simulated fits. The earlier ratios, at another number of rows (or budget),
+        are the bounds `least` or `most`, whichever has more fits in common with `ratios`. The prediction for a fit and
+        a term is the earlier ratio, multiplied by the median change of the term: the median of the new ratio divided
+        by the earlier ratio, over the fits that have both. A fit without an earlier ratio has no prediction.
         """
         known = max((self.least, self.most), key=lambda at: len(at.keys() & ratios.keys()))
         both = [fit for fit in ratios if fit in known]

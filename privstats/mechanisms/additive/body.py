@@ -96,25 +96,31 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
     """Return `size` independent uniform points u of the body K, up to rounding.
 
     K contains the difference of any two rows' moments (module docstring), for rows of q entries. A point has q linear
-    coordinates u_j, q square coordinates u_jj, and one cross-product coordinate u_ij for each pair i < j.
+    coordinates u_j, q square coordinates u_jj, and one cross-product coordinate u_ij for each pair i < j. The sampler
+    replaces Algorithm 8 of Awan and Slavkovic (2021).
 
-    This sampler replaces Algorithm 8 of Awan and Slavkovic (2021). Let ``d_j = |u_j| - 1``. Given the linear
-    coordinates, the other coordinates are independent and uniform on intervals around 0: u_jj on an interval with
-    half-length ``2 - 2 (d_j)_+^2``, and u_ij on an interval with half-length ``2 - (d_i + d_j)_+``. The density of the
-    linear coordinates is proportional to the product of these half-lengths. Let A be the set of indices with d_j > 0,
-    and let k be the number of these indices. For the indices outside A, let ``t_j = -d_j``. Then the density is
-    proportional to ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i + d_j) / 2) prod_{not A} h(t_j)`` with ``h(t) =
-    prod_A (1 - (d_i - t)_+ / 2)``. Given A and the d_i of A, the t_j are independent with density h / J, where J is the
-    integral of h over [0, 1]. The t_j are drawn by rejection from the uniform law, since h <= 1.
+    Let ``d_j = |u_j| - 1``, let A be the set of the k indices with d_j > 0, and let ``t_j = -d_j`` for the other
+    indices. A point is drawn in three steps:
 
-    Integration over the t_j gives the target density of the d_i, ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i +
-    d_j) / 2) J^{q - k}``. Because of ``1 - x <= e^{-x}`` and Hoelder's inequality, the target density is at most
+    1. The number k and the d_i of A are drawn by rejection (see below); A is a uniformly random set of k indices.
+    2. The t_j are drawn independently from the density h / J on [0, 1], where ``h(t) = prod_A (1 - (d_i - t)_+ / 2)``
+       and J is the integral of h. They are drawn by rejection from the uniform law, since h <= 1.
+    3. The signs of the u_j are random. The other coordinates are independent and uniform on intervals around 0, with
+       half-length ``2 - 2 (d_j)_+^2`` for u_jj, and half-length ``2 - (d_i + d_j)_+`` for u_ij.
+
+    Target density of step 1: the density of the linear coordinates is proportional to the product of the half-lengths
+    of step 3, hence to ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i + d_j) / 2) prod_{not A} h(t_j)``. Integration
+    over the t_j gives the target density ``prod_A (1 - d_i^2) prod_{pairs in A} (1 - (d_i + d_j) / 2) J^{q - k}``.
+
+    Envelope of step 1: because of ``1 - x <= e^{-x}`` and Hoelder's inequality, the target density is at most
     ``prod_A g_k(d_i)``, with ``g_k(d) = (1 - d^2) exp(-(k - 1) d / 2) M_k(d)^{(q - k) / k}`` and ``M_k(d) = int_0^1 (1
     - (d - t)_+ / 2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``. The envelope is the step function that on
     each of `CELLS` equal cells of [0, 1] has the value of g_k at the left end of the cell. It is nowhere smaller than
-    g_k, because g_k is decreasing. A proposal consists of a number k, drawn with probability proportional to ``C(q, k)
-    (int envelope)^k``, and of k independent numbers d_i, drawn from the envelope. It is accepted with a probability
-    equal to the target density divided by the product of the envelopes at the d_i.
+    g_k, because g_k is decreasing.
+
+    A proposal consists of a number k, drawn with probability proportional to ``C(q, k) (int envelope)^k``, and of k
+    independent numbers d_i with a density proportional to the envelope. It is accepted with a probability equal to the
+    target density divided by the product of the envelope's values at the d_i.
     """
     linear, squares, cross = np.empty((size, q)), np.empty((size, q)), np.empty((size, math.comb(q, 2)))
     done = 0
@@ -272,12 +278,12 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 
 
 def _moments(above: FloatArray, q: int) -> FloatArray:
-    """Return an importance weight for each row of `above`, and three mean squares times this weight, shape (4, n).
+    """Return four numbers for each row of `above`, shape (4, n): a weight, and three mean squares times this weight.
 
     Let u be a uniform point of the convex body K (`sample_body`), and d_i = |u_i| - 1. Each of the n rows of `above`
-    contains the d_i of the k linear coordinates with |u_i| > 1. The weight is proportional to the density of these d_i
-    divided by the density from which they were drawn. The mean squares, given these d_i, are averages over the linear,
-    over the square and over the cross-product coordinates of u.
+    contains the d_i of the k linear coordinates with |u_i| > 1. The weight is an importance weight, proportional to
+    the density of these d_i divided by the density from which they were drawn. The mean squares, given these d_i, are
+    averages over the linear, over the square and over the cross-product coordinates of u.
     """
     n, k = above.shape
     t, mass = _overlaps(above, 2)
@@ -319,14 +325,19 @@ def _cuts(q: int) -> FloatArray:
 def _range(w: FloatArray, q: int) -> float:
     """Return the range h(w), for w with integer entries: the largest minus the smallest ``w't(z)`` over z in [-1, 1]^q.
 
-    t(z) is the vector of a row's moments ``(z_j; 2 z_j^2; z_j z_k, j < k)``, so ``w't(z)`` is a quadratic polynomial.
-    It may be largest (or smallest) at several points. Of these, take one on a face of the lowest dimension. There the
-    gradient along the face is zero, and the Hessian along the face is regular; otherwise the polynomial would be
-    constant along a line that reaches a face of lower dimension. So one candidate point per face is enough. If the
-    Hessian along the face is regular, the candidate is the stationary point of the polynomial on the face, with
-    coordinates clipped to [-1, 1]; otherwise it is the centre of the face. All candidates lie in the cube, so
-    superfluous candidates cannot make the range too large. The Hessian has integer entries, so it is regular if and
-    only if ``|det| >= 1``. The returned range is increased by a factor 1 + 1e-12, to allow for rounding.
+    Here t(z) is the vector of a row's moments ``(z_j; 2 z_j^2; z_j z_k, j < k)``, so ``w't(z)`` is a quadratic
+    polynomial. It is evaluated at one candidate point on each face of the cube. If the Hessian along the face is
+    regular, the candidate is the stationary point of the polynomial on the face, with coordinates clipped to [-1, 1];
+    otherwise it is the centre of the face.
+
+    Proof that a maximum (or minimum) is at a candidate: among all points with the largest value, consider a point on a
+    face of the lowest possible dimension. At this point the gradient along the face is zero. The Hessian along the
+    face is regular, because otherwise the polynomial would be constant along a line that reaches a face of lower
+    dimension. So the point is the candidate of its face. The other candidates lie in the cube, so they cannot make the
+    range too large.
+
+    The Hessian has integer entries, so it is regular if and only if ``|det| >= 1``. The returned range is increased by
+    a factor 1 + 1e-12, to allow for rounding.
     """
     hessian = np.diag(4 * w[q : 2 * q])
     j, k = np.triu_indices(q, 1)

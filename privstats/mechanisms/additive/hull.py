@@ -87,11 +87,13 @@ class Hull(Additive):
     """K-norm mechanism for second moments, with a convex unit ball K that contains the differences of rows' moments.
 
     Privacy: eps-DP (`KNorm`), with noise scaled to the sensitivity in the norm with unit ball K. Neighbouring
-    relation: the relation for which the sensitivity is computed. K contains the difference of the moments of any two
-    rows (with squares multiplied by two), because it is an intersection of half-spaces and cylinders, each of which
-    contains all these differences. Awan and Slavkovic (2021, section 6) use the intersection of the cylinders alone.
-    This class also uses half-spaces if a row (predictors and response) has two or three entries. Noise in dim moments,
-    before it is scaled: a Gamma(dim + 1) variable times a uniform point of K, drawn exactly by rejection.
+    relation: the relation for which the sensitivity is computed. The noise in dim moments is a Gamma(dim + 1) variable
+    times a uniform point of K, drawn exactly by rejection, times the scale.
+
+    K contains the difference of the moments of any two rows (with squares multiplied by two), because it is an
+    intersection of half-spaces and cylinders, each of which contains all these differences. Awan and Slavkovic (2021,
+    section 6) use the intersection of the cylinders alone. This class also uses half-spaces if a row (predictors and
+    response) has two or three entries.
     """
 
     label: ClassVar[str] = "hull"

@@ -1,32 +1,38 @@
 """Matrix-t noise: pure eps-DP for a matrix of second moments, with noise scaled to the sensitivity in the nuclear norm.
 
-The noise is a symmetric matrix W with density proportional to ``det(I + W^2)^-s``, sampled exactly.
+The noise is a symmetric matrix of order K with density proportional to ``det(I + W^2)^-s`` at the matrix W. It is
+sampled exactly, by a recursion that adds one row and column in each step.
 
-Let W be a symmetric matrix of order k. It consists of a matrix M of order k - 1 and one more row and column, with the
-vector v and the diagonal entry m. Let R be any matrix with ``R R' = I + M^2``. A vector w and a number t are defined by
-``v = R w`` and ``m = v' M (I + M^2)^-1 v + (1 + |w|^2) t``. Then ``det(I + W^2) = det(I + M^2) (1 + |w|^2)^2 (1 +
-t^2)``, and the change of variables from (v, m) to (w, t) has Jacobian ``det(I + M^2)^(1/2) (1 + |w|^2)``. So, if W has
-the density with exponent s_k, then M has the same density with exponent ``s_(k-1) = s_k - 1 / 2``, w has density
-proportional to ``(1 + |w|^2)^-(2 s_k - 1)``, t has density proportional to ``(1 + t^2)^-s_k``, and M, w and t are
-independent. For a noise matrix of order K, the recursion uses ``s_k = s - (K - k) / 2``. (Hua 1963, section 2.3, uses
-the symmetric root R; then the first term of m is ``w' M w``.) A *hollow* matrix has W_00 = 0, and its recursion starts
-from the matrix 0 of order 1. The recursion also shows that the principal submatrix of W without its last b rows and
-columns has a density of the same form, with exponent ``s - b / 2``.
+Let W be a symmetric matrix of order k with density proportional to ``det(I + W^2)^-s_k``. It consists of a matrix M of
+order k - 1 and one more row and column, with the vector v and the diagonal entry m. Let R be any matrix with ``R R' =
+I + M^2``. A vector w and a number t are defined by ``v = R w`` and ``m = v' M (I + M^2)^-1 v + (1 + |w|^2) t``. Then
+``det(I + W^2) = det(I + M^2) (1 + |w|^2)^2 (1 + t^2)``, and the change of variables from (v, m) to (w, t) has Jacobian
+``det(I + M^2)^(1/2) (1 + |w|^2)``. So M, w and t are independent, with densities proportional to
+
+* ``det(I + M^2)^-s_(k-1)`` for M, with ``s_(k-1) = s_k - 1 / 2``;
+* ``(1 + |w|^2)^-(2 s_k - 1)`` for w;
+* ``(1 + t^2)^-s_k`` for t.
+
+The exponent at order K is s, so the recursion uses ``s_k = s - (K - k) / 2``. (Hua 1963, section 2.3, uses the
+symmetric root R; then the first term of m is ``w' M w``.) A *hollow* matrix has W_00 = 0, and its recursion starts
+from the matrix 0 of order 1. The recursion also shows that the principal submatrix of a noise matrix without its last
+b rows and columns has a density of the same form, with exponent ``s - b / 2``.
 
 In the code R is the lower triangular root of I + M^2. Each step extends it to the lower triangular root of I + W^2: the
 block of the old indices becomes ``R C``, where C is the lower triangular matrix with ``C C' = I + w w'``, and the
 square of the new diagonal entry is ``(1 + |w|^2)(1 + t^2)``.
 
-Large matrices are extended by b rows at once: W has the diagonal blocks M, of order k, and N, of order b, and the
-off-diagonal block V. Let ``V = R w``, ``L L' = I + w'w`` and ``N = V' M (I + M^2)^-1 V + L T L'``. The identity
-``det(I + iW) = det(I + iM) det(I + iN + V' (I + iM)^-1 V)``, where i is the imaginary unit, implies ``det(I + W^2) =
-det(I + M^2) det(I + w'w)^2 det(I + T^2)``, and the Jacobian is ``det(I + M^2)^(b/2) det(I + w'w)^((b+1)/2)``. So M has
-the same law with exponent s - b / 2, T has the same law with exponent s, and w, a k x b matrix, has density
-proportional to ``det(I + w'w)^-(2 s - (b+1) / 2)``; M, T and w are independent. The matrix w has the law of ``Z
-C^-1``, where Z has standard normal entries and ``C C'`` is Wishart with ``4 s - k - b - 1`` degrees of freedom: given
-C, the rows of w are normal, and the integral of their density over C is the normalising constant of a Wishart law. C
-is drawn as a lower triangular matrix, with standard normal entries below its diagonal and square roots of chi-squared
-variables on its diagonal (Bartlett 1933). For b = 1 the result is the row-by-row step.
+Large matrices are extended by b rows and columns at once. Then W, with exponent s, has the diagonal blocks M, of order
+k, and N, of order b, and the off-diagonal block V. Matrices w, L and T are defined by ``V = R w``, ``L L' = I + w'w``
+and ``N = V' M (I + M^2)^-1 V + L T L'``. The identity ``det(I + iW) = det(I + iM) det(I + iN + V' (I + iM)^-1 V)``,
+where i is the imaginary unit, implies ``det(I + W^2) = det(I + M^2) det(I + w'w)^2 det(I + T^2)``, and the Jacobian is
+``det(I + M^2)^(b/2) det(I + w'w)^((b+1)/2)``. So M, T and w are independent. The densities of M and T have the same
+form as the density of W, with exponents s - b / 2 and s; the density of w, a k x b matrix, is proportional to ``det(I
++ w'w)^-(2 s - (b+1) / 2)``. The matrix w has the law of ``Z C^-1``, where Z has standard normal entries and ``C C'``
+is Wishart with ``4 s - k - b - 1`` degrees of freedom: given C, the rows of w are normal, and the integral of their
+density over C is the normalising constant of a Wishart law. C is drawn as a lower triangular matrix, with standard
+normal entries below its diagonal and square roots of chi-squared variables on its diagonal (Bartlett 1933). For b = 1
+the result is the row-by-row step.
 """
 
 from __future__ import annotations
@@ -143,8 +149,8 @@ class MatrixTLaw(ScaledLaw):
 def parts(pairs: Pairs) -> Iterator[Part]:
     """Yield the principal submatrices of a released matrix that get independent noise matrices.
 
-    `pairs` has the row and column indices of the released entries; each of them belongs to one submatrix. If entry
-    (0, 0) is released, but no other entry of row 0, then entry (0, 0) is a submatrix of order 1, and a second
+    `pairs` has the row and column indices of the released entries; each released entry belongs to one submatrix. If
+    entry (0, 0) is released, but no other entry of row 0, then entry (0, 0) is a submatrix of order 1, and a second
     submatrix contains all other released entries. In all other cases there is only one submatrix.
     """
     i, j = pairs
@@ -166,9 +172,10 @@ class MatrixT(Additive):
     s, on a space of symmetric matrices that contains all differences of the totals (sums over rows) of neighbouring
     data sets. The gradient of the log density, ``-2 s (W / t^2)(I + W^2 / t^2)^-1``, has an operator norm of at most s
     / t, because 2 w / (1 + w^2) <= 1. So if totals differ by at most D in the nuclear norm, log densities differ by at
-    most ``s D / t``. For the sensitivity D, t = s D / eps. If submatrices have independent noise, the gradient is block
-    diagonal, and its operator norm has the same bound. Releasing only some entries is post-processing. Neighbouring
-    relation: the relation for which the sensitivity is computed. Noise: sampled exactly (`sample`).
+    most ``s D / t``. With D the sensitivity and the scale ``t = s D / eps``, this bound is eps. If submatrices have
+    independent noise, the gradient is block diagonal, and its operator norm has the same bound. Releasing only some
+    entries is post-processing. Neighbouring relation: the relation for which the sensitivity is computed. The noise is
+    sampled exactly (`sample`).
     """
 
     label: ClassVar[str] = "matrixt"

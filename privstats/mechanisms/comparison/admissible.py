@@ -1,20 +1,22 @@
 """Largest shift at which noise scaled to the smooth sensitivity is private, for each ratio of the noise scales.
 
-Two neighbouring data sets release ``T + N Z`` and ``T' + N' Z``, where Z is noise of a fixed law. The ratio of the
-scales N and N' is at most e^beta, and T and T' differ by at most alpha times the smaller scale (alpha is the shift).
-For each number in the array `beta`, the functions of this module return alpha(beta), the largest alpha with which the
-two laws satisfy the guarantee in both directions, or 0 if the guarantee does not hold for any positive alpha. For
-normal and Laplace log-normal noise, the returned alpha is proved to be private, but need not be the largest.
+Two neighbouring data sets with the quantiles T and T' release ``T + N Z`` and ``T' + N' Z``, where Z is noise of a
+fixed law. The ratio of the scales N and N' is at most e^beta, and T and T' differ by at most alpha times the smaller
+scale (alpha is the shift). For each number in the array `beta`, the functions of this module return alpha(beta), the
+largest alpha with which the two laws satisfy the guarantee in both directions, or 0 if the guarantee does not hold for
+any positive alpha. For Laplace noise, they return the largest alpha up to eps. For normal and Laplace log-normal
+noise, the guarantee is proved for the returned alpha, but may also hold for a larger alpha.
 
 *beta may be chosen from the data*, if the law of Z is fixed. Let S_beta be the smooth sensitivity of a data set, and
-``N = min over beta of S_beta / alpha(beta)`` its scale. Let N' be the smaller of two neighbours' scales, attained at
-beta'. Then T and T' differ by at most alpha(beta') N', and the larger scale N, with the S_beta' of its data set,
-satisfies ``N <= S_beta' / alpha(beta') <= e^beta' N'``. So both conditions above hold with alpha(beta') and beta'.
+``min over beta of S_beta / alpha(beta)`` its noise scale. Of two neighbours, let the first data set have the smaller
+scale N, with the minimum at beta = v, and let S be its smooth sensitivity at v, so that ``S = alpha(v) N``. Then T and
+T' differ by at most S. At v, the second data set has a smooth sensitivity of at most e^v S, so its scale N' is at most
+``e^v S / alpha(v) = e^v N``. So both conditions above hold with beta = v.
 
-In units of the smaller scale, let rho in [1, e^beta] be the larger scale, and let a <= alpha be the shift. For
-symmetric unimodal densities p and q, ``1 - delta = int min(p(x), e^eps q(x - a)) dx``. This is the integral over u of
-the length of the intersection of two intervals, ``p(x) >= u`` and ``e^eps q(x - a) >= u``. The length of the
-intersection decreases in a, so delta increases with a. The dependence on rho is derived for each law.
+*Smaller shifts are private, too.* Let p and q be the densities of the two noises, symmetric and unimodal, and a the
+shift. Then ``1 - delta = int min(p(x), e^eps q(x - a)) dx``. This is the integral over u of the length of the
+intersection of two intervals, ``p(x) >= u`` and ``e^eps q(x - a) >= u``. The length of the intersection decreases in
+a, so delta increases with a. The functions' docstrings treat all ratios of scales up to e^beta.
 """
 
 from __future__ import annotations
@@ -48,11 +50,12 @@ def betas(eps: float, count: int = 64) -> FloatArray:
 def cauchy(eps: float, beta: FloatArray) -> FloatArray:
     """Return, for each log ratio beta of scales, the largest shift alpha at which Cauchy noise is eps-DP.
 
-    Let a be the distance of the centres (the shift), in units of the smaller scale, and rho in [1, e^beta] the ratio of
-    scales. The largest log ratio d of two Cauchy densities is their hyperbolic distance:
-    ``cosh d = 1 + (a^2 + (rho - 1)^2) / (2 rho)``. So d <= eps if and only if ``a^2 <= 2 rho cosh eps - 1 - rho^2``.
-    The right-hand side is concave in rho, so this holds for all rho if it holds at both ends. At rho = 1 it means
-    ``a <= 2 sinh(eps / 2)``. The end e^beta lowers alpha only if beta > log(2 cosh eps - 1); alpha is 0 if beta >= eps.
+    alpha is the largest distance a of the centres of two Cauchy laws, in units of the smaller scale, at which the log
+    ratio of their densities is at most eps for every ratio rho of their scales in [1, e^beta]. The largest log ratio d
+    of the densities is a hyperbolic distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) / (2 rho)``. So d <= eps if and only
+    if ``a^2 <= 2 rho cosh eps - 1 - rho^2``. The right-hand side is concave in rho, so its minimum is at rho = 1 or at
+    rho = e^beta, and alpha^2 is the smaller of the two values. At rho = 1 the limit of a is ``2 sinh(eps / 2)``. If
+    beta >= eps, alpha is 0.
     """
     eps = min(eps, STEEPEST)
     beta = np.minimum(beta, eps)
@@ -61,15 +64,17 @@ def cauchy(eps: float, beta: FloatArray) -> FloatArray:
 
 
 def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return, for each log ratio beta of scales, the largest shift alpha at which Laplace noise is (eps, delta)-DP.
+    """Return, for each log ratio beta of scales, the largest alpha <= eps at which Laplace noise is (eps, delta)-DP.
 
-    The result is exact. Let a be the distance of the centres (the shift) of two laws, in units of the smaller scale,
-    and rho in [1, e^beta] the ratio of their scales. The law with the larger scale is called the wide law, the other
-    the narrow law. For a <= eps, delta is largest at rho = e^beta. For the delta of the wide law against the narrow
-    law, this holds because the set where the density ratio exceeds e^eps does not contain the wide law's centre, so a
-    larger scale of this law increases the probability of the set. For the delta of the narrow law against the wide law,
-    this holds because all points of the set where the density ratio exceeds e^eps have a distance below rho from the
-    centre of the wide law. At these points, a larger scale reduces the density of the wide law.
+    The shift alpha is the largest distance a <= eps of the centres of two Laplace laws, in units of the smaller scale,
+    at which both numbers of `laplace_delta` are at most `delta`. (`laplace_delta` defines the wide law, the narrow
+    law, and the delta of one law against the other.) Let rho be the ratio of the scales. For a <= eps, both deltas are
+    largest at the largest ratio, rho = e^beta, for the following reasons:
+
+    * Wide law against narrow law: the set where the density ratio exceeds e^eps does not contain the wide law's
+      centre, so a larger scale of the wide law increases its probability of the set.
+    * Narrow law against wide law: all points of the set where the density ratio exceeds e^eps have a distance below
+      rho from the wide law's centre. At these points, a larger scale reduces the density of the wide law.
     """
     rho1 = np.expm1(beta)
     with np.errstate(over="ignore"):
@@ -81,17 +86,20 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
 
 
 def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return delta in both directions for two Laplace laws with scales e^beta and 1, whose centres differ by a <= eps.
+    """Return both deltas of two Laplace laws with scales e^beta and 1, whose centres differ by a <= eps.
 
     The delta of a law P against a law Q is the smallest number with ``P(S) <= e^eps Q(S) + delta`` for all sets S. The
     law with the larger scale is called the wide law, the other the narrow law. The first array has the delta of the
     wide against the narrow law, the second the delta of the narrow against the wide law. beta is at most eps.
 
     Let the narrow law, with density q, have its centre at 0, and the wide law, with density p and scale rho = e^beta,
-    its centre at a. For the wide law, the densities satisfy ``p = e^eps q`` at two points x1 < 0 and x2 > a, and the
-    tails beyond these points contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)`` to its delta against the narrow
-    law. For the narrow law, the set where ``q > e^eps p`` is an interval [-left, right] around its centre, where log(q
-    / p) is largest. It ends before the centre of the wide law, because log(q / p) is only beta - a <= eps there.
+    its centre at a.
+
+    * Wide law against narrow law: ``p = e^eps q`` at two points x1 < 0 and x2 > a. The tails beyond these points
+      contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)`` to delta.
+    * Narrow law against wide law: the set where ``q > e^eps p`` is an interval [-left, right] around 0, where log(q /
+      p) is largest. At the wide law's centre, log(q / p) is beta - a, which is at most eps, so the interval ends
+      before it.
     """
     rho, rho1 = np.exp(beta), np.expm1(beta)
     wide = rho1 / (2 * rho) * (np.exp((a - eps - beta) / rho1) + np.exp(-(a + eps + beta) / rho1))
@@ -107,22 +115,26 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     """Return, for each log ratio beta of scales, a shift alpha at which normal noise is proved to be (eps, delta)-DP.
 
-    In units of the smaller scale, let N(0, 1) be the narrow law and N(a, rho^2) the wide law, with the shift a and the
-    ratio rho in [1, e^beta] of the scales. For a^2 <= 2 eps, the delta of the wide law against the narrow law is
-    largest at rho = e^beta, because the set where the density ratio exceeds e^eps does not contain the mean of the
-    wide law. In the opposite direction, the log density ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most
-    ``beta + a^2 / 2 - a x`` for every rho. So the delta of the narrow law against the wide law, at eps, is at most the
-    delta of N(0, 1) against N(a, 1) at eps - beta. `gaussian_delta` computes both numbers.
+    alpha is the largest a with ``a^2 <= 2 eps`` at which both numbers of `gaussian_delta` are at most `delta`. In
+    units of the smaller scale, the narrow law is N(0, 1) and the wide law N(a, rho^2), with a ratio rho of scales in
+    [1, e^beta]. The numbers of `gaussian_delta` apply to all these ratios:
+
+    * Wide law against narrow law: delta is largest at rho = e^beta, because the set where the density ratio exceeds
+      e^eps does not contain the mean of the wide law.
+    * Narrow law against wide law: the log density ratio ``log rho - x^2 / 2 + (x - a)^2 / (2 rho^2)`` is at most
+      ``beta + a^2 / 2 - a x`` for every rho. So delta is at most the delta of N(0, 1) against N(a, 1) with eps - beta
+      in place of eps.
     """
     return largest(lambda a: np.maximum(*gaussian_delta(eps, a, beta)) <= delta, np.full_like(beta, math.sqrt(2 * eps)))
 
 
 def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return delta in both directions for normal laws with standard deviations e^beta and 1, whose means differ by a.
+    """Return two deltas of normal laws with standard deviations e^beta and 1, whose means differ by a.
 
     The delta of a law P against a law Q is the smallest number with ``P(S) <= e^eps Q(S) + delta`` for all sets S. The
     law with the larger standard deviation is called the wide law, the other the narrow law. The first array has the
-    delta of the wide law against the narrow law, the second an upper bound on the delta in the opposite direction.
+    delta of the wide law against the narrow law, the second an upper bound on the delta of the narrow law against the
+    wide law.
     """
     rho2 = np.exp(2 * beta)
     half, slope, level = -np.expm1(-2 * beta) / 2, a / rho2, a * a / (2 * rho2) + beta + eps

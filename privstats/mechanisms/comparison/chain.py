@@ -90,14 +90,16 @@ def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """The proposal law of the Markov chain in `chain_geometric`, a mixture of three laws.
+    """Proposal law of the Markov chain in `chain_geometric`, a mixture of three laws.
 
-    A proposal is near the geometric median, or uniform in the grid cell of the median, or uniform on the grid. A
-    proposal near the median is ``median + (rate curvature)^-1 u``, where u has density proportional to ``exp(-|u|_2)``
-    and `curvature` is the derivative of the score (gradient of the sum of distances) at the median. This law resembles
-    the stationary law, with log density ``-rate |score|``, because the score at theta is about ``curvature (theta -
-    median)``. `slopes` are the eigenvalues of the matrix ``rate curvature``, clipped to the interval from 1 / (number
-    of grid points per column) to 1, and the columns of `axes` are the eigenvectors of this matrix.
+    A proposal is uniform on the grid with probability `UNIFORM`, uniform in the grid cell of the geometric median with
+    probability `CELL`, and otherwise near the median. A proposal near the median is ``median + (rate C)^-1 u``, where
+    u has density proportional to ``exp(-|u|_2)``. The matrix C is the derivative, at the median, of the score (the
+    gradient of the sum of distances from the rows). This law resembles the stationary law, with log density ``-rate
+    |score|``, because the score at theta is about ``C (theta - median)``.
+
+    The columns of `axes` are the eigenvectors of the matrix ``rate C``. `slopes` are its eigenvalues, clipped to the
+    interval from 1/g to 1 with g grid points per column.
     """
 
     median: FloatArray
@@ -146,11 +148,11 @@ class Proposal:
 def chain_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float, steps: int) -> Units:
     """Return a random grid point, shape (d,), with probability approximately proportional to ``exp(-rate |score|)``.
 
-    The score is the gradient (or shortest subgradient) of the sum of distances to the rows. The array `units`, shape
-    (n, d), has the rows, as points of the grid. The draw is the last state of an independence Metropolis-Hastings
-    chain with `steps` steps, a public number, rounded to the grid. The stationary law of the chain, rounded to the
-    grid, has probabilities exactly proportional to ``exp(-rate |score|)``, as in `sample_geometric`. The distance of
-    the draw's law from the stationary law depends on the rows, and no bound on this distance is proved.
+    The score is the gradient (or shortest subgradient) of the sum of the distances from the rows. The rows of the
+    array `units`, shape (n, d), are points of the grid. A Metropolis-Hastings chain with independent proposals takes
+    `steps` steps, a public number, and its last state is rounded to the grid. After this rounding, the stationary law
+    of the chain has probabilities exactly proportional to ``exp(-rate |score|)``, as in `sample_geometric`. The
+    distance of the draw's law from the stationary law depends on the rows, and no bound on this distance is proved.
     """
     if len(units) == 0:
         return np.asarray(rng.integers(np.full(units.shape[1], grid.first), grid.last + 1, None))

@@ -33,27 +33,27 @@ TINY = float(np.finfo(float).tiny)
 class Cover:
     r"""Set that contains a level set: all theta for which ``M theta - shift`` lies in a product of three simple sets.
 
-    The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, or the part of a level set of a squared loss with
-    ``|theta|_1 <= t``. A theta - b is called the residual. M is an invertible (d, d) matrix and `shift` a vector. The
-    d coordinates of ``M theta - shift`` are divided among the three sets, in this order. The sizes gamma, curve, rise
-    and t of the sets, all positive, are arguments of the methods, so that one cover serves many level sets.
+    The level set lies in the l1 ball ``|theta|_1 <= t``. It is the set where ``||A theta - b|| <= gamma``, or a level
+    set of a squared loss. A theta - b is called the residual. M is an invertible (d, d) matrix and `shift` a vector.
+    The d coordinates of ``M theta - shift`` are divided among the three sets, in this order. The positive numbers
+    gamma, curve, rise and t, called sizes, are arguments of the methods, so that one cover serves many level sets.
 
     1. A ball of radius gamma in the residual's norm, for the first `balls` coordinates. They are entries of the
       residual or, if the norm is l2, of a rotation of the residual.
-    2. A corner set ``sum_i x_i + |w|^2 / curve <= rise``, for a vector w of the next k = `curved` coordinates and for
-      m further coordinates z_i, called linear coordinates. Each z_i is either ``anchor_i gamma + plus_i x_i`` or
-      ``anchor_i gamma - minus_i x_i``, with ``x_i >= 0`` and entries of the fields `anchor`, `plus` and `minus`. The
-      volume of this set is, by Dirichlet's integral, ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) * prod_i
+    2. A corner set, for a vector w of the next k = `curved` coordinates and for m further coordinates z_i, called
+      linear coordinates. Each z_i is ``anchor_i gamma + plus_i x_i`` or ``anchor_i gamma - minus_i x_i`` for a number
+      ``x_i >= 0``, where `anchor`, `plus` and `minus` are fields. In the corner set, ``sum_i x_i + |w|^2 / curve <=
+      rise``. By Dirichlet's integral, its volume is ``(pi curve)^(k/2) rise^(m + k/2) / Gamma(m + k/2 + 1) * prod_i
       (plus_i + minus_i)``.
     3. The l1 ball of radius t, for the remaining coordinates, which are entries theta_j of theta. If `slack` is not
       empty, a simplex replaces this ball: with ``delta_j = rise |slack_j|`` and sign_j the sign of slack_j, the
       numbers ``sign_j theta_j + delta_j`` are non-negative, and their sum is at most ``t + sum_j delta_j``.
 
-    Let J be the set of the indices j for which theta_j itself is a coordinate of the cover. If `slope` is positive,
-    the last linear coordinate is ``sum_{j not in J} c_j theta_j`` minus the term ``slope (t - sum_{j in J}
-    |theta_j|)``. Here ``c = A'y`` for a vector y of dual norm at most 1, or c is minus the gradient of the squared
-    loss at some point. The subtracted term depends on other coordinates only (a shear), so it does not change the
-    volume.
+    If `slope` is positive, the last linear coordinate is sheared. Let J be the set of the indices j for which theta_j
+    itself is a coordinate of ``M theta - shift``. The last linear coordinate is ``sum_{j not in J} c_j theta_j`` with
+    a vector c, the argument of `corner`. From this sum, ``slope (t - sum_{j in J} |theta_j|)`` is subtracted before
+    the corner set limits the coordinate. The subtracted term depends on other coordinates only, so the volume does not
+    change.
     """
 
     norm: str
@@ -71,11 +71,11 @@ class Cover:
     signs: FloatArray  # for each row of the matrix M: 1 if the row selects a single entry of theta, else 0
 
     def log_volume(self, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
-        """Return the log volumes, shape (n,), of n sets of theta, each of which contains (covers) a level set.
+        """Return the log volumes, shape (n,), of the covers of n level sets.
 
-        Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i`` for a matrix A and a vector b, or a level set of
-        a squared loss. The positive numbers curve_i and rise_i limit some coordinates of its cover by ``sum_j x_j +
-        |w|^2 / curve_i <= rise_i``, in the notation of `Cover`.
+        Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i`` for a matrix A and a vector b, or a level set
+        of a squared loss on the ball ``|theta|_1 <= t_i``. Its cover has the sizes gamma_i, curve_i, rise_i and t_i
+        (see `Cover`).
         """
         m, k, d = len(self.plus), self.curved, len(self.M)
         gamma, curve, rise = (np.maximum(level, TINY) for level in (gamma, curve, rise))
@@ -207,24 +207,26 @@ def corner(
 ) -> Cover:
     r"""Return a `Cover`, a set that contains the level set {||A theta - b|| <= gamma, |theta|_1 <= t}.
 
-    The cover is small if the minimum of ||A theta - b|| on the ball |theta|_1 <= t lies on its boundary.
+    The cover is small if the minimum of ||A theta - b|| on the ball |theta|_1 <= t lies on the boundary of the ball.
 
     The argument y is a vector of dual norm at most 1, and c = A'y. Let e = A theta - b be the residual, mu = |c|_inf,
     and ``G(t) = b'y - mu t`` the lower bound of ||e|| on the ball. The arguments `curve` and ``rise >= gamma - G(t)``
-    are the sizes of the corner set (see `Cover`). In the module's docstring, ``||e|| - G(t)`` is a sum of non-negative
-    terms; on the level set it is at most `rise`. The coordinates of the cover are computed from these terms:
+    are sizes of the corner set of the cover. By the formula in the module's docstring, ``||e|| - G(t)`` is a sum of
+    non-negative terms; on the level set the sum is at most `rise`. The coordinates of the cover are computed from
+    these terms:
 
-    * A term ``mu |theta_j| - c_j theta_j`` can give a linear coordinate or, by `slack`, a limit on theta_j. The terms
-      of all j for which theta_j is not a coordinate, together with ``mu (t - |theta|_1)``, can give one more linear
-      coordinate.
-    * If the norm is linf, the term ``||e|| + y'e``, with gamma in place of ``||e||``, is at least ``sum_j |y_j| (gamma
-      + sign(y_j) e_j)``. If the norm is l1, the term is ``sum_j (|e_j| + y_j e_j)``. Each summand of these sums is
+    * A term ``mu |theta_j| - c_j theta_j`` gives a linear coordinate or a limit on theta_j (the field `slack`), if
+      theta_j is a coordinate of the cover. All other such terms, together with ``mu (t - |theta|_1)``, can give one
+      more linear coordinate.
+    * If the norm is l1, the term ``||e|| + y'e`` is ``sum_j (|e_j| + y_j e_j)``. If the norm is linf, this term, with
+      gamma in place of ``||e||``, is at least ``sum_j |y_j| (gamma + sign(y_j) e_j)``. Each summand of these sums is
       non-negative and can give a linear coordinate.
-    * If the norm is l2, let w be a projection of the residual onto directions orthogonal to y, and let a = -y'e. The
-      terms except ``||e|| + y'e`` add up to ``a - G(t)``, and ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``. So
-      these terms plus ``|w|^2 / (2 gamma)`` are at most ``gamma - G(t)``, and curve = 2 gamma.
+    * If the norm is l2, let w be a projection of the residual onto directions orthogonal to y, and let a = -y'e. On
+      the level set, ``|w|^2 <= gamma^2 - a^2 <= 2 gamma (gamma - a)``. The terms except ``||e|| + y'e`` add up to ``a
+      - G(t)``. So these terms plus ``|w|^2 / (2 gamma)`` are at most ``gamma - G(t)``; hence curve = 2 gamma.
 
-    For a squared loss, `level_sets` calls this function with the norm l2, y = 0 and minus the loss's gradient as c.
+    For a squared loss (see `level_sets.sample_loss`), the norm is l2, y = 0, curve = 2, and c is minus the gradient of
+    the loss at some point, in place of A'y.
 
     Of the possible coordinates, d are chosen by a pivoted QR factorisation, so that the matrix M has a large
     determinant. The choice affects only the speed.
@@ -286,9 +288,9 @@ def corner(
 def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     """Return a vector y, shape (d,), of dual norm at most 1 with a large value of b'y - radius |A'y|_inf.
 
-    For every y whose norm, dual to the norm ``||.||`` named `norm`, is at most 1, this value is a lower bound of ``||A
-    theta - b||`` on the ball ``|theta|_1 <= radius``. So the solvers that search for the largest value need not be
-    accurate. y is zero if A and b are zero, or if the solver fails.
+    The dual norm is the dual of the norm ``||.||`` that `norm` names. For every vector y of dual norm at most 1, the
+    value is a lower bound of ``||A theta - b||`` on the ball ``|theta|_1 <= radius``. So the solvers that search for
+    the largest value need not be accurate. y is zero if A and b are zero, or if the solver fails.
     """
     d = len(b)
     scale = max(float(np.abs(A).max()) * radius, float(np.abs(b).max()))

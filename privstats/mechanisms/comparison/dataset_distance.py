@@ -68,11 +68,11 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
     """For each point x, return the least number of replacements that make x the p/q-quantile, of rank ceil(n p/q).
 
     p/q is `level`, and the lowest of the n values has rank 1. Let L values be below x, a values equal to x and G
-    values above x. The quantile has the rank ``r = max(1, ceil(n p/q))``, so the number of replacements is
-    ``max(0, L - (r - 1), G - (n - r))``. Additions and removals would not lower it. Proof: x is the quantile if and
-    only if ``0 <= F < a``, with ``F = (1 - p/q)(L + a) - (p/q) G``. Replacing a value above x by x increases F by 1,
-    and replacing a value below x by x increases a - F by 1. An addition or a removal increases F, and a - F, by at
-    most 1.
+    values above x. The quantile has the rank ``r = max(1, ceil(n p/q))``, so the number of replacements is ``max(0, L
+    - (r - 1), G - (n - r))``. If additions and removals were allowed, too, the number of changes would be the same.
+    Proof: define the number ``F = (1 - p/q)(L + a) - (p/q) G``. x is the quantile if and only if ``0 <= F < a``.
+    Replacing a value above x by x increases F by 1, and replacing a value below x by x increases a - F by 1. An
+    addition or a removal increases F, and a - F, by at most 1.
 
     Parameters
     ----------
@@ -93,12 +93,16 @@ def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fr
     """For each grid point x, return the least number of additions and removals of values that make x the p/q-quantile.
 
     p/q is `level`, and `quantile_replacing` defines the quantile, which is one of the values. So if no value equals x,
-    the first change adds x. Then let L values be below x, a values equal to x and G values above x. x is the quantile
-    if and only if ``0 <= F < a``, with ``F = (1 - p/q)(L + a) - (p/q) G``. If F < 0, the best change removes a value
-    above x, which increases F by p/q, or adds x, which increases F by 1 - p/q. So ``ceil(-F / M)`` further changes are
-    needed, where M is the larger of p/q and 1 - p/q. If F >= a, the best change removes a value below x or adds x,
-    which increases a - F by up to M; ``floor((F - a) / M) + 1`` further changes are needed. As M < a, no change moves
-    F from one side of the interval [0, a) to the other side.
+    the first change adds x. After this change, let L values be below x, a values equal to x and G values above x, and
+    let ``F = (1 - p/q)(L + a) - (p/q) G``. x is the quantile if and only if ``0 <= F < a``. Let M be the larger of p/q
+    and 1 - p/q.
+
+    * If F < 0, removing a value above x increases F by p/q, and adding x increases F by 1 - p/q. So ``ceil(-F / M)``
+      further changes are needed.
+    * If F >= a, removing a value below x increases a - F by 1 - p/q, and adding x increases a - F by p/q. So
+      ``floor((F - a) / M) + 1`` further changes are needed.
+
+    As M < a, no change moves F from one side of the interval [0, a) to the other side.
     """
     p, q = level.numerator, level.denominator
     missing = (equal == 0).astype(np.int64)
@@ -112,19 +116,21 @@ QUANTILE = {"replace": quantile_replacing, "add_remove": quantile_adding}
 
 
 def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> tuple[IntArray, IntArray, IntArray]:
-    """Return runs of consecutive grid points with equal dataset distance, for the p/q-quantile with p/q = `level`.
+    """Return runs of consecutive grid points with equal dataset distance, for the quantile of probability `level`.
 
-    The dataset distance of a point is the number of values that must change so that the point is the quantile. If there
-    are m distinct values, the first m + 1 runs are the grid points below, between and above these values; the last m
-    runs are the values themselves.
+    The dataset distance of a point is the number of values that must change so that the point is the quantile. If
+    there are m distinct values, the first m + 1 runs are the grid points below, between and above these values; the
+    last m runs are the values themselves.
 
     Parameters
     ----------
     offsets : ndarray of int, shape (n,)
         The values, in grid steps, in [0, top] and in any order.
     top : int
+        Upper end of the grid, in grid steps.
     level : Fraction
     kind : {"replace", "add_remove"}
+        Whether a change replaces a value, or adds or removes a value.
 
     Returns
     -------
@@ -202,13 +208,13 @@ def lift_replacing(gaps: IntArray) -> IntArray:
 def lift_adding(gaps: IntArray) -> IntArray:
     """Return the least distance of the mean of n values from the grid's upper end after k additions or removals.
 
-    The result has an entry for each k = 1, ..., n + 1, rounded up. `gaps` are the distances of the values from the
-    upper end, in descending order. The r lowest values are removed, and k - r values at the upper end are added. The
-    distance is then ``W_r / (n + k - 2 r)``, where W_r is the sum of all gaps except the r largest. One more removal,
-    in place of an addition, reduces it if and only if ``2 W_r < w_r (n + k - 2 r)``, where w_r is the largest
-    remaining gap. The least k with this property increases with r, so a binary search finds the best r for each k. At
-    least one value is added (r <= k - 1), because removals alone lead to finitely many means, not to all means in an
-    interval.
+    The returned array has one distance, rounded up to whole grid steps, for each k = 1, ..., n + 1. `gaps` are the
+    distances of the values from the upper end, in descending order. To reach the least distance, the r lowest values
+    are removed, and k - r values at the upper end are added, for the best r. The distance of the mean is then ``W_r /
+    (n + k - 2 r)``, where W_r is the sum of all gaps except the r largest. An increase of r by 1 reduces this distance
+    if and only if ``2 W_r < w_r (n + k - 2 r)``, where w_r is the largest remaining gap. The least k with this
+    property increases with r, so a binary search finds the best r for each k. At least one value is added (r <= k -
+    1), because removals alone lead to finitely many means, not to all means in an interval.
     """
     n, left = len(gaps), _left(gaps)
     r = np.arange(n)
@@ -237,8 +243,10 @@ def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntAr
     offsets : ndarray of int, shape (n,)
         The values, in grid steps, in [0, top] and in any order; n below 2^32 and top at most 2^30.
     top : int
+        Upper end of the grid, in grid steps.
     kind : {"replace", "add_remove"}
-        For "replace", k = 0, ..., n; for "add_remove", k = 1, ..., n + 1.
+        For "replace", k = 0, ..., n values are replaced. For "add_remove", k = 1, ..., n + 1 values are added or
+        removed, and at least one is added.
 
     Returns
     -------

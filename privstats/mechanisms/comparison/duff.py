@@ -26,26 +26,27 @@ from privstats.privacy.release import Release
 class Duff(Mechanism):
     """Choose x on the public grid with probability proportional to ``exp(-eps k(x) / (2 rows))``.
 
-    k(x) is the smallest number of changes of values after which their statistic (a quantile or the mean, rounded to the
-    grid) is x. `rows` is the number of rows in which neighbouring data sets may differ (``relation.rows``).
+    k(x) is the smallest number of changes of values after which their statistic (a quantile or the mean, rounded to
+    the grid) is x. `rows` is the number of rows in which neighbouring data sets may differ (``relation.rows``).
 
-    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). k(x) is the distance of the data set from the set of all data
-    sets with the statistic x. This distance changes by at most 1 with each row that changes (Gillenwater and Munoz
-    Medina 2020, Lemma 1, where "less than 1" is printed). Up to `rows` rows change, so the exponent changes
-    by at most eps / 2, and the log normaliser changes by at most eps / 2, too.
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). k(x) is the distance of the data set from the set of all
+    data sets with the statistic x. This distance changes by at most 1 with each row that changes (Gillenwater and
+    Munoz Medina 2020, Lemma 1, where "less than 1" is printed). Up to `rows` rows change, so the exponent changes by
+    at most eps / 2, and the log normaliser changes by at most eps / 2, too.
 
     k(x) counts additions and removals of values if neighbours differ by added or removed rows, and replacements of
-    values if they differ by replaced rows. In the second case, replacing a row may also add or remove a value, if rows
-    may be missing. But k(x) would not be smaller if additions and removals counted, too. So keeping the number of
-    values secret costs no accuracy.
+    values if they differ by replaced rows. If rows may be missing, the replacement of a row can also add or remove a
+    value. These changes are not counted, but k(x) would be the same with them. So keeping the number of values secret
+    costs no accuracy.
 
     Every grid point is a candidate, including the values of the rows, so that a value common to all rows can be
-    chosen. If x is one of the values, k(x) may differ from k at the grid points on both sides of x.
+    chosen. For a quantile, k can be smaller at such a value than at the grid points on both sides of the value.
 
     First k is drawn by the function `choose` of `mechanisms/additive/tails.py`, then a uniform grid point among the
     points with this k. All probabilities have small relative errors, even below 2^-53, as the guarantee requires.
     Algorithm 1 of Gillenwater and Munoz Medina, which uses one uniform number with 53 bits for each k, distorts
-    probabilities below 2^-53. `benchmarks/duff_bounds.py` computes bounds on the error of the chosen number.
+    probabilities below 2^-53. `benchmarks/duff_bounds.py` compares the error of the released median with published
+    bounds on this error.
     """
 
     gathers = 80
@@ -71,16 +72,16 @@ class Duff(Mechanism):
 
 @dataclass(frozen=True)
 class DuffQuantile(Duff):
-    """Choose a grid point x near a quantile of n values: the value of rank ceil(level n) in ascending order.
+    """Choose a grid point x near a quantile of n values: the value of rank ceil(level * n) in ascending order.
 
     The probability of x decreases with k(x), the smallest number of changes of values after which x is the quantile.
 
-    Privacy: see `Duff`. The function `quantile_adding` computes k(x) if neighbours differ by added or removed rows, and
-    `quantile_replacing` if they differ by replaced rows. Up to rounding, `DuffQuantile` is the rank mechanism (Smith
-    2011): if rows are added or removed, k(x) is ``|rank of x - level n| / max(level, 1 - level)``. But if x is one of
-    the values, no value equal to x need be added to the data, so k(x) may be smaller than at the grid points on both
-    sides of x. Gillenwater and Munoz Medina (2020) give two formulas for the median, which contradict each other for
-    such an x.
+    Privacy: see `Duff`. The function `quantile_adding` computes k(x) if neighbours differ by added or removed rows,
+    and `quantile_replacing` if they differ by replaced rows. Up to rounding, `DuffQuantile` is the rank mechanism
+    (Smith 2011): if rows are added or removed, k(x) is ``|rank of x - level * n| / max(level, 1 - level)``. But a
+    quantile is one of the values, so a grid point that is not a value must first be added to the data. So k may be
+    smaller at a value than at the grid points on both sides of it. Gillenwater and Munoz Medina (2020) give two
+    formulas for the median, which contradict each other if x is one of the values.
     """
 
     label, bits = "duff", QUANTILE_BITS
@@ -94,17 +95,17 @@ class DuffQuantile(Duff):
 class DuffMean(Duff):
     """Choose a grid point x near the mean of a column.
 
-    The probability of x decreases with k(x), the smallest number of changes of values after which x is the mean.
+    The probability of x decreases with k(x), the smallest k for which x lies in the interval of the means that are
+    possible after k changes of values (`mean_levels`). If rows are added or removed, at least one of the k changes
+    must be an addition, because removals alone lead to finitely many means, and not to an interval.
 
-    Privacy: see `Duff`. k(x) is the smallest k for which the interval of possible means after k changes
-    (`mean_levels`) contains x. If rows are added or removed, at least one of the changes must be an addition, because
-    removals alone lead to finitely many means, and not to an interval. At these means, k(x) may be larger than the
-    number of values that must change. k(x) changes by at most 1 between two neighbours that differ by one added or
-    removed row. Proof: let k changes, one of them an addition, lead from the first data set to the mean x. Then the
-    change from the second data set to the first, followed by these k changes, leads from the second data set to x.
+    Privacy: see `Duff`. The addition that is required does not change the proof, because k(x) still changes by at most
+    1 between two neighbours that differ by one added or removed row. Proof: let k changes, one of them an addition,
+    lead from the first data set to the mean x. Then the change from the second data set to the first, followed by
+    these k changes, leads from the second data set to x.
 
-    If rows are replaced, the error is up to twice the error of Laplace noise. A grid of more than 2^30 steps is
-    coarsened to at most 2^30 steps, so that no sum of fewer than 2^32 values overflows.
+    If rows are replaced, the error of the mean is up to twice its error with Laplace noise. A grid of more than 2^30
+    steps is coarsened to at most 2^30 steps, so that no sum of fewer than 2^32 values overflows.
     """
 
     label, bits = "duff mean", MEAN_BITS

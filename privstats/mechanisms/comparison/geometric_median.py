@@ -6,10 +6,9 @@ quantile or the geometric median minimises. The loss of a row is convex, and smo
 subgradients form an interval or a unit ball. Therefore the score is small at the common value of tied rows, and this
 value is a likely draw. A continuous law whose density is defined by the gradient alone would not favour this value.
 
-For several columns, the gradient of a row's loss is the unit vector from the row to the point. For each box of points,
-a lower bound on the norm of the score is computed: the norm of the score at the centre of the box, minus the sum of the
-largest changes of these unit vectors within the ball around the box. A box is chosen with probability proportional to
-its number of points times exp(-rate bound), and a uniform point of the box is proposed. It is accepted with probability
+For several columns, points are drawn by rejection from boxes that cover the grid. For each box, a lower bound on the
+norm of the score in the box is computed (`least_location_score`). A box is chosen with probability proportional to its
+number of points times exp(-rate bound), and a uniform point of the box is proposed. It is accepted with probability
 exp(-rate (|score| - bound)). So, up to the rounding of float64, the accepted point has exactly the required law,
 whatever the boxes are. The box of a rejected point is split. The split depends on rejected points only, so it does not
 change the law.
@@ -119,11 +118,12 @@ def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float =
     """Return a lower bound on the norm of the geometric median's score at all points within `radius` of `centre`.
 
     The score at a point is the sum of the unit vectors from the rows to the point; a row at the point itself adds a
-    vector of norm at most 1, chosen so that the norm of the sum is smallest. Let rho be the radius. The bound is the
-    norm of the sum, at the centre, of the unit vectors of the rows outside the ball, minus two terms: the number of
-    rows in the ball, and the sum of the largest changes of these unit vectors within the ball. The unit vector of a
-    row at a distance r > rho from the centre rotates by at most asin(rho / r), so it changes by at most the chord of
-    this angle. If the difference is negative, the bound is 0. If rho = 0, it is the norm of the score at the centre.
+    vector of norm at most 1, chosen so that the norm of the sum is smallest. The set of all points within `radius` of
+    `centre` is called the ball. Let v be the sum, at the centre, of the unit vectors of the rows outside the ball. The
+    bound is |v| minus the number of rows in the ball, and minus a bound on the change of v within the ball; it is at
+    least 0. If a row has the distance r > `radius` from the centre, its unit vector rotates by at most asin(radius /
+    r) within the ball, so it changes by at most the chord of this angle. If `radius` is 0, the bound is the norm of
+    the score at the centre.
     """
     pull, free = np.zeros(len(centre)), 0.0
     for start in range(0, len(rows.counts), CACHED_POINTS):
@@ -144,9 +144,10 @@ def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float =
 def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) -> Units:
     """Return a random point theta of ``grid^d`` with probability exactly proportional to ``exp(-rate score(theta))``.
 
-    The score is the norm of the shortest subgradient of ``sum |theta - x_i|``: the norm of the sum of the unit vectors
-    from rows to theta, minus the number of rows at theta, but at least 0. Points are proposed from boxes of the grid
-    and rejected or accepted (`LocationBoxes`), which takes little time in few dimensions.
+    The score is the norm of the shortest subgradient, at theta, of the sum of the distances from the rows. It is the
+    norm of the sum of the unit vectors from the rows to theta, minus the number of rows at theta, or 0 if this
+    difference is negative. Points are proposed from boxes of the grid and rejected or accepted (`LocationBoxes`),
+    which takes little time in few dimensions.
 
     Parameters
     ----------

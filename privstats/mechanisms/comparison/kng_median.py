@@ -17,35 +17,37 @@ from privstats.privacy.release import Release
 
 @dataclass(frozen=True)
 class KNGMedian(Mechanism):
-    """Choose theta on a public grid in [low, high]^d; its probability is proportional to ``exp(-eps |score| / (2 D))``.
+    """Choose theta on a public grid in [low, high]^d with probability proportional to ``exp(-eps |score| / (2 D))``.
 
-    theta is near a quantile (one coordinate) or the geometric median of the rows x_i (more coordinates). The score at
-    theta is the shortest subgradient of the sum of losses, and D is its sensitivity. The loss of a row is the quantile
-    loss at the given level for one coordinate, and ``|theta - x_i|_2`` for more coordinates, where no level is used.
+    theta is near a quantile of the rows x_i if d = 1, and near their geometric median if d > 1. The loss of a row at
+    theta is the quantile loss for the probability tau = `level` if d = 1, and the distance ``|theta - x_i|_2`` if d >
+    1. The score at theta is the shortest subgradient of the sum of losses. D is a bound on the change of its norm
+    |score| between neighbours.
 
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1, with the counting measure of the grid). The subgradients of a
     row's loss form a set, and the subgradients of the sum of losses are the sums of one subgradient per row. So the
     sets of subgradients of two neighbouring sums have a Hausdorff distance of at most D, and the norms of the shortest
-    subgradients differ by at most D. If a privacy unit has up to k rows, D is k times the following bound:
+    subgradients differ by at most D. The log normaliser changes by at most eps / 2, and so does the exponent. If a
+    privacy unit has up to k rows, D is k times the following bound for one row:
 
-    - one coordinate at level t: a row x adds ``1{x < theta} - t``, ``1{x <= theta} - t`` or any number between them;
-      the bound is 1 if a row is replaced, which includes rows that become missing, and max(t, 1 - t) if a row is added
-      or removed;
-    - more coordinates: a row adds a unit vector or, if it equals theta, any vector of norm at most 1; the bound is 2
-      if a row is replaced, and 1 if a row is added or removed.
+    - d = 1: the subgradients of a row x are the numbers from ``1{x < theta} - tau`` to ``1{x <= theta} - tau``. The
+      bound is 1 if a row is replaced, which includes rows that become missing. It is max(tau, 1 - tau) if a row is
+      added or removed.
+    - d > 1: the subgradient of a row is a unit vector or, if the row equals theta, any vector of norm at most 1. The
+      bound is 2 if a row is replaced, and 1 if a row is added or removed.
 
-    The factor 1/2 in the exponent is needed because the log normaliser changes, too, by at most eps / 2. The mechanism
-    differs from Reimherr and Awan in three points. First, their bound D = 2 (1 - t) for one coordinate is too small
-    for t > 1/2. Second, theta must lie in a bounded set. Third, the shortest subgradient is used where the gradient
-    does not exist, so that rows equal to theta count, too. Their Theorem 3.2 on the law of theta for many rows assumes
-    a Hessian, which the quantile loss does not have. For any number of rows, all points between two adjacent values
-    have the same probability, so the law does not approach Laplace noise (`benchmarks/kng_limit.py`).
+    The mechanism differs from Reimherr and Awan in three points. First, their bound D = 2 (1 - tau) for d = 1 is too
+    small for tau > 1/2. Second, theta must lie in a bounded set. Third, where the gradient does not exist, the
+    shortest subgradient takes its place, so that rows equal to theta contribute to the score. Their Theorem 3.2 on the
+    law of theta for many rows assumes a Hessian, which the quantile loss does not have. For any number of rows, all
+    points between two adjacent values have the same probability, so the law does not approach Laplace noise
+    (`benchmarks/kng_limit.py`).
 
-    Up to three coordinates (`exact_location_for`) theta is drawn exactly, by rejection. With more coordinates, theta is
-    the last state of a Markov chain of a fixed number of steps, and the guarantee holds for the chain's stationary law.
-    A grid with a step below 2^-30 of the range is then refused, because the chain draws points as floats and not as
-    whole numbers. The time of a draw depends on the rows and is not protected. For more than one coordinate, a rate
-    ``eps / (2 D)`` above `SLOW` is replaced by `SLOW`, which is more private and limits the time of a draw.
+    For d <= 3 (`exact_location_for`), theta is drawn exactly, by rejection. For d > 3, theta is the last state of a
+    Markov chain of a fixed number of steps, and the guarantee holds for the chain's stationary law. A grid with a step
+    below 2^-30 of the range is refused for d > 3, because the chain draws points as floats and not as whole numbers.
+    The time of a draw depends on the rows and is not protected. For d > 1, the factor ``eps / (2 D)`` in the exponent
+    is replaced by `SLOW` if it is larger than `SLOW`, which is more private and limits the time of a draw.
     """
 
     gathers = 160

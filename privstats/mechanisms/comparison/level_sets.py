@@ -44,9 +44,10 @@ FLAT = 40.0
 class LevelCells:
     """Cells of a density, each a shell ``inner < |theta|_1 <= t`` and a bin of heights ``h0 <= h < h1``.
 
-    A height is a difference between the potential (minus the log density) and its lower bound `floor` on the shell. The
-    points of the shell with heights up to h1 form a level set. The numbers `gamma`, `curve` and `rise` determine the
-    size of its `Cover`; they have no effect if h1 is infinite. All arrays have the shape (cells,).
+    A height is a difference between the potential (minus the log density) and its lower bound `floor` on the shell.
+    The points of the shell with heights up to h1 form the level set of the cell. The numbers `gamma`, `curve`, `rise`
+    and `t` are the sizes of the `Cover` that contains this level set; the first three have no effect if h1 is
+    infinite. All arrays have the shape (cells,).
     """
 
     inner: FloatArray
@@ -187,15 +188,16 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
     r"""Draw theta from the density proportional to ``exp(-rate (theta'A theta / 2 - b'theta))`` on the l1 ball.
 
     This is the exponential mechanism of least squares (McSherry and Talwar 2007, Theorem 6): a normal distribution
-    truncated to the ball. Let ``A = B'B`` and, for any point p of the ball, ``c = b - A p`` and ``mu = |c|_inf``. Then
+    truncated to the ball. Let B be a matrix with ``A = B'B``, p any point of the ball, ``c = b - A p``, and ``mu =
+    |c|_inf``. Then
 
         loss(theta) = loss(p) + c'p - mu radius
                       + mu (radius - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + |B (theta - p)|^2 / 2,
 
     where all terms of the second line are non-negative, so the first line is a lower bound of the loss. On a level set
-    of the loss, the sum of these terms is bounded. So the level set lies in a `Cover`, a set whose points satisfy
-    bounds on these terms and from which proposed points theta are drawn. Its size `curve` is 2, because the last term
-    is ``|w|^2 / 2`` with ``w = B (theta - p)``.
+    of the loss, the sum of the terms of the second line is bounded. So the level set lies in a `Cover`, a set whose
+    points satisfy bounds on these terms. Proposed points theta are drawn from this cover. The size `curve` of the
+    cover is 2, because the last term is ``|w|^2 / 2`` with ``w = B (theta - p)``.
 
     Parameters
     ----------
@@ -264,16 +266,17 @@ def lay_out(
     """Combine shells of the l1 ball with bins of heights into cells, and choose the smallest cover of each cell.
 
     A shell is a set ``inner < |theta|_1 <= outer``. A height is a difference between the potential (minus the log
-    density) and its lower bound on a shell.
+    density) and its lower bound on a shell. The bins are intervals that divide the range of the heights.
 
     Parameters
     ----------
     inner, outer : ndarray, shape (shells,)
-        Limits of the shells.
+        Lower and upper limits of |theta|_1 in the shells.
     floor : ndarray, shape (shells,)
         Lower bound s0 of the potential on each shell.
     levels : callable
-        Function of heights and shell numbers that returns the sizes `gamma`, `curve` and `rise` of covers (`Cover`).
+        Function of two arrays: heights h and indices of shells. It returns the arrays `gamma`, `curve` and `rise` of
+        sizes of a `Cover`, which contains the points of the shell with heights up to h.
     covers : list of Cover
         The possible covers (sets that contain level sets); the first is the l1 ball.
 
@@ -284,7 +287,7 @@ def lay_out(
     ndarray of int, shape (cells,)
         Index of the smallest cover of each cell.
     ndarray, shape (cells,)
-        Cumulative sums over the cells of numbers proportional to the probabilities with which the cells are proposed.
+        Cumulative sums of the weights of the cells. A cell is proposed with probability proportional to its weight.
     """
     d = len(covers[0].M)
     every = np.arange(len(outer))

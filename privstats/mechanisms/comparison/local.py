@@ -54,28 +54,34 @@ class RowHolder:
     r"""Noisy answers of one person, the holder of a row (x, y), at given coefficients; each answer satisfies mu-GDP.
 
     Let ``r = y - x'theta`` be the residual at coefficients theta, ``psi = clip(r, -c, c)`` the clipped residual, and
-    ``w = min(1, C^2 / |x|^2)`` the weight of the row, with the thresholds c = `clip` and C = `length`. An answer is one
-    of the following vectors plus normal noise:
+    ``w = min(1, C^2 / |x|^2)`` the weight of the row, with the thresholds c = `clip` and C = `length`. An answer is
+    one of the following vectors plus normal noise:
 
-    - `score`: ``-w psi x``. Its norm is at most B = c C, so the scores of two rows differ by at most 2 B (this bound is
-      reached by two rows with the same x of norm C, and with y = -inf and y = inf). The noise has standard deviation
-      (sd) 2 B / mu.
-    - `curvature`: the upper triangle of ``a a'``, where ``a = sqrt(w) 1{|r| < c} x`` has norm at most A = C.
-    - `square`: the upper triangle of ``a a'``, where ``a = -w psi x`` has norm at most A = B.
+    - `score`: ``s = -w psi x``, a vector of norm at most B = c C.
+    - `curvature`: the upper triangle of ``a a'``, where ``a = sqrt(w) 1{|r| < c} x`` has norm at most C.
+    - `square`: the upper triangle of ``s s'``.
 
-    Privacy: mu-GDP (Dong, Roth and Su 2022, Theorem 2.7). The noise of an upper triangle has sd ``sqrt(2) A^2 / mu`` on
-    the diagonal and ``A^2 / mu`` elsewhere. Proof: multiply the off-diagonal entries by sqrt(2), so that the norm of a
-    triangle is the Frobenius norm of its matrix. Then the noise has sd ``sqrt(2) A^2 / mu`` in every coordinate, and
-    the distance of two matrices is at most mu times this sd: ``|aa' - bb'|_F^2 = |a|^4 + |b|^4 - 2 (a'b)^2 <= 2 A^4``.
-    The bounds hold at every theta. So the guarantee of several answers is the root of the sum of mu^2 over the answers,
-    even if theta depends on earlier answers (Corollary 3.3). An incomplete row has x = 0, so that its holder sends
-    noise alone. The distance between zero and the exact answer of another row is at most B (scores) or A^2 (matrices).
-    Neighbours: one row is replaced by another row, or becomes incomplete.
+    Neighbours: one row is replaced by another row, or becomes incomplete. An incomplete row has x = 0, so its holder
+    sends noise alone.
 
-    Answer and noise are added as multiples of a step. The rounded sum could be computed from the unrounded sum, so
-    rounding costs no privacy (`add_noise`). Before the noise is added, the scores, and the vectors a whose products are
-    sent, are multiplied by 1 - 1e-12, which covers the rounding errors of their norms. Then they are rounded toward
-    zero to a grid, which does not increase any norm.
+    Privacy: mu-GDP (Dong, Roth and Su 2022, Theorem 2.7), because the standard deviation (sd) of the noise is at least
+    the distance of the exact answers of any two rows, divided by mu (for triangles, in rescaled coordinates):
+
+    - Scores: the noise has sd 2 B / mu. Two scores differ by at most 2 B, and one score differs from zero by at most
+      B.
+    - Triangles of matrices ``a a'`` and ``b b'`` with vectors a and b of norm at most A (C for `curvature`, B for
+      `square`): the noise has sd ``sqrt(2) A^2 / mu`` on the diagonal and ``A^2 / mu`` elsewhere. Proof: multiply the
+      off-diagonal entries by sqrt(2), so that the norm of a triangle is the Frobenius norm of its matrix. Then the
+      noise has sd ``sqrt(2) A^2 / mu`` in every coordinate, and the matrices have a distance of at most mu times this
+      sd: ``|aa' - bb'|_F^2 = |a|^4 + |b|^4 - 2 (a'b)^2 <= 2 A^4``. One matrix differs from zero by at most A^2.
+
+    These bounds hold at every theta. So several answers together satisfy GDP with the root of the sum of mu^2 over the
+    answers, even if theta depends on earlier answers (Corollary 3.3).
+
+    Rounding: before the noise is added, the vectors s and a are multiplied by 1 - 1e-12, which covers the rounding
+    errors of their norms. Then they are rounded toward zero to a grid, which does not increase any norm. So the exact
+    answers are multiples of a step, and the noise is rounded to this step, too. The sum is then a function of the
+    exact answer plus the unrounded noise, so rounding costs no privacy (`add_noise`).
 
     Parameters
     ----------

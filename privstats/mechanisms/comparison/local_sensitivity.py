@@ -1,9 +1,12 @@
 """Ladders of a quantile: bounds on the change of the quantile if l = 1, 2, ... rows of a data set change.
 
-The quantile of level tau is ``T = y_m``, m = ceil(tau n), of the sorted values y_1 <= ... <= y_n; y_i = low for i < 1
-and high for i > n, so that T = low if there are no values. A **ladder** is a chain of intervals (or sets of intervals)
-V(0) = {T}, V(1), ... such that V(l) of one data set lies in V(l + 1) of every data set that differs by one step (a
-replaced, inserted or removed row). Let W(l) be the width of V(l), and let neighbours differ by up to r = `rows` steps:
+The quantile of level tau is ``T = y_m`` with the rank m = ceil(tau n), where y_1 <= ... <= y_n are the sorted values.
+Beyond these ranks, y_i is an end of the public range: low for i < 1, and high for i > n. So T = low if there are no
+values.
+
+A step is the replacement, insertion or removal of one row. A **ladder** is a chain of intervals (or sets of intervals)
+V(0) = {T}, V(1), ... such that V(l) of one data set lies in V(l + 1) of every data set that differs by one step. Let
+W(l) be the width of V(l), and let neighbours differ by up to r = `rows` steps:
 
 * T changes by at most W(r) between neighbours, because T and the quantile T' of the neighbour both lie in V(r);
 * ``S_beta = max_q W(r (q + 1)) e^(-beta q)`` is a beta-smooth bound on this change: the ratio of the bounds of two
@@ -11,22 +14,27 @@ replaced, inserted or removed row). Let W(l) be the width of V(l), and let neigh
 * for a given eta, ``A = min {q : W(r (q + 1)) > eta}`` differs by at most 1 between neighbours, and if A > 0, r steps
   change T by at most eta.
 
-There are two kinds of ladders, *sliding* and *centred*. In a sliding ladder, V(l) is a set of intervals, and W(l) is
-the largest of their widths; V(l) lies in V(l + 1) if each interval of V(l) is contained in an interval of V(l + 1).
+There are two kinds of ladders, *sliding* and *centred*.
 
-* *sliding*: all [y_i, y_j] with i <= m <= j and j - i <= l (Nissim, Raskhodnikova and Smith 2007, section 3.1). Let i
-  be the number of values up to y_i, and h = n + 1 - j the number of values from y_j on, so that the number of gaps
-  between consecutive values in the interval is n + 1 - i - h. After a step, consider the interval with the same two
-  numbers; if the step removed one of the values counted by i or by h, this number is lowered by 1. The new interval
-  contains the old interval. After a replacement or an insertion, the new interval has at most one gap more and
-  contains the new y_m. After a removal, it has no further gap, and the new rank m is at most one rank outside the
-  interval; in this case the interval is extended by one gap, to y_m. So in each case V(l + 1) of the neighbour
-  contains the old interval. The proof applies to both kinds of neighbours, to all levels tau, and to a private number
-  of values.
-* *centred*, for the median if a step removes or inserts a row: one interval, from the floor((n + 1 - l) / 2)-th lowest
-  value to the ceil((n + 1 - l) / 2)-th highest value. The interval V(l + 1) of the neighbour has the same two ranks if
-  a row is inserted; if a row is removed, both ranks are lower by 1. So it contains V(l). On each side of T, V(l) has
-  about half as many gaps as the longest sliding intervals.
+*Sliding*: V(l) is the set of all intervals [y_i, y_j] with i <= m <= j and j - i <= l, and W(l) is the largest of
+their widths (Nissim, Raskhodnikova and Smith 2007, section 3.1). V(l) lies in V(l + 1) of another data set if each
+interval of V(l) is contained in an interval of V(l + 1). Proof for one step: if i = j, the interval is T alone, and
+after the step T lies between the new quantile and a value of adjacent rank. If i < j, [y_i, y_j] extends from the i-th
+lowest to the h-th highest value, with h = n + 1 - j, and has j - i gaps between consecutive values. If the step
+removes one of the i lowest values, lower i by 1; if it removes one of the h highest values, lower h by 1. After the
+step, the interval from the i-th lowest to the h-th highest value contains the old interval.
+
+* After a replacement or an insertion, this interval contains the new quantile and has at most one gap more.
+* After a removal, it has no additional gap, and the rank of the new quantile is at most one rank outside the interval.
+  If it is outside, the interval is extended by one gap, to the new quantile.
+
+So in each case an interval of V(l + 1) contains the old interval. The proof applies to both kinds of neighbours, to
+all levels tau, and to a private number of values.
+
+*Centred*, for the median if a step removes or inserts a row: V(l) is one interval, from the floor((n + 1 - l) / 2)-th
+lowest value to the ceil((n + 1 - l) / 2)-th highest value. If a row is inserted, V(l + 1) of the neighbour has the
+same two ranks; if a row is removed, both ranks are lower by 1. So V(l + 1) contains V(l). On each side of T, V(l) has
+about half as many gaps as the longest sliding intervals.
 """
 
 from __future__ import annotations
@@ -45,13 +53,13 @@ REACH = 1 << 18  # at the levels l above this number, the interval of a ladder i
 def ladder(
     values: FloatArray, level: float, low: float, high: float, centred: bool = False
 ) -> tuple[float, FloatArray]:
-    """Return a quantile and the widths W(0), W(1), ... of its ladder; l changed rows move the quantile by at most W(l).
+    """Return a quantile and the widths W(0), W(1), ... of its ladder.
 
-    A ladder is a sequence of growing intervals, or sets of intervals, around the quantile; the module's docstring
-    defines the two kinds, sliding and centred. To save time, larger intervals, which also form a ladder, are used at
-    high levels l. Above SLIDING, the sliding intervals are replaced by one interval that contains all of them, [y_(m -
-    l), y_(m + l)], where y are the sorted values and y_m is the quantile. Above REACH, the interval is the whole
-    range.
+    If l rows change, the quantile changes by at most W(l). A ladder is a sequence of growing intervals, or sets of
+    intervals, around the quantile; the module's docstring defines the two kinds, sliding and centred. To save time,
+    larger intervals, which also form a ladder, are used if many rows change. For l > SLIDING, the sliding intervals
+    are replaced by one interval that contains all of them, ``[y_(m - l), y_(m + l)]``, where y are the sorted values
+    and y_m is the quantile. For l > REACH, the interval is the whole range.
 
     Parameters
     ----------
@@ -69,8 +77,8 @@ def ladder(
     -------
     float
         The quantile.
-    ndarray, shape (levels,)
-        Nondecreasing widths; at all higher levels of the ladder, the width is ``high - low``.
+    ndarray
+        Nondecreasing widths W(0), W(1), ...; for all larger l, the width is ``high - low``.
     """
     n, m = len(values), math.ceil(level * len(values))
     levels = min(REACH, n + 1)

@@ -2,16 +2,17 @@
 
 Objective perturbation releases a minimiser. Its privacy proof requires a bound on the distance between the computed
 point and the minimiser, on every data set, so convergence is not assumed. The result of a fast computation in float64
-is used if a certificate proves the bound. Otherwise the same steps are taken in exact rational arithmetic, and a
-theorem says that their number is finite. No exception is raised.
+is used if a certificate proves the bound. Otherwise the same steps are taken in exact rational arithmetic, and their
+number is finite by the argument below. So no data set causes an exception.
 
-The steps are those of Wolfe's algorithm (1976, "Finding the nearest point in a polytope", Mathematical Programming 11).
-The ball is the convex hull of the atoms ``+-radius e_j``, with the unit vectors e_j. A corral is an affinely
-independent set of atoms whose convex hull contains, in its relative interior, the minimiser over its affine hull. As
-long as adding an atom lowers the minimum over the hull, the atom is added, and atoms whose weight would become negative
-are removed. The added atom lies outside the affine hull, so the set stays affinely independent, and the next minimum is
-strictly lower. So no corral is repeated, and as there are finitely many corrals, the steps end. The argument also holds
-if several atoms lower the minimum equally, or if several weights become negative at the same point.
+The steps are those of Wolfe's algorithm (1976, "Finding the nearest point in a polytope", Mathematical Programming
+11). The ball is the convex hull of the atoms ``+-radius e_j``, with the unit vectors e_j. A corral is a set of
+affinely independent atoms for which the minimiser over the affine hull of the atoms is a point of their convex hull,
+with positive weights. As long as adding some atom to the corral lowers the minimum over the convex hull, this atom is
+added; then atoms whose weights would become negative are removed. The added atom lies outside the affine hull of the
+others, so the atoms stay affinely independent, and the minimum over the next corral is strictly lower. So no corral is
+repeated, and as there are finitely many corrals, the steps end. The argument also holds if several atoms lower the
+minimum equally, or if several weights become negative at the same point.
 """
 
 from __future__ import annotations
@@ -77,13 +78,13 @@ def minimise_on_l1_ball(
 
 
 def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, size_b: FloatArray) -> float:
-    r"""Return an upper bound of ``lambda_min |theta - theta*|``, rounding included; inf or NaN if none is found.
+    r"""Return an upper bound of ``lambda_min |theta - theta*|`` that includes rounding errors.
 
-    theta* is the exact minimiser of ``theta'A theta / 2 - b'theta`` on the l1 ball, lambda_min is the smallest
-    eigenvalue of A, ``|.|`` without an index is the Euclidean norm, and ' denotes the transpose. b is a computed
-    difference, and `size_b` is the sum of the absolute values of its two terms, so the rounding error of b is at most
-    UNIT = 2^-53 times `size_b`. The rounding error of a diagonal entry of A is at most UNIT times the entry, because
-    the entry is a sum of positive numbers.
+    The result is inf or NaN if no bound is found. theta* is the exact minimiser of ``theta'A theta / 2 - b'theta`` on
+    the l1 ball, lambda_min is the smallest eigenvalue of A, ``|.|`` without an index is the Euclidean norm, and '
+    denotes the transpose. b is a computed difference, and `size_b` is the sum of the absolute values of its two terms,
+    so the rounding error of b is at most UNIT = 2^-53 times `size_b`. The rounding error of a diagonal entry of A is
+    at most UNIT times the entry, because the entry is a sum of positive numbers.
 
     Let lambda >= 0 be a Lagrange multiplier of the constraint that theta lies in the ball. Let z = theta if theta lies
     in the ball and lambda = 0; otherwise let ``z = theta radius / |theta|_1``. Let g be a subgradient of the l1 norm
@@ -99,11 +100,15 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
     The returned number is an upper bound of this sum.
 
     Rounding: r is computed at theta, not at z. For each entry r_j, the absolute values of its summands are added up;
-    let `terms` be the largest of these sums, and ``miss = |theta - z|_1 / radius``. The rounding error of r_j is at
-    most ``(d + 5) UNIT / (1 - (d + 5) UNIT) terms``, in any order of summation (Higham 2002, section 3.1). Replacing
-    theta by z changes r_j by at most ``miss terms``, and ``|theta - z| min A_jj <= miss d terms``. As |r| is at most
-    sqrt(d) times its largest entry, these errors count with a factor of at most sqrt(d) + d; the code's factor 3 d
-    also covers the rounding error of the bound.
+    let `terms` be the largest of these sums, and ``miss = |theta - z|_1 / radius``. There are three errors:
+
+    * The rounding error of r_j is at most ``(d + 5) UNIT / (1 - (d + 5) UNIT) terms``, in any order of summation
+      (Higham 2002, section 3.1).
+    * Replacing theta by z changes r_j by at most ``miss terms``.
+    * ``|theta - z| min A_jj`` is at most ``miss d terms``.
+
+    |r| is at most sqrt(d) times its largest entry. So the term ``3 d (miss + 4 (d + 6) UNIT) terms`` of the result
+    covers these errors and the rounding error of the result itself.
     """
     d, size, gradient = len(b), float(np.abs(theta).sum()), A @ theta - b
     held, signs = theta != 0, np.sign(theta)
@@ -153,8 +158,8 @@ def wolfe(
 
     All arithmetic is done in the number type of the arguments, float64 or Fraction. A corral is a set of atoms, which
     are vertices ``+-radius e_j`` of the ball. Three arrays store each atom's coordinate j, sign, and positive weight;
-    the weights add up to `radius`, and theta is the sum of ``weight sign e_j``. The first corral has the coordinates
-    and signs of the nonzero entries of `start`, by default the minimiser over the whole space.
+    the weights add up to `radius`, and theta is the sum of ``weight * sign * e_j``. The first corral has the
+    coordinates and signs of the nonzero entries of `start`, by default the minimiser over the whole space.
 
     Parameters
     ----------
@@ -162,9 +167,10 @@ def wolfe(
         Arrays of float64 or of Fractions.
     radius : float or Fraction
     solve : callable
-        Function that solves a system of linear equations.
+        Function that returns the solution of a linear system, given its matrix and right-hand side.
     slack : float or int
-        A vertex ``+-radius e_j`` is added if |gradient_j| - `slack` exceeds the multiplier of |theta|_1 <= radius.
+        A vertex ``+-radius e_j`` is added if |gradient_j| exceeds the Lagrange multiplier of the constraint
+        |theta|_1 <= radius by more than `slack`.
     most : int or None
         Largest number of steps; None for no limit.
     start : ndarray, shape (d,), optional

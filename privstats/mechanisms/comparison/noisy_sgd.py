@@ -42,6 +42,8 @@ class RowGradient(Protocol):
 class LinearGradient:
     """The gradient ``-w psi(x'theta + o; y) x`` of the loss of a row (weight w, predictors x, response y, offset o).
 
+    The entries of a row are w, x, y and o, in this order.
+
     Parameters
     ----------
     loss : Loss
@@ -70,28 +72,31 @@ class LinearGradient:
 class NoisySGD(Mechanism):
     """Release the last theta of T steps ``theta -= step_size (sum of clipped gradients + N(0, (2 sigma C)^2 I)) / m``.
 
-    theta is the vector of coefficients. Rows are numbered from 1 to n = `rows`. In each of T = `steps` steps, m =
-    `batch` numbers are drawn anew without replacement, and the gradients of the losses of the rows with these numbers
-    are summed. Gradients are clipped to the norm C = `clip`, and the first theta is 0 (Dong, Roth and Su 2022,
-    Algorithm 1, with noise for the sensitivity 2 C of replaced rows).
+    theta is the vector of coefficients; the first theta is 0. Rows are numbered from 1 to n = `rows`. In each of T =
+    `steps` steps, m = `batch` numbers are drawn anew without replacement, and the gradients of the losses of the rows
+    with these numbers are summed. Gradients are clipped to the norm C = `clip` (Dong, Roth and Su 2022, Algorithm 1,
+    with noise for the sensitivity 2 C of replaced rows). sigma is the noise multiplier computed by `noise_multiplier`.
 
-    Privacy: (eps, delta), where neighbours replace one row and n is public. *One step*: replacing a drawn row changes
-    the sum of the gradients, which lie in a ball of radius C, by at most 2 C, at every theta. The number of a missing
-    row is drawn like any other number; such a row adds zero, which lies in the ball. So the noisy sum is G_(1 /
-    sigma)-DP (Gaussian DP with mu = 1 / sigma), even if the drawn numbers are known. Because they are not released,
-    the noisy sum is C_q(G_(1 / sigma))-DP, where the operator C_q maps a trade-off function to the trade-off function
-    with subsampling at the rate q = m / n (Theorem 4.2, for neighbours that replace a row and samples of fixed size).
-    *T steps* together have the T-fold product of this trade-off function, since each step may depend on earlier noisy
-    sums (Theorem 3.2). theta_T is a function of the noisy sums; the other iterates are not released. sigma is the
-    noise multiplier (`noise_multiplier`) with which the product satisfies (eps, delta). *Rounding*: gradients are
-    rounded toward zero on a public grid. Their sum and the noise are added as whole numbers of grid steps
-    (`add_noise`). So theta is computed from noisy sums on a public grid; its rounding is post-processing.
+    Privacy: (eps, delta), where neighbours replace one row and n is public.
+
+    - *One step, with known numbers*: replacing a drawn row changes the sum of the gradients, which lie in a ball of
+      radius C, by at most 2 C, at every theta. The number of a missing row is drawn like any other number; such a row
+      adds zero, which lies in the ball. So the noisy sum satisfies Gaussian DP with mu = 1 / sigma.
+    - *One step, with secret numbers*: the drawn numbers are not released. So the noisy sum has the trade-off function
+      that results from Gaussian DP with mu = 1 / sigma by subsampling at the rate q = m / n (Theorem 4.2, for
+      neighbours that replace a row and samples of fixed size).
+    - *T steps* together have the T-fold product of this trade-off function, since each step may depend on earlier
+      noisy sums (Theorem 3.2). sigma is chosen so that the product satisfies (eps, delta). The last theta is a
+      function of the noisy sums; the other iterates are not released.
+    - *Rounding*: gradients are rounded toward zero on a public grid. Their sum and the noise are added as whole
+      numbers of grid steps (`add_noise`). So theta is computed from noisy sums on a public grid; its rounding is
+      post-processing.
 
     As every set of m numbers has the same probability, it does not matter which row has which number; the last numbers
     belong to the missing rows. If more than n rows were given, each row would be drawn with a smaller probability than
     the proof assumes, so the guarantee would hold, too.
 
-    No interval is given, because the variance of theta_T due to the subsamples depends on the rows.
+    No interval is given, because the variance of the last theta due to the subsamples depends on the rows.
 
     Parameters
     ----------

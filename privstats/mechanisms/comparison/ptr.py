@@ -27,20 +27,25 @@ class ProposeTestRelease(Mechanism):
     """Release the quantile with noise Lap(2 eta / eps), if a noisy distance shows that the quantile is stable.
 
     Lap(s) denotes Laplace noise of scale s. Let A be the distance, in units (rows or persons), to the nearest data set
-    at which one unit may change the quantile by more than eta (`local_sensitivity`). The bound eta on this change is
-    declared; its default is (high - low) / 64, with the public range [low, high]. The noisy quantile is released if ``A
-    + Lap(2 / eps)`` exceeds the threshold ``log(1 / (2 delta)) / (eps / 2)``, which is 0 if delta > 1/2; otherwise NaN
-    is released. The proof of privacy includes NaN as one of the outcomes.
+    at which one unit may change the quantile by more than `eta` (`local_sensitivity`). The default of `eta` is (high -
+    low) / 64, with the public range [low, high]. The noisy quantile is released if ``A + Lap(2 / eps)`` exceeds a
+    threshold, otherwise NaN is released. The threshold is ``log(1 / (2 delta)) / (eps / 2)`` for delta <= 1/2, and 0
+    for larger delta.
 
-    Privacy: (eps, delta) (Dwork and Lei 2009). The distances A of two neighbouring data sets differ by at most 1. If
-    one unit changes the quantile at a data set by at most eta, the test is (eps / 2)-DP and the noisy quantile is (eps
-    / 2)-DP. Otherwise A = 0, and the test is passed with probability at most delta. So the release M satisfies, for any
-    set S, ``P(M in S) <= P(M = NaN, M in S) + delta <= exp(eps / 2) P'(M = NaN, M in S) + delta``, where P' is the
-    probability under the neighbouring data set. The noisy quantile is rounded to a public grid.
+    Privacy: (eps, delta) (Dwork and Lei 2009), with NaN as one of the outcomes. The distances A of two neighbouring
+    data sets differ by at most 1, so the test is (eps / 2)-DP. There are two cases:
 
-    Some lecture notes define A in another way, as the number of changes that move the quantile *from its current value*
-    by more than eta. The test would then not be private, because one row can change this number by much more than 1,
-    for example from 51 to 2.
+    * The quantiles of the neighbours differ by at most eta. Then the noisy quantile is (eps / 2)-DP, too, and the
+      release is eps-DP.
+    * The quantiles differ by more than eta. Then A = 0 for both neighbours, and the test is passed with probability at
+      most delta. So the release M satisfies, for any set S, ``P(M in S) <= P(M = NaN, M in S) + delta <= exp(eps / 2)
+      P'(M = NaN, M in S) + delta``, where P' is the probability under the neighbouring data set.
+
+    The noisy quantile is rounded to a public grid.
+
+    Some lecture notes define A in another way, as the number of changes that move the quantile *from its current
+    value* by more than eta. The test would then not be private, because one row can change this number by much more
+    than 1, for example from 51 to 2.
 
     Raises
     ------

@@ -28,35 +28,40 @@ class QuadraticPerturbation(Mechanism):
     """Release the minimiser of ``loss(theta) + gamma |theta|^2 / 2 + b'theta``, with random b, on a bounded set.
 
     The set is |theta|_1 <= theta_bound, the loss is half the weighted sum of squared residuals, and gamma is the
-    coefficient of a ridge penalty. Privacy: eps-DP. The share `GUARD` of eps is for the guard below; e denotes the
-    remaining eps, and q the split.
+    coefficient of a ridge penalty.
 
-    *Linear term*: b has density proportional to ``exp(-c |b|_K)`` with c = q e / D, where D is the sensitivity of the
-    score (the gradient of the loss) on the set |theta|_1 <= theta_bound. The b for which a given theta is the minimiser
-    changes by at most D between neighbours, so the log density of b changes by at most q e.
+    Privacy: eps-DP. The share `GUARD` of eps is for the guard below. Let e be the remaining eps, and q = `split` the
+    share of e for the linear term.
 
-    *Ridge*: gamma = L / (exp((1 - q) e / k) - 1), where L is the largest curvature of a row and k the number of rows
-    of a privacy unit; an exponent above `MOST_EXPONENT` is replaced by this number, which makes gamma larger. The map
-    from theta to b has the Jacobian determinant det(C + gamma I), with C the sum of the rows' curvatures. The ratio of
-    the determinants of two neighbours is bounded row by row: each of the k rows of a unit has a curvature of rank one,
-    and changes the determinant by a factor between 1 and 1 + L / gamma. The constraint is the limit of smooth
-    penalties (Kifer, Smith and Thakurta 2012, Theorem 1). Outside the set the loss may be continued linearly without
-    effect on the minimiser, so the sensitivity D on the set suffices.
+    *Linear term*: b has density proportional to ``exp(-q e |b|_K / D)``, where D is the sensitivity of the score (the
+    gradient of the loss) on the set, in the norm K. The b for which a given theta is the minimiser changes by at most
+    D between neighbours, so the log density of b changes by at most q e.
 
-    The proof of these two parts follows Awan and Slavkovic (2021, Theorem 5.1) and Kifer et al. (2012). Awan and
-    Slavkovic print exp(e (q - 1)) in place of exp((1 - q) e), and do not state that curvatures have rank one.
+    *Ridge*: gamma is ``L / (exp((1 - q) e / k) - 1)``, where L is the largest curvature of a row and k the number of
+    rows of a privacy unit. (If the exponent is above `MOST_EXPONENT`, this number replaces it, which makes gamma
+    larger.) The map from theta to b has the Jacobian determinant det(H + gamma I), up to its sign, where the Hessian H
+    of the loss is the sum of one matrix of rank one per row. Adding a row to the sum multiplies the determinant by a
+    factor between 1 and 1 + L / gamma. So if k rows are replaced, added or removed, the log determinant changes by at
+    most ``k log(1 + L / gamma) <= (1 - q) e``.
 
-    *Guard*: the computed minimiser is certified to lie within the distance r of the exact minimiser. Given the exact
-    minimiser, the computed minimisers of two neighbours differ by at most 2 r. So noise v with density proportional to
-    ``exp(-g |v|_2 / (2 r))``, where g = `GUARD` eps, makes the release of the computed minimiser private, too. The
-    distance is certified on every data set (`minimise_quadratic`).
+    *Bounded set*: minimisation on the set is the limit of minimisations with smooth penalties (Kifer, Smith and
+    Thakurta 2012, Theorem 1). Outside the set, the loss may be replaced by a linear continuation without effect on the
+    minimiser, so the sensitivity D on the set suffices.
+
+    The proof of these parts follows Awan and Slavkovic (2021, Theorem 5.1) and Kifer et al. (2012). Awan and Slavkovic
+    print exp(e (q - 1)) in place of exp((1 - q) e), and do not state that the matrices have rank one.
+
+    *Guard*: for every data set, it is proved that the computed minimiser lies within a distance r of the exact
+    minimiser (`minimise_quadratic`). So, given the exact minimiser, the computed minimisers of two neighbours differ
+    by at most 2 r. Noise v with density proportional to ``exp(-g |v|_2 / (2 r))``, where g = `GUARD` eps, is added to
+    the computed minimiser. So its release is private, too.
 
     Parameters
     ----------
     norm : {"linf", "l1", "l2"}
         Norm |b|_K in the density of the random vector b of the linear term.
     split : float
-        Share q of the budget for the linear term; the share 1 - q is for the ridge.
+        Share q, of the budget without the guard, for the linear term; the share 1 - q is for the ridge.
     """
 
     label = "objpert"

@@ -23,10 +23,10 @@ LEAST_DELTA = 1e-100  # a delta up to this is refused, because the noise scale (
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
-    """Return the quantile at `level`, and bounds on the change of the quantile if one unit (row or person) changes.
+    """Return the quantile at `level`, and bounds on its change if one unit (row or person) changes.
 
-    `exact` gives access to the values, and `within` has their public range and grid. Entry q = 0, 1, 2, ... of the
-    array bounds the change of the quantile at every data set that differs from the data in q units.
+    `exact` contains the values; their public range and grid are attributes of `within`. Entry q = 0, 1, 2, ... of the
+    array of bounds applies to every data set that differs from the given data in q units.
 
     Raises
     ------
@@ -42,9 +42,9 @@ def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[fl
 def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
     """Return a noisy quantile, clamped to the public range and rounded to the public grid, shape (1,).
 
-    `point` is the noisy quantile, and `largest` a public bound on the noise's scale. Only every 2^j-th grid point is
-    used, with j >= 0 so large that two points are at least 2^-30 of `largest` apart. At least about 2^20 possible
-    floats are then rounded to each point, so that the last bits of `point`, which depend on the rows, are lost.
+    `point` is the noisy quantile, and `largest` is a public bound on the scale of its noise. Only every 2^j-th grid
+    point is used, with the smallest j >= 0 for which these points are at least 2^-30 of `largest` apart. So about 2^20
+    floats, or more, are rounded to each point, and the last bits of `point`, which depend on the rows, are lost.
     """
     low, high, step = within.low, within.high, within.grid
     step = math.ldexp(step, max(0, math.ceil(math.log2(largest) - DRAWN_BITS - math.log2(step))))
@@ -79,12 +79,13 @@ class Smooth(Mechanism):
     most e^beta (Nissim, Raskhodnikova and Smith 2007, section 2). `local_sensitivity` proves both properties for
     replaced, missing, removed and added rows.
 
-    Privacy: the law of Z satisfies the guarantee for two neighbours if two conditions hold: their quantiles T differ by
-    at most alpha(beta) times the smaller of their scales N, and the ratio of their scales is at most e^beta.
-    `admissible` computes alpha(beta) for each beta. N is the minimum over beta of ``S_beta / alpha(beta)``. So both
-    conditions hold for some beta (`admissible` proves that this beta may depend on the data). If N is below a tiny
-    positive limit, it is raised to this limit, and both conditions still hold. The last bits of ``N Z`` depend on the
-    rows and are therefore rounded away (`on_the_line`). N is not public, so the law of the noise is not returned.
+    Privacy: the guarantee holds for two neighbours if two conditions are satisfied for some beta. First, their
+    quantiles T differ by at most alpha(beta) times the smaller of their two scales N. Second, the ratio of their
+    scales is at most e^beta. `admissible` computes alpha(beta), which depends on the law of Z. With N the minimum over
+    beta of ``S_beta / alpha(beta)``, both conditions are satisfied, although the beta of the minimum depends on the
+    data (proof in `admissible`). They are also satisfied if scales N below a tiny positive limit are raised to this
+    limit. The last bits of ``N Z`` depend on the rows and are therefore rounded away (`on_the_line`). N is not public,
+    so the law of the noise is not returned.
     """
 
     gathers = 16
@@ -129,14 +130,12 @@ class Smooth(Mechanism):
 
 @dataclass(frozen=True)
 class SmoothCauchy(Smooth):
-    """Cauchy noise scaled to the smooth sensitivity of a quantile, for pure eps-DP.
+    """Release a quantile plus Cauchy noise scaled to its smooth sensitivity, for pure eps-DP.
 
-    Privacy: see `Smooth`. Let beta be a bound on the log ratio of the noise scales of two neighbours. The guarantee
-    holds if their quantiles differ by at most alpha(beta) times the smaller scale. For Cauchy noise, alpha(beta)
-    follows from the largest log ratio of two Cauchy densities (`admissible.cauchy`). Nissim, Raskhodnikova and Smith
-    (2007), Lemmas 2.6 and 2.7, and Gillenwater and Munoz Medina (2020), Proposition 3, take alpha = beta = eps / 6.
-    This choice satisfies eps-DP, too, but its noise is at least about six times as large as the noise of this class at
-    the same beta.
+    Privacy: see `Smooth`, which defines alpha(beta). For Cauchy noise, alpha(beta) follows from the largest log ratio
+    of two Cauchy densities (`admissible.cauchy`). Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and
+    Gillenwater and Munoz Medina (2020), Proposition 3, take alpha = beta = eps / 6. With this choice the noise
+    satisfies eps-DP, too, but it is at least about six times as large as the noise of this class at the same beta.
     """
 
     label = "smooth cauchy"
@@ -153,10 +152,10 @@ class SmoothCauchy(Smooth):
 
 @dataclass(frozen=True)
 class SmoothLaplace(Smooth):
-    """Laplace noise scaled to the smooth sensitivity of a quantile, for (eps, delta)-DP.
+    """Release a quantile plus Laplace noise scaled to its smooth sensitivity, for (eps, delta)-DP.
 
-    Privacy: see `Smooth`, which defines alpha(beta). `admissible.laplace` computes the largest alpha(beta) with which
-    Laplace noise satisfies the guarantee. Bun and Steinke (2019), Theorem 34, give a condition on alpha and beta
+    Privacy: see `Smooth`, which defines alpha(beta). `admissible.laplace` computes the largest alpha(beta) <= eps with
+    which Laplace noise satisfies the guarantee. Bun and Steinke (2019), Theorem 34, give a condition on alpha and beta
     that is sufficient for the guarantee, but not necessary.
     """
 
@@ -173,12 +172,12 @@ class SmoothLaplace(Smooth):
 
 @dataclass(frozen=True)
 class SmoothLaplaceLN(Smooth):
-    """Laplace noise times a log-normal number, scaled to the smooth sensitivity of a quantile at a fixed beta.
+    """Release a quantile plus Laplace log-normal noise, scaled to its smooth sensitivity at one fixed beta.
 
-    Privacy: see `Smooth`. Let beta be a bound on the log ratio of the noise scales of two neighbours. The guarantee
-    holds if their quantiles differ by at most alpha times the smaller scale. The function `admissible.laplace_ln`
-    computes alpha and beta by Proposition 3 of Bun and Steinke (2019). The log-normal number is e^(sigma Y), with a
-    standard normal variable Y; Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, in place of 1.
+    Privacy: see `Smooth`, which defines alpha(beta). The noise Z is a Laplace variable times e^(sigma Y), with a
+    standard normal variable Y and a fixed number sigma. `admissible.laplace_ln` computes beta and alpha(beta) by
+    Proposition 3 of Bun and Steinke (2019). Gillenwater and Munoz Medina (2020) give Y the variance sigma^2, in place
+    of 1.
     """
 
     label, needs_delta = "smooth laplaceln", True
@@ -194,12 +193,13 @@ class SmoothLaplaceLN(Smooth):
 
 @dataclass(frozen=True)
 class SmoothGaussian(Smooth):
-    """Normal noise scaled to the smooth sensitivity of a quantile, for (eps, delta)-DP.
+    """Release a quantile plus normal noise scaled to its smooth sensitivity, for (eps, delta)-DP.
 
     Privacy: see `Smooth`, which defines alpha(beta) and the smooth sensitivity S_beta; `admissible.gaussian` computes
     alpha(beta). Normal noise of scale 2 S_beta / eps, as in some lecture notes, does not satisfy (eps, delta)-DP: the
     scale lacks the factor 5 sqrt(2 ln(2 / delta)) of Nissim, Raskhodnikova and Smith (2007). With this factor, the
-    actual delta is far below the required delta, so the noise is larger than necessary; this class has less noise.
+    actual delta is far below the required delta, so their noise is larger than necessary, and larger than the noise of
+    this class.
     """
 
     label, needs_delta = "smooth gaussian", True

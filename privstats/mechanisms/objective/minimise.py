@@ -1,28 +1,27 @@
 r"""Minimisers of the sum of row losses, a ridge penalty and a linear term, with proved bounds on the numerical error.
 
-``f(theta) = sum_i w_i l(x_i'theta + o_i; y_i) + gamma |theta|^2 / 2 + tilt'theta`` is the sum of the losses l of the
-rows (weight w_i, predictors x_i, offset o_i, response y_i), a ridge penalty and a linear term. It is gamma-strongly
-convex, so that ``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma`` for its minimiser theta* and any theta. Convergence
-is never assumed: the result of Newton's method in float64 is accepted only if a bound of the gradient, rounding
-included, proves that it lies within ``tolerance / gamma`` of theta*, for a given `tolerance`. Otherwise the gradient is
-computed in decimal arithmetic, with enough digits to make its rounding error far smaller than `tolerance`; the theorem
-below proves that finitely many descent steps suffice. No data set causes an error, not even separated or constant
-responses.
+The objective ``f(theta) = sum_i w_i l(x_i'theta + o_i; y_i) + gamma |theta|^2 / 2 + tilt'theta`` is the sum of the
+losses l of the rows (weight w_i, predictors x_i, offset o_i, response y_i), a ridge penalty and a linear term. It is
+gamma-strongly convex, so that ``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma`` for its minimiser theta* and any
+theta. The result of Newton's method in float64 is accepted only if a bound on the gradient, rounding included, proves
+that it lies within ``tolerance / gamma`` of theta*, for a given `tolerance`. Otherwise, the descent is continued in
+decimal arithmetic, with enough digits to make the gradient's rounding error far smaller than `tolerance`; finitely
+many steps suffice (see below). No data set causes an error, not even separated or constant responses.
 
-The bound on the rounding error grows with the number of rows. The curvature of f also grows, but gamma is fixed. So for
-many rows the proof uses the curvature of f near theta in place of gamma (`curved_enough`): let m be at most the
-smallest eigenvalue of every Hessian of f within the distance r of theta. If ``|grad f(theta)|_2 <= m r``, then at every
-theta + v with ``|v|_2 = r`` the derivative of f along v is at least ``-|grad f(theta)| r + m r^2 >= 0``; since f is
-convex, theta* lies within r of theta.
+*Many rows.* The bound on the rounding error grows with the number of rows, and so does the curvature of f, but gamma
+is fixed. So the proof may use the curvature of f near theta in place of gamma (`curved_enough`). Let m be at most the
+smallest eigenvalue of every Hessian of f within the distance r of theta. If ``|grad f(theta)|_2 <= m r``, then at
+every theta + v with ``|v|_2 = r`` the derivative of f along v is at least ``-|grad f(theta)| r + m r^2 >= 0``; since f
+is convex, theta* lies within r of theta.
 
-Rows are read in passes, part by part, on the machine that holds them. A pass adds whole numbers, so that no bit of
-theta depends on the division of the rows into parts, or on their order.
+*Finitely many steps.* Let B be a matrix such that B - H is positive semidefinite for all Hessians H of f; an example
+is ``B = sum w k x x' + gamma I``, where k is the largest curvature of a row's loss (Boehning and Lindsay 1988). With
+the gradient g at theta, ``f(theta - B^-1 g) <= f(theta) - g'B^-1 g / 2``. As f is bounded below, g tends to zero if
+all steps are ``-B^-1 g``. A step with another matrix is taken only if the new gradient is at most half as long as the
+shortest gradient so far. This happens only finitely often before the gradient is short enough.
 
-The theorem: let M be a matrix such that M - H is positive semidefinite for all Hessians H of f. An example is ``M = sum
-w k x x' + gamma I``, where k is the largest curvature of a row's loss (Boehning and Lindsay 1988). Then ``f(theta -
-M^-1 g) <= f(theta) - g'M^-1 g / 2``, so that the gradient g tends to zero. A step with another matrix in place of M is
-taken only if it at least halves the smallest norm of all earlier gradients, which can happen only finitely often before
-the gradient is small enough.
+Rows are read in passes, part by part, on the machine where they are stored. A pass adds whole numbers, so that no bit
+of theta depends on the division of the rows into parts, or on their order.
 """
 
 from __future__ import annotations
@@ -78,13 +77,11 @@ class BoundedLosses(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Derivatives:
-    """Function that sums the derivatives of losses over rows (w, x, y, o), on the machine that has the rows.
+    """Function that sums the derivatives of losses over rows, on the machine where the rows are stored.
 
-    A row consists of the weight w, the predictors x, the response y and the offset o. All sums are exact because their
-    terms are rounded first: scores to multiples of `step`, and the vectors v of the rows' Hessians vv' to multiples of
-    `root`. The numbers a and b in the bound ``(a + b |theta|) 2^-53`` on a score's rounding error (see
-    `Tilted.derivatives`) are rounded up, to multiples of about 2^-10 times the largest score (for a) or the largest
-    Hessian entry (for b).
+    A row consists of the weight w, the predictors x, the response y and the offset o. The terms of each sum are first
+    rounded to a grid, so that the sum is exact. Scores (gradients of the rows' losses) are rounded to multiples of
+    `step`. The Hessian of a row's loss is vv', with a vector v that is rounded to multiples of `root`.
 
     Parameters
     ----------
@@ -93,7 +90,8 @@ class Derivatives:
     step, root : float
         Grid steps of the scores and of the vectors v, both powers of two.
     errors : bool
-        Whether to sum a and b, too; otherwise zeros replace the sums.
+        Whether also to sum the numbers a and b that bound the rounding error of a row's score (`Tilted.derivatives`),
+        rounded up to multiples of powers of two; otherwise zeros replace the sums.
     """
 
     loss: Any
@@ -105,9 +103,10 @@ class Derivatives:
     def __call__(self, part: FloatArray) -> tuple[int, FloatArray, Any, Any]:
         """Return the number of rows in `part`, shape (n, d + 3), and three sums over these rows.
 
-        The first sum, shape (2,), has the sums of a and of b, in units of 2^-53, for the bound on rounding errors in
-        `Tilted.derivatives`. The second is the sum of the scores, shape (d,), in units of the grid step `step`. The
-        third is the sum of the Hessians, shape (d, d), in units of ``root^2``. Both have whole numbers as entries.
+        The first sum, shape (2,), has the sums of the numbers a and b in the bound ``(a + b |theta|) 2^-53`` on the
+        rounding error of a row's score (`Tilted.derivatives`). The second, shape (d,), is the sum of the scores
+        divided by `step`, and the third, shape (d, d), the sum of the Hessians divided by ``root^2``; both have whole
+        numbers as entries.
         """
         loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
         errors, scores, hessian = np.zeros(2), 0, 0
@@ -127,15 +126,18 @@ class Derivatives:
 
 @dataclass(frozen=True, eq=False)
 class Tilted:
-    """The objective f, which is the sum of all rows' losses, a ridge penalty and a random linear term.
+    """The objective ``f(theta) = sum w l(x'theta + o; y) + gamma |theta|^2 / 2 + tilt'theta``, summed over the rows.
+
+    A row consists of the weight w, the predictors x, the response y and the offset o; its loss is
+    ``w l(x'theta + o; y)``.
 
     Parameters
     ----------
     scan : callable
-        Function that applies a given function to the rows, part by part. A row consists of weight w, predictors x,
-        response y and offset o, and is in the set `within`.
+        Function that applies a given function to the rows, part by part, and returns the results. A part is an array
+        of shape (rows, d + 3) with the columns w, x, y and o.
     within : BoundedLosses
-        The loss l, and bounds on a row's offset, its weighted predictors and its contribution to the Hessian.
+        The loss l, and bounds that all rows satisfy: on o, on w x, and on the contribution of a row to the Hessian.
     gamma : float
         Coefficient of the ridge penalty, positive.
     tilt : ndarray, shape (d,)
@@ -150,17 +152,22 @@ class Tilted:
     def derivatives(self, theta: FloatArray, errors: Any = None) -> tuple[FloatArray, float, FloatArray, FloatArray]:
         """Return the objective f's gradient, a bound on the l2 norm of its rounding error, f's Hessian, and `errors`.
 
-        The rows are read once. `errors`, shape (2,), has two sums over rows that are needed for the bound and do not
-        depend on the coefficients `theta`. They are computed at the first call, and can be given to later calls.
+        The rows are read once. `errors`, shape (2,), has two sums that are needed for the bound and do not depend on
+        `theta`. They are computed if the argument is None, and can be given to later calls.
 
-        *The bound*: let u = 2^-53. A row has the weight w, d predictors x and the offset o. Its linear predictor has a
-        rounding error of at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham 2002, section 3.1). The error of the
-        slope (the loss's first derivative) is at most this error times the largest curvature, plus ``slope_error u``
-        (see `RowLoss`). The error of the score, ``w x`` times the slope, is at most ``w |x|`` times the error of the
-        slope, plus three relative errors u from multiplications. So it is at most ``(a + b |theta|) u``, with a and b
-        independent of theta; `errors` has the sums of a and of b over the rows. A factor of 1.1 covers terms of order
+        *The bound*: let u = 2^-53, and let a row have the weight w, d predictors x, the offset o and the largest
+        curvature k. Its linear predictor has a rounding error of at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham
+        2002, section 3.1). The error of the slope (the loss's first derivative) is at most k times this error, plus
+        ``slope_error u`` (`RowLoss`). The error of the score, ``w x`` times the slope, is at most ``w |x|`` times the
+        error of the slope, plus three relative errors u of multiplications. So the error of the score is at most
+        ``(a + b |theta|) u`` with
+
+            a = w |x| (3 max_slope + slope_error + (d + 2) k |o|)  and  b = w |x|^2 (d + 2) k.
+
+        The two entries of `errors` are the sums of a and of b over the rows. A factor of 1.1 covers terms of order
         u^2. Scores are then rounded to a grid, with an error of at most half a grid step per entry and row. Another
-        half a step per entry covers the rounding of numbers near zero.
+        half a step per entry covers the rounding of numbers near zero. A last term covers the addition of scores,
+        ridge penalty and linear term.
         """
         d, within, loss = len(theta), self.within, self.within.loss
         step = step_of(within.radius * loss.max_slope, SCORE_BITS)
@@ -238,17 +245,18 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
 def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
     """Return whether the curvature of the objective f near theta proves that its minimiser lies within r of theta.
 
-    The result is True if `bound`, an upper bound of the norm of the gradient of f at theta, is at most ``(gamma + m)
-    r``. Here gamma is the coefficient of the ridge penalty in f, and m >= 0 is a lower bound of the eigenvalues of the
-    Hessian of the sum of the rows' losses, at all points within r of theta. The rows are read once.
+    The result is True if `bound`, an upper bound of the norm of the gradient of f at theta, is at most
+    ``(gamma + m) r``. Here gamma is the coefficient of the ridge penalty in f, and m >= 0 is a lower bound of the
+    eigenvalues of the Hessian of the sum of the rows' losses, at all points within r of theta. The rows are read once.
 
-    *Computation of m.* Within r of theta, a row's linear predictor differs by less than `reach` from the linear
-    predictor computed at theta (Higham 2002, section 3.1). Let c be a lower bound of the loss's second derivative over
-    this distance. The Hessian is then at least the sum, over the n rows, of vv', where v is ``sqrt(w c)`` times the d
-    predictors of a row of weight w. Let z be v rounded to a grid of step `root`, and e = z - v. Then ``vv' >= zz' / (1
-    + a) - ee' / a`` for a = 1 / 16, and ``|e|^2 <= d root^2 / 4``. So m can be the least eigenvalue of the sum of
-    ``zz' / (1 + a)``, minus ``n d root^2 / (4 a)``, or 0 if this is negative. To cover rounding errors, the second
-    term is multiplied by 4, and 1e-10 times the trace of the sum is subtracted.
+    *Computation of m.* Let `reach` be an upper bound of the difference between a row's linear predictor at any point
+    within r of theta, and the computed linear predictor at theta (Higham 2002, section 3.1). Let c be a lower bound of
+    the loss's second derivative at all linear predictors within `reach` of the computed one. For a row of weight w
+    with d predictors x, let ``v = sqrt(w c) x``. The Hessian is at least the sum of vv' over the n rows. Let z be v
+    rounded to a grid of step `root`, and e = z - v. Then ``vv' >= zz' / (1 + a) - ee' / a`` for a = 1 / 16, and
+    ``|e|^2 <= d root^2 / 4``. So m is the least eigenvalue of the sum of ``zz' / (1 + a)``, minus
+    ``n d root^2 / (4 a)``, or 0 if this is negative. To cover rounding errors, the second term is multiplied by 4, and
+    1e-10 times the trace of the sum is subtracted.
     """
     d, within, loss = len(theta), f.within, f.within.loss
     root = step_of(math.sqrt(within.curvature * loss.max_curvature), HESSIAN_BITS)
@@ -303,13 +311,13 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 
 
 def digits_for(within: BoundedLosses, tolerance: float) -> int:
-    """Return the number of decimal digits that makes the gradient's rounding error far smaller than `tolerance`.
+    """Return the number of decimal digits with which the gradient's rounding error is far smaller than `tolerance`.
 
-    The norm of a row's score (the gradient of its loss) is at most S = ``radius max_slope``, the product of the bounds
-    on its weighted predictors and on the slope of its loss. So the rounding error of a sum over n rows with d
-    coefficients theta is about ``n d max(1, S) 10^-digits``. It can be n times as large if theta is large, because the
-    ridge penalty, with coefficient gamma, limits |theta| only to ``n S / gamma``. `SPARE_DIGITS` covers the factor
-    ``n^2 d``.
+    With n rows and d coefficients, the rounding error of the sum of scores (gradients of the rows' losses) is about
+    ``n d max(1, S) 10^-digits``. Here ``S = radius max_slope`` bounds the norm of a row's score. The error grows with
+    the norm of the coefficients, which is limited only by the ridge penalty, to a multiple of n. So the error can be n
+    times as large. The number of digits is at least ``log10(max(1, S) / tolerance) + SPARE_DIGITS``; 10^SPARE_DIGITS
+    is far larger than ``n^2 d``.
     """
     largest = max(1.0, within.radius * within.loss.max_slope)
     return max(DIGITS, SPARE_DIGITS + math.ceil(math.log10(largest) - math.log10(tolerance)))

@@ -30,7 +30,8 @@ MOST_EXPONENT = 6.0
 class TiltLaw:
     """The law of the random linear term b of objective perturbation, with the coefficient of the ridge penalty.
 
-    At the minimiser t of losses, ridge penalty and ``b't``, the gradients of the losses add up to ``-(ridge t + b)``.
+    The vector b is the noise of the release: at the minimiser t of the sum of the losses, the ridge penalty and
+    ``b't``, the gradient of the losses is not zero but ``-(ridge t + b)``.
 
     Parameters
     ----------
@@ -61,45 +62,50 @@ class TiltLaw:
 class ObjectivePerturbation(Mechanism):
     """Release the minimiser t of ``sum w l(x't + o; y) + gamma |t|^2 / 2 + b't``, where b is a draw of K-norm noise.
 
-    The sum is over the rows: w is a row's weight, x its predictors, o its offset, y its response, and l its loss; gamma
-    is the coefficient of the ridge penalty. Privacy: eps-DP. The share `GUARD` of eps is for the guard, a noise
-    described below. Let e be the remaining eps, divided by the largest number of rows of a privacy unit, since the
-    proof adds up the changes due to single rows.
+    The sum is over the rows: w is a row's weight, x its m predictors, o its offset, y its response, and l the loss;
+    gamma is the coefficient of the ridge penalty. The noise b has a density proportional to ``exp(-c |b|_K / R)`` with
+    a norm |.|_K, where R is the largest ``w |x|_K`` of a row.
 
-    The losses are convex on all of R^m, and their slopes (first derivatives) are Lipschitz functions. So t is a
-    function of b, with an inverse b(t), and both functions are Lipschitz. The density of t is ``f(b(t)) det(H(t) +
-    gamma I)``, where ``-b(t)`` is the gradient of all terms except ``b't``, and H is the Hessian of the losses. The
-    density f of b is proportional to ``exp(-c |b|_K / R)``, with the noise's norm |.|_K and R the largest ``w |x|_K``.
+    Privacy: eps-DP. The share `GUARD` of eps is spent on a second noise, against the numerical error of t (see
+    *Guard*). Let e be the rest of eps, divided by the largest number of rows of a privacy unit.
+
+    *Proof.* The losses are convex on all of R^m, and their slopes (first derivatives) are Lipschitz functions. So t is
+    a function of b, with an inverse b(t), and both functions are Lipschitz. The density of t is
+    ``f(b(t)) det(H(t) + gamma I)``, where f is the density of b, ``-b(t)`` is the gradient of all terms except
+    ``b't``, and H is the Hessian of the losses.
 
     Let one row have the absolute slope s and the curvature h at t. Let S be the largest absolute slope of any row, and
-    C the largest ``w |x|_2^2``. If a row is replaced, b(t) changes by at most ``(s + S) R``; if a row is added or
-    removed, by at most ``s R``. A row's Hessian has rank one, so the ratio of the determinants is at most ``1 + h C /
-    gamma``, where h is the curvature of the row that belongs to the data set in the numerator. So one row changes the
-    log density by at most e, and several rows by at most the sum of these changes, if for every pair (s, h) of a row
+    C the largest ``w |x|_2^2``. If a row is replaced, b(t) changes by at most ``(s + S) R`` in the norm |.|_K; if a
+    row is added or removed, by at most ``s R``. A row's Hessian has rank one, so the ratio of the determinants is at
+    most ``1 + h C / gamma``, where h is the curvature of the row that belongs to the data set in the numerator. So one
+    row that is replaced, added or removed changes the log density by at most e, if the condition for this change holds
+    for every pair (s, h) that a row may have:
 
         replace:      c (s + S) + log(1 + h C / gamma) <= e,    c = q e / (2 S),
         add, remove:  c s + log(1 + h C / gamma) <= e,          c = q e / S.
 
-    For any split q below 1, the first condition holds if gamma is the maximum, over the pairs (s, h), of ``h C /
-    (exp(e - c (s + S)) - 1)``, and the second if gamma is the maximum of ``h C / (exp(e - c s) - 1)``; a larger gamma
-    is private, too. Rows that are missing, or that have a lower weight, have smaller s and h. If the largest curvature
-    depends on the response y through a factor k(y), the proof holds with h the curvature divided by k(y), and C the
-    largest ``w |x|_2^2 k(y)`` (in `WeightedLosses`, the factor is called s(y)).
+    Here q is a number between 0 and 1, the argument `split`. Several rows change the log density by at most the sum of
+    their changes. The first condition holds if gamma is the maximum, over the pairs (s, h), of
+    ``h C / (exp(e - c (s + S)) - 1)``. The second holds if gamma is the maximum of ``h C / (exp(e - c s) - 1)``. A
+    larger gamma is private, too. Rows that are missing, or that have a lower weight, have smaller s and h. If the
+    largest curvature depends on the response y through a factor k(y), the proof holds with h the curvature divided by
+    k(y), and C the largest ``w |x|_2^2 k(y)`` (in `WeightedLosses`, the factor is called s(y)).
 
     The offset o may contain the linear predictor of an earlier release of the coefficients. Then t is the difference
     from the earlier release, and the ridge penalty is zero at the earlier release.
 
     The proof follows Awan and Slavkovic (2021, Theorem 4.1 and Algorithm 2) and Kifer, Smith and Thakurta (2012). Awan
     and Slavkovic print ``exp(e (q - 1)) - 1``, which makes gamma negative, and assume, without saying so, that a row's
-    Hessian has rank one. They also bound slope and curvature separately, although s = max(p, 1 - p) and h = p (1 - p)
-    of a logistic row are never largest at the same time.
+    Hessian has rank one. They bound slope and curvature separately. Bounds on the pairs are closer: with the
+    probability p of a logistic row, s = max(p, 1 - p) is largest where h = p (1 - p) is smallest.
 
-    *Guard*: the computed minimiser, a function of exact sums, is certified to lie within r of the exact minimiser.
-    Spherical noise for the sensitivity 2 r, with the share `GUARD` of the budget, covers the difference between the
-    two minimisers, so that the guarantee does not depend on the numerical error. Both minimisers are scaled down to a
-    norm of at most `FARTHEST`, 2^13, which does not increase their distance. This norm limits the rounding errors of
-    the coefficients, of their scaling and of adding the noise; r includes these errors. At small eps the scale of the
-    noise is increased to ``4 ROUNDING / (GUARD eps)``, to cover them. The certificate never fails (`minimise`).
+    *Guard*: the computed minimiser is a function of exact sums over the rows, and is proved to lie within r of the
+    exact minimiser, for every data set (module `minimise`). The released vector is the computed minimiser plus
+    spherical noise. This noise is calibrated to the sensitivity 2 r with the share `GUARD` of eps, so that the
+    guarantee does not depend on the numerical error. Both minimisers are scaled down to a norm of at most `FARTHEST`,
+    2^13, which does not increase their distance. This norm limits the rounding errors of the coefficients, of their
+    scaling and of adding the noise; r includes these errors. At small eps, the scale of the noise is increased to
+    ``4 ROUNDING / (GUARD eps)`` to cover them.
 
     Neighbouring relation: the argument `relation` of `release`; neighbours may differ in replaced, added, removed or
     missing rows. A guarantee in mu is satisfied through a stricter guarantee in eps.
@@ -136,14 +142,15 @@ class ObjectivePerturbation(Mechanism):
 
 
 def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, split: float) -> tuple[float, float]:
-    """Return the rate c of the noise in the linear term, and the coefficient gamma of the ridge penalty, rounded up.
+    """Return the rate c of the noise in the linear term, and the coefficient gamma of the ridge penalty.
 
-    The vector b in the linear term has a density proportional to ``exp(-c |b|_K / R)``, with a norm |.|_K and R =
-    ``within.radius``, the largest weighted norm of a row's predictors (see `ObjectivePerturbation`). Neighbours differ
-    in up to ``relation.rows`` rows, so the budget eps is divided by this number. The share `GUARD` of the budget is
-    for noise that covers the numerical error of the minimiser. Of the rest, the share `split` sets c. Then gamma is
-    the smallest coefficient that the privacy proof allows, but at least ``within.curvature loss.max_curvature /
-    (exp(MOST_EXPONENT) - 1)``, with ``loss = within.loss``.
+    The random vector b in the linear term has a density proportional to ``exp(-c |b|_K / R)``. Here |.|_K is the norm
+    `within.geometry`, and R = ``within.radius`` is the largest weighted norm of a row's predictors. Let e be the
+    budget eps without the share `GUARD` (noise that covers the numerical error of the minimiser), divided by the
+    largest number ``relation.rows`` of rows in which neighbours differ. As `ObjectivePerturbation` states, c is the
+    share `split` of e, divided by S or 2 S, where S is the loss's largest slope. The ridge coefficient gamma is the
+    smallest that the privacy proof allows, rounded up, but at least ``C k / (exp(MOST_EXPONENT) - 1)``, where
+    C = ``within.curvature`` and k is the loss's `max_curvature`.
     """
     loss, others = within.loss, int(relation.exchange)
     e = (1 - GUARD) * promise.as_pure().for_group(relation.rows).eps

@@ -62,11 +62,11 @@ def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """Boxes, one for each of m radii `r`: sets of vectors of J released numbers (boundaries) with rank errors up to r.
+    """Boxes of vectors of J released numbers (boundaries), one box for each of m upper limits `r` on rank errors.
 
     Box i is a product of J intervals, its sides. Side j extends from ``a[j, i]`` to ``b[j, i]`` (arrays of shape (J,
-    m)) and consists of the numbers whose rank among the values differs from the target rank of boundary j by at most
-    ``r[i]``. The ends are numbers of parts of the range (`Parts`), so that lengths are exact integers.
+    m)). It consists of the numbers whose rank among the values differs from the target rank of boundary j by at most
+    ``r[i]``. The ends of the sides are numbers of parts of the range (`Parts`), so that lengths are exact integers.
     """
 
     r: FloatArray

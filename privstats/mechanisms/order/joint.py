@@ -1,27 +1,26 @@
-"""Several boundaries whose ranks among the values are near target ranks, drawn jointly and exactly.
+"""Draw several numbers jointly and exactly, so that their ranks among the values are near given target ranks.
 
-J boundaries ``x_1 <= ... <= x_J`` divide the values into J + 1 cells with c_0, ..., c_J values. (This docstring calls
-the cells around the points of the public grid "grid cells".) The density of the boundaries on the ordered points of an
-interval is proportional to ``exp(-sum_j rates_j |c_j - w_j|)``, with given positive rates, where w_j is the difference
-of the neighbouring target ranks (Gillenwater, Joseph and Kulesza 2021). The density is constant while each boundary
-stays in one gap between sorted values. The gaps are drawn one after the other, from the last boundary to the first, by
-their total weights (integrals of the density), which a forward pass computes beforehand. Its step from one boundary to
-the next is a convolution with a Laplace kernel. The positions of m boundaries in one gap have the volume length^m / m!.
+The J drawn numbers, called boundaries, divide the values into J + 1 cells with c_0, ..., c_J values. The target number
+w_j of a cell is the difference of its neighbouring target ranks. On the ascending points ``x_1 <= ... <= x_J`` of an
+interval, the density is proportional to ``exp(-sum_j rates_j |c_j - w_j|)``, with given positive rates (Gillenwater,
+Joseph and Kulesza 2021). It is constant as long as each boundary stays in one gap between sorted values. So a gap is
+drawn for each boundary, from the last to the first, with weights that are integrals of the density. A forward pass
+computes these weights beforehand, boundary by boundary, with one convolution by a Laplace kernel for each. The
+positions of m boundaries in one gap have the volume ``length^m / m!``.
 
-*Windows.* Only values in windows of ranks, ``width`` ranks on both sides of each target, are read. Boundary j, above
-rank_j values, has the error ``e_j = rank_j - target_j``; let e_0 = e_(J+1) = 0. The density is ``exp(-sum_j rates_j
-|e_(j+1) - e_j|)``, up to a factor. Clamping each e_j to [-width, width] increases no distance between errors. So the
-density at the clamped errors is an upper bound, the envelope. The envelope is constant for all ranks below target_j -
-width, and for all ranks above target_j + width, so it does not depend on the values between two windows. Boundaries are
-drawn from the envelope. If a boundary lies outside its own window, the boundaries are accepted with a probability equal
-to the ratio of the density to the envelope. If they are rejected, new boundaries are drawn from the density itself,
-over all values. The result has the same law as if proposals were repeated until a proposal is accepted. So the draw is
-exact for every width, and no draw takes longer than one draw over all values.
+*Windows.* At first, only values whose ranks differ by at most `width` from a target rank are read. Let e_j be the rank
+error of boundary j: the number of values below it, minus its target rank. With e_0 = e_(J+1) = 0, the density is
+proportional to ``exp(-sum_j rates_j |e_(j+1) - e_j|)``. If all e_j are clamped to [-width, width], no
+``|e_(j+1) - e_j|`` increases. So the density at the clamped errors is an upper bound of the density, called the
+envelope. It does not depend on the values outside the windows, because there the clamped errors are constant.
+Boundaries are proposed from the envelope, and accepted with probability density / envelope, which is 1 if each
+boundary lies in its window. After a rejection, they are drawn from the density itself, over all values. The result has
+the same law as if proposals were repeated until one is accepted. So the draw is exact for every width.
 
-Values are rounded to a public grid, and then spread uniformly over the grid cells by secret noise, so that ties cause
-no problem: the law is a mixture over this noise, which is the same for both neighbours. The noise is a whole number of
-parts of a grid cell (`Parts`). So a boundary is drawn exactly, as a uniform whole number of parts in its gap. The
-widths of the grid cells are public. Values are sorted before noise is added: given a seed, row order has no effect.
+*Ties.* Values are rounded to a public grid. The range is divided into public grid cells, one around each grid point,
+and each value is moved to a random part of its grid cell (`Parts`). This noise is not released, and is the same for
+both neighbours; the law of the boundaries is a mixture over it. Each boundary is drawn exactly, as the index of a
+random part of its gap. Values are sorted before the noise is added: given a seed, row order has no effect.
 """
 
 from __future__ import annotations
@@ -50,14 +49,13 @@ PART_BITS = 62  # log2 of the largest number of parts of all grid cells together
 class Parts:
     """The cells around the points of a public grid, each divided into equal parts, which are numbered from 0.
 
-    A cell has 2^bits parts. The cells around zero and around both ends of the grid have `more` times 2^bits further
-    parts, because many values may be equal to these points. The gaps between equal values in such a cell are then
-    longer, so that boundaries (noisy quantiles) are drawn more often from these gaps, and less often from a long gap
-    beside the cell.
+    An ordinary cell has 2^bits parts. The cells around zero and around both ends of the grid have ``1 + more`` times
+    as many, because many values may be equal to these points. Equal values are moved to random parts of their cell; in
+    a wider cell the gaps between them are longer, so that boundaries (noisy quantiles) are drawn from them more often.
 
-    Positions are real numbers: part k is the interval ``[k, k + 1)``, and a value in part k has the position k. So a
-    gap between two values consists of whole parts, and a boundary that is uniform in the gap lies in each of them with
-    the same probability. The part of a boundary determines its grid point, so only the part is drawn.
+    A value is given as the index k of its part. A gap between two values k < l consists of the parts k, ..., l - 1,
+    and a boundary in the gap lies in each of these parts with the same probability. The part of a boundary determines
+    its grid point, so only the part is drawn.
     """
 
     grid: RankGrid
@@ -118,16 +116,19 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Target ranks of J boundaries (noisy quantiles) that are drawn jointly, with parameters of their density.
+    """Target ranks of J boundaries (noisy quantiles) that are drawn jointly, and parameters of their joint density.
+
+    The boundaries divide the values into J + 1 cells. The target number of values of a cell is the difference of its
+    neighbouring target ranks.
 
     Parameters
     ----------
     ranks : ndarray, shape (J,)
         Target ranks of the boundaries, ascending.
     rates : ndarray, shape (J + 1,)
-        Decrease of the log density per value above or below the target number of values in a cell between boundaries.
+        For each cell, the decrease of the log density per value above or below the cell's target number of values.
     width : float
-        Half-width of the window of ranks around each target; at first, only values with ranks in a window are read.
+        Half-width of the windows of ranks around the targets; only values in these windows are read for a first draw.
     """
 
     ranks: FloatArray
@@ -182,18 +183,20 @@ def draw_joint(
 ) -> FloatArray:
     """Return random boundaries that divide the values into cells with nearly the target numbers of values.
 
+    The boundaries are drawn jointly and exactly, from the density that the module docstring defines.
+
     Parameters
     ----------
     values : Ranked
         The n values, rounded to the public grid from which the boundaries are drawn.
     targets : ndarray, shape (J,)
-        Target ranks, ascending, in [0, n].
+        Target ranks of the boundaries, ascending, in [0, n]. Their differences are the target numbers of the cells.
     rates : ndarray, shape (J + 1,)
-        Decrease of the log density per value above or below a cell's target number of values, positive.
+        For each cell, the decrease of the log density per value above or below the cell's target number; positive.
     rng : Rng
     width : float, optional
-        Half-width of the window of ranks around each target; at first, only values with ranks in a window are read.
-        With the default, boundaries outside their windows are improbable.
+        Half-width of the windows of ranks around the targets. Values outside the windows are read only if a proposed
+        boundary lies outside its window, which is improbable with the default.
 
     Returns
     -------
@@ -239,16 +242,17 @@ def draw_between(
 
 @dataclass(eq=False)
 class Window:
-    """The values with ranks in given intervals of ranks (spans), sorted.
+    """The sorted values whose ranks lie in given intervals of ranks, called spans.
 
-    A span (start, stop) has the ranks start + 1, ..., stop. `values` has the values with ranks in the spans, each
-    stored as the index of a random part of the grid cell around it (`Parts`). The intervals below, between and above
-    these values are called gaps; the mask `holes` marks the gaps that contain values with other ranks. `labels`, shape
-    (len(values) + 1,), has the number of values below each gap; for the first gap, it includes the values in the gap.
+    A span (start, stop) consists of the ranks start + 1, ..., stop. `values` has the values with ranks in the spans,
+    each stored as the index of a random part of the cell around its grid point (`Parts`). They divide the range into
+    ``len(values) + 1`` gaps. The mask `holes` marks the gaps that contain further values. `labels` has the rank of a
+    boundary (noisy quantile) in each gap; in a gap with further values, it is the rank at the lower end of the gap or,
+    for the first gap, at its upper end.
 
-    `stretches` has, for each span, the smallest and the largest grid point of its values. `inside` has all values from
-    the smallest to the largest point of a span, including ties at these points with ranks outside the span. All other
-    values are used only if the method `all` is called.
+    `stretches` has, for each span, the smallest and the largest grid point of its values. `inside` has all values
+    between these two points, in sorted order, including ties at the points with ranks outside the span. The other
+    values are read only if the method `all` is called.
     """
 
     values: IntArray
@@ -301,14 +305,11 @@ Forward = tuple[list[FloatArray], list[FloatArray]]
 
 
 def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> Forward:
-    """Return two lists, `arrive` and `leave`, of arrays of shape (K,): logs of total weights of placements.
+    """Return two lists of arrays, `arrive` and `leave`: log weights of the first j boundaries, for each j and gap.
 
-    A placement puts boundaries (noisy quantiles), in ascending order, into the K gaps between sorted values; a gap may
-    contain several boundaries. The weight of a placement is the integral of the boundaries' unnormalised joint density
-    over all positions in their gaps. For j = 0, ..., J - 1, ``arrive[j][i]`` refers to the placements of boundaries 1,
-    ..., j in gaps before gap i, given that boundary j + 1 has a fixed position in gap i. For j = 1, ..., J,
-    ``leave[j][i]`` refers to the placements of boundaries 1, ..., j with boundary j in gap i, given that boundary
-    j + 1 is in a later gap.
+    The boundaries (noisy quantiles) lie, in ascending order, in K gaps between sorted values; a gap may contain
+    several. A weight is an integral, over all positions of boundaries 1, ..., j, of their part of the unnormalised
+    joint density.
 
     Parameters
     ----------
@@ -317,7 +318,16 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
     lengths : ndarray, shape (K,)
         Lengths of the gaps.
     rates : ndarray, shape (J + 1,)
-        Decrease of the log density per value above or below the target number of values in a cell between boundaries.
+        For each cell, the decrease of the log density per value above or below the cell's target number of values.
+
+    Returns
+    -------
+    arrive : list of ndarray, shape (K,)
+        ``arrive[j][i]``, j = 0, ..., J - 1, is the log weight if boundaries 1, ..., j lie in gaps before gap i, and
+        boundary j + 1 has a fixed position in gap i. It includes the factor of the cell below boundary j + 1.
+    leave : list of ndarray, shape (K,)
+        ``leave[j][i]``, j = 1, ..., J, is the log weight if boundary j lies in gap i, without the factor of the next
+        cell. ``leave[0]`` is empty.
     """
     arrive, leave = [-rates[0] * np.abs(errors[0])], [np.empty(0)]
     with np.errstate(divide="ignore"):
@@ -332,17 +342,17 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
 def in_gaps(
     arrive: list[FloatArray], leave: list[FloatArray], errors: FloatArray, log_length: FloatArray, rates: FloatArray
 ) -> FloatArray:
-    """Return, for each of K gaps, the log of the total weight of placements with boundary j in this gap, shape (K,).
+    """Return the list entry ``leave[j]``, shape (K,), that `forward_pass` defines, for the first j boundaries.
 
-    A placement puts boundaries 1, ..., j into gaps between values. `forward_pass` defines its weight, `rates`, and the
-    lists `arrive` and `leave`, which are given for fewer than j boundaries; the result is ``leave[j]``. `errors`,
-    shape (j, K), has the rank errors of the boundaries in each gap, and `log_length` the logs of the gaps' lengths.
+    It has, for each of K gaps, the log weight of boundaries 1, ..., j with boundary j in this gap. The lists `arrive`
+    and `leave` are given up to index j - 1. `errors`, shape (j, K), has the rank errors of the boundaries in each gap,
+    `log_length` the logs of the gaps' lengths, and `rates` is as in `forward_pass`.
 
-    The total weight for gap i is a sum over m = 1, ..., j: term m belongs to the placements with exactly m boundaries
-    in gap i. If terms m, m + 1, ... are negligible in most gaps, they are computed only for the other gaps. With the
-    length L of gap i, the sum of these terms is at most ``exp(leave[j - m + 1][i]) L^(m - 1) / m!``, times a factor
-    for the empty cells between the last m boundaries (`same_gap`). Proof: the positions of s + m - 1 boundaries in gap
-    i, s >= 1, have the volume ``L^(s + m - 1) / (s + m - 1)!``, and ``(s + m - 1)! >= s! m!``.
+    The weight for gap i is a sum over the number m = 1, ..., j of boundaries in gap i. Term m is computed only for
+    gaps in which an upper bound of the terms m, m + 1, ... together is not negligible. For a gap of length L, this
+    bound is ``exp(leave[j - m + 1][i]) L^(m - 1) / m!``, times the factor of the m - 1 empty cells between the last m
+    boundaries (`same_gap`). Proof: if s >= 1 of the first j - m + 1 boundaries lie in gap i, too, the positions in the
+    gap have the volume ``L^(s + m - 1) / (s + m - 1)!``, and ``(s + m - 1)! >= s! m!``.
     """
     j, total, cost = len(errors), log_length + arrive[-1], np.zeros(len(log_length))
     every: IntArray = np.arange(len(total))
@@ -418,12 +428,13 @@ def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArr
 
 
 def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: float) -> FloatArray:
-    """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for k = 0, ..., K - 1.
+    """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for each gap k = 0, ..., K - 1, shape (K,).
 
-    The arrays have the length K, the number of gaps between sorted values: `x` has log weights, and `before` and
-    `after` have the rank errors of two neighbouring boundaries (noisy quantiles) in each gap. Rank errors ascend from
-    gap to gap; so the first terms of the sum for k have ``before_i <= after_k``, and all later ones ``before_i >
-    after_k``. Both groups of terms are summed without a difference of cumulative sums, which would lose digits.
+    This is the log weight of a boundary (noisy quantile) in gap k, summed over all gaps i < k of the preceding
+    boundary. `x` has the log weights of the preceding boundary in the K gaps, `before` its rank errors, and `after`
+    the rank errors of the boundary itself. Rank errors ascend from gap to gap, so the terms with
+    ``before_i <= after_k`` come first. They and the later terms are summed separately; no cumulative sums are
+    subtracted, because this would lose digits.
     """
     k = np.arange(len(x))
     cut = np.minimum(np.searchsorted(before, after, side="right"), k)

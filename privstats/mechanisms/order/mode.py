@@ -20,10 +20,11 @@ from privstats.privacy.release import Release
 class ModeMechanism(Mechanism):
     """Base class of mechanisms that release the index of a candidate with a large total (number of rows).
 
-    The input of `choose`, the deficit of each candidate, is the largest total minus its total, in units of the l1
-    sensitivity divided by eps. If one row is added or removed between neighbours, the sensitivity is 1. If one row is
-    replaced, it is 2, because one total decreases by at most 1 and another total increases by at most 1. Between
-    neighbours, the difference of any two totals changes by at most the l1 sensitivity, which is eps in these units.
+    The argument of `choose` has the deficit of each candidate: the largest total minus the candidate's total, in units
+    of the l1 sensitivity divided by eps. If one row is added or removed between neighbours, the sensitivity is 1. If
+    one row is replaced, the sensitivity is 2, because one total decreases by at most 1 and another total increases by
+    at most 1. Between neighbours, the difference of any two totals changes by at most the l1 sensitivity, so the
+    difference of their deficits changes by at most eps.
     """
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Rng) -> Release:

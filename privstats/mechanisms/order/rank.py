@@ -45,41 +45,45 @@ class Range(Protocol):
 
 @dataclass(frozen=True)
 class Rank(Mechanism):
-    """Choose one number, or several numbers jointly, with a density that decreases with the errors of their ranks.
+    """Release numbers whose ranks among the values are near target ranks: quantiles, or ends of confidence intervals.
+
+    One number, or several numbers jointly, are drawn exactly from a public grid (`rank_sampler`, `joint`, `bracket`).
+    Each level tau, the probability of a quantile, determines a target rank. An error, defined below for each case, is
+    a distance between the numbers' ranks and the target ranks.
 
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The density is proportional to ``exp(-eps error / (2 S
-    rows))``; the error, defined below, is a distance of ranks from target ranks. One changed row changes it by at most
-    S, and neighbours differ in at most `rows` rows (triangle inequality). So the exponent changes by at most eps / 2,
-    and the log normaliser changes by at most eps / 2, too. Neighbouring relation: the argument `relation` of
-    `release`, under which at most ``rows = relation.rows`` rows are replaced, or added or removed. The draw is exact
-    (`rank_sampler`, `joint`, `bracket`), on a public grid.
+    rows))``. One changed row changes the error by at most the sensitivity S, so the rows in which neighbours differ,
+    at most `rows`, change it by at most ``S rows``. So the exponent changes by at most eps / 2, and the log normaliser
+    changes by at most eps / 2, too. Neighbouring relation: the argument `relation` of `release`, under which at most
+    ``rows = relation.rows`` rows are replaced, or added or removed.
 
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho is the rank of a grid point x among n
     values: R(rho) = x, where R is the piecewise linear function through (0, low), (1, y_1), ..., (n, y_n), (n + 1,
     high), with the sorted values y_i and the ends low and high of the grid. At tied values, rho is an interval, and
     the error is the distance of ``tau (n + 1)`` from this interval. The sensitivity S is max(tau, 1 - tau) if rows are
-    added or removed, and 1 if a row is replaced. Proof: if a value is added, the new function R' satisfies ``R(s - 1)
-    <= R'(s) <= R(s)`` at integers s, so at all s. So each end of the interval changes by an amount in [0, 1], and
-    ``tau (n + 1)`` changes by tau. If a value is replaced, both data sets arise from the same smaller data set by
-    adding one value, and ``tau (n + 1)`` is equal for both. If a replaced value becomes missing, it is removed, and
-    the error changes by at most max(tau, 1 - tau) <= 1.
+    added or removed, and 1 if a row is replaced. Proof: if a value is added, the new function R' satisfies
+    ``R(s - 1) <= R'(s) <= R(s)`` at integers s, so at all s. So each end of the interval changes by an amount in
+    [0, 1], and ``tau (n + 1)`` changes by tau. If a value is replaced, both data sets arise from the same smaller data
+    set by adding one value, and ``tau (n + 1)`` is equal for both. If a replaced value becomes missing, it is removed,
+    and the error changes by at most max(tau, 1 - tau) <= 1.
 
-    *Several levels* (Gillenwater, Joseph and Kulesza 2021). The chosen numbers divide the values into cells of c_j
-    values. The error is ``sum_j |c_j - w_j|``, where the target counts w_j have the sum n. A replaced value changes two
-    counts by 1, so S = 2. An added value in cell i increases c_i by 1 and each w_j by w'_j, where ``w'_j >= 0`` and the
-    w'_j have the sum 1. So the error changes by at most ``(1 - w'_i) + sum_{j != i} w'_j = 2 (1 - w'_i)``. As w'_j
-    is the difference of two adjacent levels, whatever n is, S = 2 (1 - min_j w'_j) if rows are added or removed (their
-    Lemma 1). S = 2 if a row is replaced, also if values may be missing.
+    *Several levels* (Gillenwater, Joseph and Kulesza 2021). The drawn numbers divide the values into cells; cell j
+    contains c_j values. Its target number w_j is n times the difference d_j of two adjacent levels, where 0 and 1
+    count as levels. The error is ``sum_j |c_j - w_j|``. A replaced value changes two counts by 1, so S = 2, also if
+    values may be missing. An added value in cell i increases c_i by 1 and each w_j by d_j. The d_j have the sum 1, so
+    the error changes by at most ``(1 - d_i) + sum_{j != i} d_j = 2 (1 - d_i)``. So S = 2 (1 - min_j d_j) if rows are
+    added or removed (their Lemma 1).
 
-    *Levels with confidence intervals*: the endpoints of the intervals are drawn, too. The error is the sum defined for
-    several levels. For each level tau, the target ranks are ``tau n - h(n)``, tau n and ``tau n + h(n)``, where h
-    allows for the sampling error and the error of the mechanism; w_j is a difference of adjacent target ranks. S = 2
-    for all neighbours, because no w_j decreases as n increases, so ``w'_j >= 0`` (`interval_targets`). n need not be
-    public, because h(n) is used only in the error.
+    *Several levels with confidence intervals*: the endpoints of the intervals are drawn, too. For each level tau, the
+    target ranks are ``tau n - h(n)``, tau n and ``tau n + h(n)``, where h allows for the sampling error and the error
+    of the mechanism. The error is ``sum_j |c_j - w_j|``, where w_j is the difference of two adjacent target ranks.
+    S = 2 for all neighbours: no w_j decreases as n increases (`interval_targets`), so the increases d_j >= 0 of the
+    w_j, which have the sum 1, again change the error by at most ``2 (1 - d_i)``. n need not be public, because h(n) is
+    used only in the error.
 
-    *A single level with its confidence interval*: the error is the largest of the absolute errors of the three ranks
-    (of the lower endpoint, the quantile and the upper endpoint). If a value is replaced, each rank changes by at most
-    1, so S = 1. If a value is added, each rank changes by 0 or 1, and its target changes by tau, tau - h' or tau + h',
+    *One level with its confidence interval*: the error is the largest of the absolute errors of the three ranks (of
+    the lower endpoint, the quantile and the upper endpoint). If a value is replaced, each rank changes by at most 1,
+    so S = 1. If a value is added, each rank changes by 0 or 1, and its target changes by tau, tau - h' or tau + h',
     where h' is the increase of h. So S = max(tau, 1 - tau) + sup h' if rows are added or removed, plus 2 `FINE` for
     the rounding of targets. If rows are replaced and may be missing, S is the larger of 1 and this number
     (`box_rate`).
@@ -92,11 +96,11 @@ class Rank(Mechanism):
 
     Differences from the papers: the rank of a single number is interpolated, so that for tau = 1/2 the target is the
     usual median, the mid-point of the two middle values if n is even. The interpolation does not increase the
-    sensitivity. If one number is chosen, tied values have an interval of ranks. If several numbers are chosen, tied
-    values are spread by secret noise, which is the same for both neighbours. The numbers lie on a public grid and each
-    grid point is drawn exactly, so the last bits of a number carry no information about the rows. For several numbers,
-    the density is defined with respect to a public measure in which zero and the ends of the range have more weight
-    than other points (`joint.Parts`).
+    sensitivity. If one number is drawn, tied values have an interval of ranks. If several numbers are drawn, tied
+    values are separated by noise that is not released; the proof holds given this noise, which is the same for both
+    neighbours. Each grid point is drawn exactly, so the last bits of a number carry no information about the rows. For
+    several numbers, the density is defined with respect to a public measure in which zero and the ends of the range
+    have more weight than other points (`joint.Parts`).
 
     Parameters
     ----------

@@ -172,9 +172,9 @@ def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> R
 
     Knots 0, ..., n + 1 are the first grid point, the n sorted values and the last grid point. `knots` contains
     consecutive knots, in grid steps, and `start` is the number of the first of them. The rank `target` lies between
-    the numbers of the first and the last given knot; `rate` is the decrease of the log density per rank. Further knots
-    that are equal to the first or the last given knot do not affect the result: they extend the interval of ranks of
-    this grid point, but not towards `target`.
+    the numbers of the first and the last given knot; `rate` is the decrease of the log density per rank. Omitted knots
+    may be equal to the first or the last given knot. They would not change the distance of `target` from the interval
+    of ranks of this grid point, and so not the result.
     """
     point, index, ties = np.unique(knots, return_index=True, return_counts=True)
     lower = start + index.astype(float)

@@ -1,14 +1,16 @@
 """Draws of quantile-regression coefficients by a Markov chain, for more columns than rejection sampling can handle.
 
 A draw is the last state of the chain. The target density depends on the loss (the sum of the check losses), or on the
-score (its derivative). Each step draws theta from the conditional law on a line through the current theta. Along a line
-the score is a step function and the loss piecewise linear. So this law is known piece by piece, and no step size is
-tuned. Pieces end where residuals are zero. Only the pieces in an interval of the line, the *window*, are computed;
-there, large residuals keep their signs, so that their rows add a constant to the score. Beyond the window the density
-has an upper bound, since the derivative of the loss increases along the line. If the mass of this bound is at most
-`SELDOM` times the mass inside, a point is drawn from the pieces and the bounds. A point outside the window is accepted
-with probability density / bound, with the density computed from all rows; otherwise the draw is repeated. If the mass
-of the bound is larger, the window is enlarged. So each step has the conditional law of its line, for every window.
+score (its derivative). Each step draws theta from the conditional law on a line through the current theta. Along a
+line the score is constant, and the loss linear, in each piece between two points where a residual is zero. So the
+conditional law is known piece by piece, and no step size is tuned.
+
+Only the pieces in an interval of the line, the *window*, are computed; there, large residuals keep their signs, so
+that their rows add a constant to the score. Beyond each end of the window the density has an upper bound, since the
+derivative of the loss increases along the line. As long as the mass of a bound exceeds `SELDOM` times the mass in the
+window, the window is enlarged. Then a point is proposed from the pieces and the bounds. A point in the window is
+accepted. A point outside is accepted with probability density / bound, with the density computed from all rows;
+otherwise another point is proposed. So each step has the conditional law of its line, for every window.
 
 The draw is approximate in one respect: the chain ends after a fixed number of sweeps, and the distance of the law of
 its last state from the target law depends on the rows. No bound on this distance is proved. The script
@@ -17,8 +19,8 @@ rows. If the rate (the factor of the norm of the score in the log density) is at
 even with ties, equal predictors, or a single informative row. The largest Kolmogorov distance is .21, for two
 predictors with correlation .999 at tau = 0.99 and the largest allowed rate, 8; sampling error alone is up to .16.
 
-The initial state and the laws of the random directions depend on the rows and are fixed before the chain begins. The
-stationary law does not depend on the initial state or on the directions.
+The first state, the axes and the law of the random directions are computed from the rows before the chain begins. The
+stationary law does not depend on them.
 """
 
 from __future__ import annotations
@@ -218,8 +220,9 @@ class CheckLines:
         Both results are values of t for the points ``theta + t v`` of the line, where theta is the current state and
         ``v = basis @ way`` (`RowFrame`). They are computed from a quadratic approximation of the loss. If the target
         density depends on the loss, the half-length is five standard deviations of the approximate density on the
-        line. If it depends on the score, the approximate mass outside the window is at most about `SELDOM` times the
-        mass near theta. `length` is the length of the line in the parameter set.
+        line. If it depends on the score, the half-length is such that, approximately, the mass outside the window is
+        at most `SELDOM` times the mass inside. `length` is the length, in units of t, of the part of the line in the
+        parameter set.
         """
         target = self.target
         if target.norm == "loss":

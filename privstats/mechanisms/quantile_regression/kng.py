@@ -29,36 +29,38 @@ STEEP_LOSS = 2.0**10  # upper limit of the rate at which the log density decreas
 
 @dataclass(frozen=True)
 class KNGQuantile(Mechanism):
-    """Choose theta in ``|theta|_1 <= theta_bound`` with density proportional to ``exp(-eps |G(theta)|_K / (2 D))``.
+    """Draw coefficients theta of a quantile regression, with a density that decreases with the norm of the score.
 
-    ``G(theta) = sum (1{y <= x'theta} - tau) x`` is the derivative of the sum of check losses at level tau of the rows
-    with predictors x and response y; D is the sensitivity of G in the norm K.
+    On the set ``|theta|_1 <= theta_bound``, the density is proportional to ``exp(-eps |G(theta)|_K / (2 D))``. The
+    score ``G(theta) = sum (1{y <= x'theta} - tau) x`` is the derivative of the sum of the check losses at level tau of
+    the rows with predictors x and response y. |.|_K is the norm `norm`, and D the sensitivity of G in this norm.
 
-    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). The derivatives G of two neighbouring data sets differ by at
-    most D in the norm K, at every theta (`CheckLosses`), so the exponent changes by at most eps / 2. The log normaliser
+    Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). The scores G of two neighbouring data sets differ by at most
+    D in the norm K, at every theta (`CheckLosses`), so the exponent changes by at most eps / 2. The log normaliser
     changes by at most eps / 2, too; on a bounded set this change is not zero. If y equals x'theta for some row,
-    G(theta) is one of several subgradients. Given the rows, the set of theta with y = x'theta has measure zero unless x
-    is zero, so densities do not change; rows with x = 0 add nothing to G. The draw is then rounded to a public grid.
+    G(theta) is one of several subgradients. Given the rows, the set of theta with y = x'theta has measure zero unless
+    x is zero, so densities do not change; rows with x = 0 add nothing to G. The draw is then rounded to a public grid.
 
     Ties between rows do not affect the proof. A small secret noise, uniform and independent of the rows, may be added
     to every y first (`jitter`). The proof holds given this noise, which is equal for the rows that neighbours have in
-    common, and so it holds for the mixture over the noise. The bound D on the change of the score holds for all y, also
-    outside the public range of y.
+    common, and so it holds for the mixture over the noise. The bound D on the change of the score holds for all y,
+    also outside the public range of y.
+
+    Up to three coefficients (`exact_for`), theta is drawn exactly, by rejection. With more coefficients, theta is the
+    last state of a Markov chain of a fixed number of sweeps. The guarantee is then proved only for the stationary law
+    of the chain; the distance of the law of the last state from the stationary law was measured by simulation, and no
+    bound on it is proved (`hit_and_run`). The time of a draw depends on the rows and is not protected. If the rate
+    ``eps / (2 D)`` exceeds `AMPLE`, it is lowered to `AMPLE`; a lower rate is more private.
 
     The paper is corrected in three points. D is not ``2 (1 - tau) sup |x|``, which is too small for tau > 1/2 and
     larger than needed if a row is added or removed. The parameter set must be bounded, since otherwise the density has
     no finite integral. theta is not drawn by a random walk of fixed scale.
 
-    Up to three coefficients (`exact_for`) theta is drawn exactly, by rejection. With more coefficients, theta is the
-    last state of a Markov chain of a fixed number of sweeps, and the guarantee holds for the chain's stationary law.
-    The distance of the last state's law from it is measured, not proved. The time of a draw depends on the rows and is
-    not protected. If the rate ``eps / (2 D)`` exceeds `AMPLE`, it is lowered to `AMPLE`. A lower rate is more private.
-
     Parameters
     ----------
     norm : {"hull", "linf", "l1", "l2"}
-        Norm K of the score G. The unit ball of "hull" is the convex hull of the changes of G when a row is replaced, or
-        the ball of "linf" if rows are added or removed or there is no intercept (`CheckLosses`).
+        Norm K of the score G. The unit ball of "hull" is the convex hull of the changes of G when a row is replaced,
+        or the ball of "linf" if rows are added or removed or there is no intercept (`CheckLosses`).
     jitter : float
         Half-width of the uniform noise that separates equal y, relative to half the range of y; 0 for no noise.
     """
@@ -101,17 +103,19 @@ class KNGQuantile(Mechanism):
 
 @dataclass(frozen=True)
 class ExponentialQuantile(Mechanism):
-    """Choose theta with density proportional to ``exp(-eps L(theta) / (2 D))``, where L is the sum of check losses.
+    """Draw coefficients theta of a quantile regression, with a density that decreases with the sum of check losses.
 
-    theta lies in the set ``|theta|_1 <= theta_bound``, and D is the sensitivity of L.
+    On the set ``|theta|_1 <= theta_bound``, the density is proportional to ``exp(-eps L(theta) / (2 D))``, where L is
+    the sum of check losses, and D its sensitivity. theta is drawn and rounded as in `KNGQuantile`.
 
-    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The difference between the sums L of two neighbouring data
-    sets deviates from a constant by at most D at every theta (`CheckLosses`); the constant cancels with the
-    normaliser. The sensitivity in Reimherr and Awan (2019) is at least 2 D. If the rate ``eps / (2 D)`` exceeds
-    `STEEP_LOSS`, it is lowered to `STEEP_LOSS`. A lower rate is more private. theta is drawn and rounded as in
-    `KNGQuantile`.
+    Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). For two neighbouring data sets, the difference of the sums L
+    deviates from a constant by at most D at every theta (`CheckLosses`), and the constant cancels with the normaliser.
+    So the exponent and the log normaliser change by at most eps / 2 each. The sensitivity in Reimherr and Awan (2019)
+    is at least 2 D. If the rate ``eps / (2 D)`` exceeds `STEEP_LOSS`, it is lowered to `STEEP_LOSS`; a lower rate is
+    more private.
 
-    The mechanism is included for comparison; for any number of rows, its error is of the order of the sampling error.
+    The mechanism is included for comparison. As the number n of rows grows, the error due to privacy decreases only
+    in proportion to 1 / sqrt(n), as the sampling error does.
     """
 
     gathers = 100
@@ -126,12 +130,12 @@ class ExponentialQuantile(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class TiltedLaw(ScaledLaw):
-    """Noise v with density proportional to ``exp(-|v|)``, where |v| denotes the norm of v that is named "hull".
+    """Noise v with density, at scale 1, proportional to ``exp(-|v|)``, where |v| is the norm "hull" of `KNGQuantile`.
 
-    This norm is ``|v| = max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``, where v_0 is the coordinate of the intercept and t
-    is the public constant `tilt` (`CheckLosses.tilt`). A draw is a Gamma(dim + 1) variable times a uniform point of the
-    unit ball of the norm. In this point, ``s = |v_0|`` has density proportional to ``(1 + t - t s)^(dim - 1)``, and
-    given s, all other |v_j| are uniform on the interval from 0 to ``1 + t - t s``.
+    This norm is ``|v| = max(|v_0|, (|v|_inf + t |v_0|) / (1 + t))``, where v_0 is the coordinate of the intercept and
+    t is the public constant `tilt` (`CheckLosses.tilt`). A draw is a Gamma(dim + 1) variable times a uniform point of
+    the unit ball of the norm. For such a point u, ``s = |u_0|`` has a density proportional to
+    ``(1 + t - t s)^(dim - 1)``, and given s, all other |u_j| are uniform on the interval from 0 to ``1 + t - t s``.
     """
 
     tilt: float = 0.0

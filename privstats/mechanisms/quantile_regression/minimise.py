@@ -182,9 +182,12 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
     """Return the minimiser on ``|theta|_1 <= radius`` of the sum of check losses, by linear programs with few rows.
 
-    The first program has check losses for the rows with the smallest absolute residuals at `theta`; every other row has
-    the linear loss that equals its check loss unless its residual changes sign. In each later program, rows whose
-    residuals changed sign also have check losses.
+    Each program keeps the check losses of some rows, at first of the rows with the smallest absolute residuals at
+    `theta`. For every other row, a linear function replaces the check loss; it is equal to the check loss wherever the
+    residual has the same sign as at `theta`, and smaller elsewhere. So the minimum of the program is a lower bound.
+    The search ends if no replaced row has another sign at the solution, or if the best loss is close to the lower
+    bound (`TOLERANCE`). Otherwise, the check losses of rows with another sign are kept in the next program, too. After
+    `ROUNDS` programs, the best theta so far is returned.
     """
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))

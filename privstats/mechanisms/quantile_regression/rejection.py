@@ -107,11 +107,12 @@ class CheckBoxes:
             self.put(shell, halves, self.cuts.bounds(shell, halves), rows)
 
     def cuts_about(self, shells: list[tuple[float, Rows]]) -> Cuts:
-        """Return `Cuts`: lower bounds on the potential, computed from the convex loss and its gradient at a few points.
+        """Return `Cuts`: lower bounds on the potential, from the convex loss and its gradient at a few points.
 
-        The potential is the norm of the score (the gradient) or, if the density depends on the loss, the loss. `shells`
-        has nested cubes around the minimiser of the loss, outermost first: for each, the half-width and the `Rows` that
-        compute the score and the loss in it. The points lie in at most three of the innermost cubes.
+        The potential is the norm of the score (the gradient) or, if the density depends on the loss, the loss.
+        `shells` describes nested cubes around the minimiser of the loss, beginning with the largest. For each cube, it
+        has a pair: the half-width, and the `Rows` that compute the score and the loss in the cube. The points are
+        taken from at most three of the five smallest cubes.
         """
         d = len(self.frame.centre)
         corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
@@ -165,11 +166,12 @@ class CheckBoxes:
     def strain(self, box: ThetaBox, rows: Rows) -> FloatArray:
         """Return an estimate of the variation of the log density along each coordinate of a box, shape (d,).
 
-        If the density of theta depends on the score, the estimate is the rate (`Target`) times the number of rows
-        whose residuals change sign in the box, divided among the coordinates (`Rows.undecided`). If the density
-        depends on the loss, the estimate is the rate times the change, from the centre to a face of the box, of the
-        tangent to the loss at the centre. If part of the box may lie outside the parameter set, a number between 0 and
-        2 is added, proportional to the l1 norm of the change of theta from the centre to the face.
+        The log density is minus the rate (`Target`) times the potential: the norm of the score, or the loss. The
+        variation of the norm of the score is estimated by the number of rows whose residuals change sign in the box,
+        divided among the coordinates (`Rows.undecided`). The variation of the loss is estimated from its gradient at
+        the centre of the box, as the change from the centre to a face. The estimate is the rate times this variation,
+        plus a number that is proportional to the l1 norm of the change of theta from the centre to the face. This
+        number is at most 2 if part of the box may lie outside the parameter set, and negligible otherwise.
         """
         target, frame = self.target, self.frame
         outwards = np.abs(frame.basis).sum(axis=0) * box.halves
@@ -218,11 +220,13 @@ class CheckBoxes:
 
 
 def ways(target: Target) -> FloatArray:
-    """Return the directions v, shape (k, d), for which bounds on the inner product ``v'score`` in a box are computed.
+    """Return the directions v, shape (k, d), in which the score is bounded in each box, for d coefficients.
 
-    They are the unit vectors and, up to sign, all other vectors of zeros, ones and minus ones. Bounds on ``v'score``
-    give lower bounds on the norm of the score. A row whose residual changes sign in a box changes several coordinates
-    of the score. These changes may cancel in a sum or difference of coordinates, so that the bounds are then tighter.
+    `target` only determines d. In each box, bounds on the inner products ``v'score`` give a lower bound on the norm of
+    the score. The directions are the unit vectors and, up to sign, all vectors with at least two entries 1 or -1, and
+    zeros elsewhere. A row whose residual changes sign in the box changes several coordinates of the score. In a sum or
+    difference of coordinates, these changes may cancel; then bounds in this direction are tighter than bounds on
+    single coordinates.
     """
     d = target.x.shape[1]
     signs = np.array([s for s in product((0.0, 1.0, -1.0), repeat=d) if np.abs(s).sum() > 1 and s > (0.0,) * d])

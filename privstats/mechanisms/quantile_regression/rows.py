@@ -1,9 +1,10 @@
-"""Scores and losses of a quantile regression for coefficients theta in a box: one interval for each coordinate.
+"""Scores and losses of a quantile regression for coefficients theta in a box.
 
-A row (x, y) is *undecided* in a box if its residual y - x'theta changes sign in the box; otherwise, it is decided. In
-general (`Pool`), a box is divided into smaller boxes, for which only its undecided rows are used again; the scores and
-losses of the decided rows are summed once. If the rows have only few distinct predictor vectors x (`Ties`), for
-example with dummies, they are stored as one sorted list of residuals for each x, and counted by bisection.
+A box consists of all theta whose coordinates (`RowFrame`) lie in given intervals. A row (x, y) is *undecided* in a box
+if its residual y - x'theta changes sign in the box; otherwise, it is decided. In general (`Pool`), the scores and
+losses of a box's decided rows are summed once, and only its undecided rows are used again if the box is divided. If
+the rows have only few distinct predictor vectors x (`Ties`), for example with dummies, the residuals for each x are
+stored in a sorted list, in which rows with a response below a fit are counted by bisection.
 """
 
 from __future__ import annotations
@@ -57,13 +58,14 @@ class RowFrame:
 
     @property
     def longest(self) -> float:
-        """Largest change of a coefficient from the centre of the box `halves` to a face, divided by `target.radius`.
+        """Largest half-length of the box `halves`, measured in coefficients theta and divided by `target.radius`.
 
-        The result is at most 2 if the axes are the principal axes of the loss's estimated Hessian (`of` with
-        ``turned=True``). Proof: axis j has a unit eigenvector e_j and a scale s_j (the eigenvalue or its square root),
-        and the coordinate ``phi_j = s_j e_j'(theta - centre)``. Since |theta|_1 and |centre|_1 are at most the radius
-        and no entry of e_j exceeds 1 in absolute value, |phi_j| is at most 2 s_j times the radius. If phi_j changes by
-        one unit, theta changes by ``e_j / s_j``, and so each coefficient by at most 1 / s_j.
+        The half-length along a coordinate phi_j is the largest change of a coefficient if phi_j changes from 0 to
+        ``halves[j]``. If `of` was called with ``turned=True``, the result is at most 2, up to rounding. Proof: then
+        ``phi_j = s_j e_j'(theta - centre)``, where e_j is a unit eigenvector of the loss's estimated Hessian, and s_j
+        the eigenvalue or its square root. Since |theta|_1 and |centre|_1 are at most the radius and no entry of e_j
+        exceeds 1 in absolute value, |phi_j| is at most 2 s_j times the radius. If phi_j changes by one unit, theta
+        changes by ``e_j / s_j``, and so each coefficient by at most 1 / s_j.
         """
         return float((np.abs(self.basis).max(axis=0) * self.halves).max()) / self.target.radius
 
@@ -77,12 +79,13 @@ class RowFrame:
 
     @classmethod
     def of(cls, target: Target, turned: bool = False) -> RowFrame:
-        """Return coordinates of theta, scaled so that the score or the loss changes about equally along each axis.
+        """Return a `RowFrame` with coordinates in which the score or the loss changes about equally along each axis.
 
-        If the density of theta (`Target`) depends on the score, the basis is the inverse of the loss's estimated
-        Hessian (`curvature`). If the density depends on the loss, the basis is the square root of this inverse, so
-        that the loss is approximately spherical. If `turned` is true, the axes are the principal axes of the Hessian,
-        so that a box is long in directions that hardly change the fits.
+        Let H be the estimated Hessian of the loss at its minimiser (`curvature`), with small eigenvalues raised to a
+        lower limit. If the density of theta (`Target`) depends on the score, the basis is the inverse of H. If the
+        density depends on the loss, the basis is the square root of this inverse, so that the loss is approximately
+        spherical. If `turned` is true, the basis is also rotated, so that its columns are parallel to the eigenvectors
+        of H. A box is then long in directions of theta that hardly change the fits.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         values, vectors = np.linalg.eigh(curvature(target.x, target.y, centre))
@@ -92,14 +95,14 @@ class RowFrame:
 
     @classmethod
     def along(cls, target: Target, x: FloatArray, groups: NDArray[np.intp]) -> RowFrame:
-        """Return coordinates of theta that are proportional to changes of fits x'theta, for linearly independent x.
+        """Return a `RowFrame` with one coordinate for the fit of each chosen predictor vector.
 
-        `x` has the distinct predictor vectors of the rows, and `groups` the index of each row's vector. As many
-        linearly independent vectors as possible are chosen from `x`. The coordinate of a chosen vector x is
-        ``r x'(theta - centre)``, where the centre is the minimiser of the loss. The factor r is the estimated second
-        derivative of the loss with respect to the fit or, if the density of theta (`Target`) depends on the loss, the
-        square root of this derivative. The score, or the loss, then changes at about the same rate along each axis.
-        The other coordinates, if there are any, do not change any fit.
+        `x` has the distinct predictor vectors of the rows, and `groups` the index in `x` of each row's vector. As many
+        linearly independent vectors v as possible are chosen from `x`. The coordinate for v is
+        ``r v'(theta - centre)``, where the centre is the minimiser of the loss. The factor r is the estimated second
+        derivative of the loss with respect to the fit v'theta or, if the density of theta (`Target`) depends on the
+        loss, the square root of this derivative. So the score, or the loss, changes at about the same rate along each
+        axis. The other coordinates, if there are any, do not change any fit.
 
         If all vectors in `x` are linearly independent, each coordinate changes at most one fit.
         """
@@ -282,9 +285,9 @@ class Ties:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Rows of a quantile regression whose residuals change sign in a box of theta, and sums over all other rows.
+    """Undecided rows of a quantile regression: rows whose residuals change sign in a box of theta.
 
-    The rows whose residuals change sign are called undecided, the others decided.
+    Sums over all rows are also stored; they are correct where no undecided row has a response below its fit.
 
     Parameters
     ----------
@@ -293,12 +296,12 @@ class Pool:
     rows : ndarray of int, shape (m,)
         Indices of the undecided rows.
     pull : ndarray, shape (d,)
-        Score (gradient of the sum of check losses) in the box, computed as if the responses of all undecided rows were
-        above their fits. To get the true score, add x for each undecided row with a response below its fit.
+        Score (gradient of the sum of all rows' check losses) in the box, computed as if the responses of all undecided
+        rows were above their fits. To get the true score, add x for each undecided row with a response below its fit.
     level : float
-        Constant of the linear function ``level + pull'(theta - centre)``: the sum of check losses in the box, computed
-        as for `pull`. To get the true loss, add the absolute residual of each undecided row with a response below its
-        fit.
+        Constant of the linear function ``level + pull'(theta - centre)``: the sum of all rows' check losses in the
+        box, computed as for `pull`. To get the true loss, add the absolute residual of each undecided row with a
+        response below its fit.
     """
 
     frame: RowFrame
