@@ -93,6 +93,22 @@ def _earnings() -> Population:
     return Population(draw, cdf, float(shares @ mean), (0.0, 2000.0))
 
 
+def _claims() -> Population:
+    """Return yearly amounts that are zero for nine tenths of the rows, and log-normal for the others."""
+    share, mean, sd, most = 0.1, 5.0, 1.2, 3000.0
+
+    def draw(rng: np.random.Generator, n: int) -> FloatArray:
+        drawn: FloatArray = np.where(rng.random(n) < share, rng.lognormal(mean, sd, n), 0.0).clip(0, most)
+        return drawn
+
+    def cdf(x: float) -> float:
+        return 1 - share * float(stats.norm.sf((math.log(max(x, 1e-300)) - mean) / sd)) if x < most else 1.0
+
+    beyond = (mean + sd**2 - math.log(most)) / sd
+    amount = math.exp(mean + sd**2 / 2) * stats.norm.cdf(-beyond) + most * stats.norm.cdf(beyond - sd)
+    return Population(draw, cdf, share * float(amount), (0.0, most))
+
+
 def _counts(step: float | None) -> Population:
     return Population(
         lambda rng, n: rng.poisson(4.0, n).astype(float),
@@ -113,6 +129,7 @@ LAWS = {
         lambda rng, n: rng.lognormal(0.0, 1.0, n), partial(stats.lognorm.cdf, s=1.0), math.exp(0.5), (0.0, 100.0)
     ),
     "earnings": _earnings(),
+    "claims": _claims(),
     "rounded": Population(
         lambda rng, n: np.rint(rng.normal(0.0, 2.0, n)),
         lambda x: float(stats.norm.cdf(x + 0.5, scale=2.0)),

@@ -28,6 +28,9 @@ SPREAD = 0.05  # budget share of the histogram in `_variance`; released if the r
 # assumption on the number of large values. It is BY_GROUP with groups; without groups, it is the larger of POWER and
 # `steps`, because the assumption matters more if the noise is larger.
 POWER, BY_GROUP = 1.5, 1.15
+# Lower limit of the variance from the histogram, in noise variances of the released mean. If all visible values lie
+# within this noise, they may be zeros beside rare large values, which dominate the variance and which clipping removes.
+LEAST_VISIBLE = 4.0
 LEVERAGES = 0.03  # budget share of the histogram of leverages; small, since rows of dummies have no extreme leverages
 
 
@@ -102,8 +105,9 @@ class ClippedMeans:
 
         If the variance computed from the released sums (`scales`) is at least 3 noise sds (`HIDDEN`), the estimate is
         this variance less one noise sd. Otherwise it is the mean squared distance of the responses from the released
-        mean, less twice the noise variance of this mean. The mean squared distance is computed from a histogram of
-        the distances: the noise of counts, unlike the noise of a sum of squares, does not grow with the bounds.
+        mean, less twice the noise variance of this mean; it is at least `LEAST_VISIBLE` times this noise variance. The
+        mean squared distance is computed from a histogram of the distances: the noise of counts, unlike the noise of a
+        sum of squares, does not grow with the bounds.
         """
         mean, noise, variance = _moments(scales)
         least = max(variance - noise, FLOOR * noise)
@@ -116,7 +120,7 @@ class ClippedMeans:
         known = None if box.design.weighted else Whole(scales.rows, scales.rows_sd)
         seen = Lengths.released(ask, self.noises, question, known, TAILS["usual"])
         square = seen.total_square[0] / max(float(seen.counts.sum()), 1.0)
-        return max(square - 2 * error**2, FLOOR * error**2)
+        return max(square - 2 * error**2, LEAST_VISIBLE * error**2)
 
     def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales, variance: float) -> float:
         """Return the expected interval length of method "sums", divided by the interval length without privacy.

@@ -293,9 +293,10 @@ class Conversation(ABC):
 
 
 class Gate(Conversation):
-    """The `Conversation` of a fit: it answers each query of the plan at most once.
+    """The `Conversation` of a fit: it answers each query of the plan at most once, and no other queries.
 
-    A query with a branch (alternative algorithm of the estimator) is answered only after this branch was chosen.
+    A query is answered only with the planned mechanism, after its budget has been charged. A query with a branch
+    (alternative algorithm of the estimator) is answered only after this branch was chosen.
 
     Parameters
     ----------

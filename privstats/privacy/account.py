@@ -175,7 +175,7 @@ def _short(left: Promise, cost: Promise) -> BudgetError:
 
 
 def check_affordable(account: Account | None, promise: Promise) -> None:
-    """Raise an error for a call that requests more than the rest of the budget; no charge is recorded.
+    """Raise an error for a call that requests more than the rest of the budget; no row is read.
 
     The cost of a guarantee in eps, mu or rho does not depend on its division among queries, so that it can be checked
     in advance. A guarantee in (eps, delta), or of another kind or with another neighbouring relation than the budget,

@@ -14,7 +14,7 @@ from privstats.numerics.law import FloatArray, IntArray
 from privstats.sets.base import Set, clipped, known, positive_radius, squared_length
 
 COUNT_STEP = 2.0**-SUM_BITS  # step of the grid of noisy counts; far below 1, because the noise is not a whole number
-HALF_BITS = 21  # integers are split after their lowest 21 bits, so that float64 sums of either half are exact
+HALF_BITS = 21  # integers up to 2^42 are split after 21 bits: float64 sums of 2^20 halves are exact
 APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthogonal unit vectors, by norm
 
 

@@ -2,8 +2,9 @@
 
 A set bounds the loss of a row, the score (the derivative of the loss with respect to the parameters theta) and the
 curvature (the second derivative). For the names "score l1", "score l2", "score linf" and "score hull" (defined in
-`CheckLosses`), the method `length` returns the largest norm of a score. For "loss" it returns a bound on the change of
-the sum of losses, up to a constant, if a row is added or removed. A mechanism that adds noise to a sum uses other
+`CheckLosses`), the method `length` returns a bound on the norm of a score, and `distance` a bound on the distance of
+two scores. For "loss", `length` bounds the change of the sum of losses, up to a constant, if a row is added or removed,
+and `distance` bounds this change if a row is replaced. A mechanism that adds noise to a sum uses other
 names of norms, such as "l2"; for these names, the sets raise an error.
 """
 

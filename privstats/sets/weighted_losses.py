@@ -28,7 +28,7 @@ class WeightedLosses(Set):
     Projection onto the set scales x down to ``|x|_2 <= longest``. It then lowers w until ``w |x| <= radius``, in the
     norm `geometry`, and ``w |x|_2^2 s(y) <= curvature``. This gives two bounds at every t:
 
-    - the norm of the row's score ``w g x`` is at most `radius` times `max_slope`, the largest |g|;
+    - the norm `geometry` of the row's score ``w g x`` is at most `radius` times `max_slope`, the largest |g|;
     - the largest eigenvalue of the second derivative of the row's loss, ``w h x x'``, is at most `curvature` times
       `max_curvature`.
 

@@ -100,9 +100,10 @@ class MatrixTLaw(ScaledLaw):
 
     `pairs` has the row and column indices of the released entries, and s depends on the order of W (`exponent`). If
     entry (0, 0) is released, but no other entry of row 0, then W_00 is independent of the remaining entries, and both
-    have a density of this form. If entries (0, j) with j > 0 are released, but not entry (0, 0), then W has this
-    density on the matrices with W_00 = 0. A positive `beyond` is for simulations only: W is then a principal submatrix
-    of a noise matrix with `beyond` more rows and columns. The noise added to a release always has beyond = 0.
+    have a density of this form, each with the exponent of its own order. If entries (0, j) with j > 0 are released, but
+    not entry (0, 0), then W has this density on the matrices with W_00 = 0. A positive `beyond` is for simulations
+    only: W is then a principal submatrix of a noise matrix with `beyond` more rows and columns. The noise added to a
+    release always has beyond = 0.
     """
 
     pairs: Pairs

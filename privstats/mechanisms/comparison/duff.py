@@ -43,7 +43,9 @@ class Duff(Mechanism):
     chosen. For a quantile, k can be smaller at such a value than at the grid points on both sides of the value.
 
     First k is drawn by the function `choose` of `mechanisms/additive/tails.py`, then a uniform grid point among the
-    points with this k. All probabilities have small relative errors, even below 2^-53, as the guarantee requires.
+    points with this k. The draw is exact, up to the relative errors of probabilities that `choose` and `passes`
+    describe. They are small for probabilities below 2^-53, too, because the guarantee must hold for events with such
+    probabilities.
     Algorithm 1 of Gillenwater and Munoz Medina, which uses one uniform number with 53 bits for each k, distorts
     probabilities below 2^-53. `benchmarks/duff_bounds.py` compares the error of the released median with published
     bounds on this error.
@@ -96,7 +98,8 @@ class DuffMean(Duff):
     """Choose a grid point x near the mean of a column.
 
     The probability of x decreases with k(x), the smallest k for which x lies in the interval of the means that are
-    possible after k changes of values (`mean_levels`). If rows are added or removed, at least one of the k changes
+    possible after k changes of values (`mean_levels`). If rows are replaced, k(x) is the number of values that must
+    change, and `Duff` proves that it changes by at most 1. If rows are added or removed, at least one of the k changes
     must be an addition, because removals alone lead to finitely many means, and not to an interval.
 
     Privacy: see `Duff`. The addition that is required does not change the proof, because k(x) still changes by at most

@@ -35,8 +35,9 @@ class KNormGradient(Mechanism):
     The bound on the parameters, `theta_bound=`, replaces the base measure of the paper's Remark 4.2. Without a bound or
     a base measure, the density would tend to a positive constant and have no finite integral.
 
-    theta is drawn exactly, by rejection (`level_sets`), without a Markov chain. The release also contains the
-    distribution of the score at theta: K-norm noise, if the boundary of the ball is neglected. As n increases, n times
+    theta is drawn exactly, by rejection (`level_sets`), without a Markov chain. The release also states
+    a noise law, computed from the released theta and public numbers only: K-norm noise, which is approximately the law
+    of the score at theta (the boundary of the ball is neglected). As n increases, n times
     the difference between theta and the least-squares estimate converges in law to K-norm noise, multiplied by the
     inverse of the mean of ``x x'``, with x the predictors (Theorem 3.2; `benchmarks/kng_limit.py`).
 
@@ -70,9 +71,10 @@ class Exponential(Mechanism):
     most D, at every theta in the ball. So the exponent and the log normaliser each change by at most eps / 2.
 
     theta is drawn exactly, by rejection (`level_sets`). The mechanism is included only for comparison: even with many
-    rows, the error of theta due to privacy is of the order of the sampling error. The release also contains the
-    distribution of ``H^(-1/2) g``, where g is the gradient of the loss at theta and H is its Hessian: independent
-    normal variables with variance 2 D / eps, if the boundary of the ball is neglected.
+    rows, the error of theta due to privacy is of the order of the sampling error. The release also states a
+    noise law, computed from public numbers only: independent normal variables with variance 2 D / eps. It is
+    approximately the law of ``H^(-1/2) g``, where g is the gradient of the loss at theta and H is its Hessian (the
+    boundary of the ball is neglected).
     """
 
     label = "expmech"

@@ -42,12 +42,12 @@ class RankErrors:
     def sample(self, rng: Rng, size: int) -> FloatArray:
         """Return `size` independent draws of the vector of the J rank errors, shape (size, J).
 
-        If `largest` is true (see the class), the errors are uniform on [-r, r], given a gamma variable r with shape
-        J + 1 and rate parameter `rate`. Otherwise, the errors are the first J partial sums of J + 1 increments (the
-        Laplace bridge). Of these, k are positive and have the sum s, and the others are negative and have the sum -s.
-        Here s has a gamma law with shape J and rate parameter ``2 rate``, and k has a probability proportional to
-        ``binom(J + 1, k) / ((k - 1)! (J - k)!)``. Given k and s, the positive increments divided by s are uniform on
-        their simplex, and so are the negative increments divided by -s.
+        If `largest` is true (see the class), the errors are independent and uniform on [-r, r], given a gamma variable
+        r with shape J + 1 and rate parameter `rate`. Otherwise, the errors are the first J partial sums of J + 1
+        increments (the Laplace bridge). Of these, k are positive and have the sum s, and the others are negative and
+        have the sum -s. Here s has a gamma law with shape J and rate parameter ``2 rate``, and k has a probability
+        proportional to ``binom(J + 1, k) / ((k - 1)! (J - k)!)``. Given k and s, the positive increments divided by s
+        are uniform on their simplex, and so are the negative increments divided by -s.
         """
         radius = np.asarray(rng.standard_gamma(float(self.J + self.largest), (size, 1))) / self.rate
         if self.largest:
