@@ -90,7 +90,6 @@ FEW_OUTCOMES = 8.0  # a coefficient needs at least this effective number of rows
 ETA_SIGNAL = 2.0  # largest root mean square change of the linear predictor by a step or in unidentified directions
 
 # --- minimisers of perturbed losses (modules perturbed_likelihood, objective_perturbation, quantile_regression)
-LONG_ROW = 0.99  # largest clipping radius of rows in the Hessian: this quantile of the norms of synthetic rows
 CUT_WEIGHT = 1.5  # weight of removed information relative to noise in the choice of the Hessian's clipping radius
 HESSIAN_NOISE = 0.07  # Hessian's budget share = (relative noise of a Hessian with the whole budget) / HESSIAN_NOISE
 HESSIAN_WITHIN = (0.12, 0.3)  # limits of the Hessian's budget share

@@ -31,7 +31,6 @@ from privstats.estimators.constants import (
     FAR_PSI,
     FEW_OUTCOMES,
     HELD_LEAST,
-    LONG_ROW,
     MATRIX_NOISE,
     NARROWEST,
     PLACES,
@@ -332,7 +331,7 @@ class LikelihoodStep(OneStep):
         """
         m, squared = self.m, (rows**2).sum(axis=1)
         least = HELD_LEAST * m
-        tried = np.geomspace(least, max(float(np.quantile(squared, LONG_ROW)), least), PLACES)
+        tried = np.geomspace(least, max(float(squared.max()), least), PLACES)
         noise = noise_edge(m, entry_sd(self.ask, question, self.by)) * tried / self.rows
         cut = np.maximum(squared - tried[:, None], 0.0).mean(axis=1) / m
         best = float(tried[int(np.argmin(noise + CUT_WEIGHT * cut))])
