@@ -221,7 +221,7 @@ class PerturbedQuantile:
 def check_orders(taus: tuple[float, ...]) -> None:
     """Raise an error unless the probabilities lie between 0 and 1 and are ascending."""
     if not taus or not all(0 < tau < 1 for tau in taus) or any(a >= b for a, b in pairwise(taus)):
-        raise OptionError("probabilities of quantiles must lie between 0 and 1 and differ, such as tau=[0.25, 0.5]")
+        raise OptionError("the orders of quantiles must lie between 0 and 1 and differ, such as tau=[0.25, 0.5]")
 
 
 def sparsest(taus: tuple[float, ...]) -> float:

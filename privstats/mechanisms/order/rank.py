@@ -122,7 +122,7 @@ class Rank(Mechanism):
     def __post_init__(self) -> None:
         ascending = all(a < b for a, b in zip((0.0, *self.levels), (*self.levels, 1.0), strict=True))
         if not self.levels or not ascending:
-            raise OptionError("probabilities of quantiles must lie between 0 and 1 and differ, such as q=[0.25, 0.5]")
+            raise OptionError("the orders of quantiles must lie between 0 and 1 and differ, such as q=[0.25, 0.5]")
         if self.confidence is not None and not 0 < self.confidence < 1:
             raise OptionError("the confidence of intervals must lie between 0 and 1, such as 0.95")
 
