@@ -35,13 +35,8 @@ def call(verb, formula, *budgets, **options):
 
 
 DESCENTS = {"lm ngd": "ngd", "lm noisy newton": "noisy_newton"}
-ROWS_APART = {
-    "lm huber objpert",
-    *DESCENTS,
-    "lm sgd",
-    "logit ngd",
-    "logit sgd",
-}  # calls that are refused, by name, where rows belong to units
+REPLACED = {*DESCENTS, "lm sgd", "logit ngd", "logit sgd"}  # calls that are refused where rows are added or removed
+ROWS_APART = {"lm huber objpert", *REPLACED}  # calls that are refused, by name, where rows belong to units
 NOISES = ("hull", "linf", "l1", "l2")
 LM = {
     "lm": call("lm", "y ~ x + g", EPS, MU, BOTH),

@@ -9,7 +9,7 @@ import pytest
 import privstats as ps
 from tests.architecture.leaks import frame
 from tests.conftest import slow, thinned
-from tests.every import CALLS, DOMAIN, ROWS_APART
+from tests.every import CALLS, DOMAIN, REPLACED, ROWS_APART
 from tests.laws.neighbours import step, transcripts, with_rows  # noqa: F401
 
 ODD = [np.nan, np.inf, -np.inf, 1e308, -7, "text", None, True, pd.Timestamp("2020-01-01"), 1j, -0.0, 5e-324]
@@ -80,6 +80,8 @@ def farthest(given, come_and_go):
 @thinned(4)
 @pytest.mark.parametrize(("name", "setting"), [case if case in FEW else slow(*case) for case in CASES])
 def test_no_neighbouring_frame_moves_what_a_mechanism_is_given_beyond_the_claim(transcripts, name, setting):  # noqa: F811
+    if setting == "add_remove" and name in REPLACED:
+        pytest.skip("rows are replaced")
     rng = np.random.default_rng([CASES.index((name, setting)), 1])
     frames = neighbours_of(data_of(1), setting, rng, 4)
 

@@ -45,7 +45,7 @@ def reloaded(plan, folder, content=None):
 @pytest.mark.parametrize("name", CALLS)
 def test_every_plan_comes_back_as_it_was(name, tmp_path):
     call = CALLS[name]
-    plan = ps.plan(call.verb, call.formula, 2000, domain=EVERY, **call.budgets[0], **call.options)
+    plan = ps.plan(call.verb, call.formula, 2000, **call.budgets[0], **{"domain": EVERY, **call.options})
     again = reloaded(plan, tmp_path)
     assert again.digest == plan.digest and again.stream_digest == plan.stream_digest
     assert again.to_json() == plan.to_json()
