@@ -17,7 +17,7 @@ from scipy import special, stats
 from privstats.mechanisms.comparison.ptr import ProposeTestRelease
 from privstats.mechanisms.comparison.smooth import Smooth
 from tests.conftest import slow, thinned
-from tests.every import CALLS, EPS, call
+from tests.every import CALLS, EPS, REPLACED, call
 from tests.formula.test_cells import ZOO
 from tests.laws.densities import Notes
 from tests.laws.neighbours import transcripts, with_rows  # noqa: F401
@@ -324,6 +324,8 @@ def test_pure_and_normal_answers_together_shift_by_at_most_mu(
     mu,
     power,
 ):
+    if setting == "add_remove" and name in REPLACED:
+        pytest.skip("rows are replaced")
     frames = neighbours_of(base(kind), setting, np.random.default_rng([*name.encode(), *setting.encode()]))
     given = told_of(transcripts, name, setting, {"mu": mu}, frames)
     notes = Notes(monkeypatch)
