@@ -129,8 +129,9 @@ def test_every_function_with_intervals_is_combined(verb, formula, options):
     ]
     for rows, pair in (("same", fits[:2]), ("disjoint", fits[1:])):
         both = ps.combine(pair, rows=rows)
-        lengths = [(fit.conf_int()[1] - fit.conf_int()[0]).to_numpy() for fit in (both, *pair)]
-        assert (lengths[0] < 1.25 * np.nanmin(lengths[1:], axis=0)).all()
+        lengths = np.array([fit.conf_int()[1] - fit.conf_int()[0] for fit in (both, *pair)])
+        given = np.isfinite(lengths[1:]).any(axis=0)  # not a declared level without rows
+        assert given.mean() > 0.6 and (lengths[0] < 1.25 * np.nanmin(lengths[1:], axis=0, initial=np.inf))[given].all()
         assert "combined (2 fits" in str(both.summary())
         assert both.params.index.equals(fits[0].params.index)
     if "margins" in options:
