@@ -166,6 +166,13 @@ def zeros(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": np.where(spent, rng.lognormal(0.2 * x, 0.8), 0.0)})
 
 
+def tolls(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows with a predictor that is zero in 95 % of the rows, as road tolls in taxi fares."""
+    x = np.where(rng.uniform(size=n) < 0.05, rng.lognormal(1.7, 0.3, n), 0.0)
+    z = rng.integers(1, 7, n)
+    return pd.DataFrame({"x": x, "z": z, "y": 14 + 2 * x + 0.1 * z + rng.gamma(2, 5, n)})
+
+
 def five_points(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows with a response on a scale of whole numbers from 1 to 5."""
     x, g = rng.normal(size=n), rng.choice(["no", "yes"], n)
@@ -573,6 +580,7 @@ CASES = {
         lm(years, "y ~ x", {"x": (0, 1), "y": (0, 2100)}), promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 1.0})
     ),
     "zeros": Case(lm(zeros, "y ~ x", {"x": (0, 20), "y": (0, 200)})),
+    "tolls": Case(lm(tolls, "y ~ x + z", {"x": (0, 50), "z": (0, 9), "y": (0, 150)}), 5000),
     "five_points": Case(lm(five_points, "y ~ x + C(g)", {"x": (-5, 5), "g": ["no", "yes"], "y": (1, 5)})),
     "five_points_rq": Case(rq(five_points, "y ~ x + C(g)", {"x": (-5, 5), "g": ["no", "yes"], "y": (1, 5)}, 0.5)),
     "off_center": Case(

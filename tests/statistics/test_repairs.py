@@ -218,6 +218,16 @@ def test_levels_left_out_lengthen_no_interval_of_other_groups():
     assert np.mean(covered) > 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / 24)
 
 
+def test_a_predictor_that_is_zero_in_most_rows_does_not_make_all_intervals_useless():
+    """Its scale was ten times too small, from a quantile of distances that is 0: a thousand times as long."""
+    case, half = CASES["tolls"], []
+    for seed in range(8):
+        rows = case.population.source(np.random.default_rng([9, seed]), case.n)
+        fit = ps.dp_lm(case.population.formula, rows, 4.0, domain=dict(case.population.domain), rng=seed)
+        half.append(fit.bse / smf.ols(case.population.formula, rows).fit().bse)
+    assert (np.median(half, axis=0) < [6, 12, 6]).all()
+
+
 def test_a_quartile_of_several_predictors_is_short_at_a_short_budget():
     """The Hessian's kernel was a residual scale wide, and the last step counted as error: 4.1 times as long."""
     case, half, covered = CASES["several_rq25"], [], []
