@@ -26,8 +26,9 @@ SPREAD = 0.05  # budget share of the histogram in `_variance`; released if the r
 # Newton steps replace noisy sums only if ``steps ** power < sums``. Here `steps` and `sums` are the expected interval
 # lengths of the two methods, divided by the length without privacy. The power is above 1, because Newton steps need an
 # assumption on the number of large values. It is BY_GROUP with groups; without groups, it is the larger of POWER and
-# `steps`, because the assumption matters more if the noise is larger.
-POWER, BY_GROUP = 1.5, 1.15
+# `steps`, because the assumption matters more if the noise is larger. Without groups, sums of at most LONG_SUMS are
+# kept: there is little to gain, and the estimated variance may be too small by chance.
+POWER, BY_GROUP, LONG_SUMS = 1.5, 1.15, 1.5
 # Lower limit of the variance from the histogram, in noise variances of the released mean. If all visible values lie
 # within this noise, they may be zeros beside rare large values, which dominate the variance and which clipping removes.
 LEAST_VISIBLE = 4.0
@@ -87,7 +88,7 @@ class ClippedMeans:
             steps = self._length_of_steps(ask, of_dummies, box, scales, variance)
             # a smaller power suffices with groups: their different means increase `variance`, so `sums` is too small
             power = BY_GROUP if design.factors else max(steps, POWER)
-            shorter = power * np.log(steps) < np.log(sums)
+            shorter = power * np.log(steps) < np.log(sums) and bool(design.factors or sums > LONG_SUMS)
             lengths = {"sums": sums, "steps": steps if shorter else np.inf}
             if ask.choose("estimator", lengths) == "sums":
                 ask.through(columns)
