@@ -131,7 +131,7 @@ def losses_between(run, notes, name, setting, eps, frames):
 CASES = [  # for each mechanism a case whose neighbours nearly reach the promise
     ("median", "add_remove", "low", 1.0, 0.92),
     ("median", "replace", "clumps", 2.0, 0.85),
-    ("median by group", "add_remove", "low", 4.0, 0.9),
+    ("median by group", "add_remove", "clumps", 1.0, 0.8),
     ("one rank", "add_remove", "uneven", 2.0, 0.95),
     ("ranks", "replace", "low", 0.5, 0.95),
     ("ranks in stretches", "add_remove", "uneven", 2.0, 0.9),
@@ -140,7 +140,7 @@ CASES = [  # for each mechanism a case whose neighbours nearly reach the promise
     ("quantiles", "add_remove", "ends", 0.5, 0.9),
     ("quantiles on a grid", "persons", "uneven", 2.0, 0.9),
     ("median duff", "persons come and go", "uneven", 2.0, 0.95),
-    ("median cauchy", "add_remove", "low", 4.0, 0.85),
+    ("median cauchy", "add_remove", "low", 4.0, 0.75),
     ("point", "persons come and go", "low", 0.5, 0.9),
     ("mean duff", "replace", "low", 1.0, 0.8),
     ("mode", "replace", "spread", 1.0, 0.99),
@@ -151,17 +151,17 @@ CASES = [  # for each mechanism a case whose neighbours nearly reach the promise
     ("density by group", "add_remove", "spread", 1.0, 0.99),
     ("lm kng", "add_remove", "alike", 2.0, 0.8),
     ("lm objpert", "add_remove", "spread", 1.0, 0.93),  # two counts of rare values: one row moves both up
-    ("lm huber objpert", "add_remove", "clumps", 2.0, 0.93),
-    ("poisson eps", "add_remove", "clumps", 0.5, 0.95),
+    ("lm huber objpert", "add_remove", "ends", 2.0, 0.92),
+    ("poisson eps", "add_remove", "alike", 100.0, 0.95),
     ("gamma eps", "add_remove", "low", 8.0, 0.93),
     ("lm expmech", "replace", "ends", 8.0, 0.7),
     ("rq", "replace", "ends", 1.0, 0.8),
     ("rq expmech", "replace", "ends", 8.0, 0.7),
-    ("logit", "persons come and go", "spread", 0.5, 0.9),
+    ("logit", "persons come and go", "spread", 100.0, 0.95),
     ("logit split", "add_remove", "weightless", 0.5, 0.8),
     ("logit l1", "replace", "clumps", 4.0, 0.8),
     ("logit bounded", "add_remove", "spread", 1.0, 0.7),
-    ("rq objpert", "persons come and go", "spread", 50.0, 0.9),
+    ("rq objpert", "persons come and go", "alike", 30.0, 0.93),
     ("mean of one", "replace", "alike", 4.0, 0.99),  # asks the optional question "spread"
 ]
 
