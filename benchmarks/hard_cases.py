@@ -266,6 +266,13 @@ def rare_yes(constant: float, rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y.astype(int)})
 
 
+def rare_by_level(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of an outcome of which eight in 10,000 rows are 1, with different rates at the levels of a factor."""
+    rates = {"a": 0.0004, "b": 0.0008, "c": 0.0012, "d": 0.0015, "e": 0.01}
+    g = rng.choice(list(rates), n, p=[0.5, 0.25, 0.15, 0.094, 0.006])
+    return pd.DataFrame({"g": g, "y": (rng.uniform(size=n) < np.vectorize(rates.get)(g)).astype(int)})
+
+
 def counts(mean: float, slope: float, rng: Rng, n: int) -> pd.DataFrame:
     """Return Poisson counts with mean `mean` at x = 0 and a predictor x with a log-linear slope."""
     x = rng.normal(0, 0.74, n)
@@ -581,6 +588,10 @@ CASES = {
     ),
     "zeros": Case(lm(zeros, "y ~ x", {"x": (0, 20), "y": (0, 200)})),
     "tolls": Case(lm(tolls, "y ~ x + z", {"x": (0, 50), "z": (0, 9), "y": (0, 150)}), 5000),
+    "rare_by_level": Case(
+        Population(rare_by_level, "dp_lm", "y ~ 0 + C(g)", {"g": list("abcde"), "y": (0, 1)}, {"mech": "newton"}),
+        20_000,
+    ),
     "five_points": Case(lm(five_points, "y ~ x + C(g)", {"x": (-5, 5), "g": ["no", "yes"], "y": (1, 5)})),
     "five_points_rq": Case(rq(five_points, "y ~ x + C(g)", {"x": (-5, 5), "g": ["no", "yes"], "y": (1, 5)}, 0.5)),
     "off_center": Case(

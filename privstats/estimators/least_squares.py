@@ -415,10 +415,26 @@ class Steps(OneStep):
         return Lengths.released(self.ask, self.by, sizes, self.total(self.scores), self.tail)
 
     def clip(self, pilot: FirstStep, w: Start, lengths: Lengths) -> Clip:
+        """Return the clipping threshold of scores that gives the shortest confidence interval.
+
+        Rows with a rare value of a two-valued response have residuals of the same sign, so the clipped parts of their
+        scores are assumed to add up in one coefficient.
+        """
         variance = float(np.trace(pilot.variance.value)) / w.m
         squares, unseen = self.squares(w, variance, lengths.total_square[0] / w.m)
-        clip = best_clip(lengths, self.score_sd(w), w.m, self.tail, w.m * unseen)
+        along = 1.0 if self.two_valued else None
+        clip = best_clip(lengths, self.score_sd(w), w.m, self.tail, w.m * unseen, unseen_along=along)
         return replace(clip, least=squares / self.rows)
+
+    @property
+    def two_valued(self) -> bool:
+        """Whether the response seems to have two values, one of them rare, in a fit of squared loss to single rows."""
+        return self.of_squares and bool(np.isfinite(self.levels.rarer))
+
+    @property
+    def of_squares(self) -> bool:
+        """Whether the loss is squared loss and scores are those of single rows."""
+        return isinstance(self.loss, SquaredLoss) and not self.public.by_unit
 
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
         """Return a lower bound on the sum of squared residuals, and the part of this sum missing in the histogram.
@@ -448,10 +464,9 @@ class Steps(OneStep):
         question = Sum("residual squares", of, Fractions(1), self.levels.keep, within_share_of=("score",))
         if not self.public.intervals:
             return 0.0, 0.0
-        known = isinstance(u.loss, SquaredLoss) and not self.public.by_unit
-        rare = known and np.isfinite(rarer)
+        rare = self.two_valued
         most = max(most, rarer * largest**2) if rare else most
-        doubted = rare or (known and variance * seen < LITTLE_SEEN * most)
+        doubted = rare or (self.of_squares and variance * seen < LITTLE_SEEN * most)
         if doubted:
             sd = sd_of(self.ask.law(question, by=self.by.counts)) * largest**2
             doubted = sd < (1 - LITTLE_SEEN) * most
@@ -481,29 +496,36 @@ class Steps(OneStep):
     def sampling(self, M: ScoreVariance, clip: Clip, final: LastRelease) -> FloatArray:
         """Return the sampling variance of a standardised score in the final Newton step, shape (m, m).
 
-        The variance of a score before the step (`M`) is multiplied by a factor, because the final scores are clipped
-        at another threshold. The factor is computed from second moments of the final scores if `final` includes them,
-        otherwise from the histogram of score norms (`clip`).
+        The final scores are clipped at another threshold than those whose variance `M` was released before the step.
+        The ratio of both variances is computed from second moments of the final scores if `final` includes them,
+        otherwise from the histogram of score norms (`clip`). A ratio below 1 multiplies the variance. Of a larger
+        ratio, the part above 1 is due to scores that were clipped before the step, and nothing is known about their
+        directions: this part is added for all whitened predictors alike, as under equal error variances.
 
-        If error variances may differ between rows, the second moments are also compared with this product, along the
+        If error variances may differ between rows, the second moments are also compared with the result, along the
         eigenvectors of their difference. Where the second moments are larger by more than noise, they replace the
-        product.
+        result.
         """
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
         most = max(MOST_RATIO * self.mean_rows, clip.least) + clip.unseen / self.scores
         least = max(1.0, clip.least)
+        even = inverse @ inverse * (float(np.trace(M.value)) / m)
+
+        def times(ratio: float) -> FloatArray:
+            return expected * min(ratio, 1.0) + even * max(ratio - 1.0, 0.0)
+
         if final.products is None:
             ratio = clip.variance / self.scores
-            return expected * (float(np.clip(ratio, max(1.0, clip.least), most)) if M.released else ratio)
+            return times(float(np.clip(ratio, least, most)) if M.released else ratio)
         if not self.robust:
             ratio = self.mean_square(final.at, final.products.value) / float(M.value[0, 0])
             return expected * float(np.clip(ratio, least, most))
         seen = final.products.value / self.scores
         ratio = float(np.clip(np.trace(seen) / np.trace(expected), least, most))
-        values, V = np.linalg.eigh(seen - ratio * expected)
+        values, V = np.linalg.eigh(seen - times(ratio))
         clear = values > noise_edge(m, final.products_sd) / self.scores
-        return expected * ratio + (V * np.where(clear, values, 0.0)) @ V.T
+        return times(ratio) + (V * np.where(clear, values, 0.0)) @ V.T
 
     def hessian(self, pilot: FirstStep, w: Start, clip: Clip, last: LastRelease) -> Hessian:
         """Return the Hessian that was released before the first step, with the matrix `back` for the final score.

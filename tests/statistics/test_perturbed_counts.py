@@ -98,7 +98,7 @@ def test_what_noise_carried_away_is_not_given(name):
     A = sm.add_constant(whole[["g", "x"]].astype(float))
     truth = sm.GLM(whole["y"], A, family=FAMILIES[family]).fit().params.to_numpy()
     given, wrong = 0, 0
-    for n, seed in product((300, 500), range(40)):
+    for n, seed in product((300, 500), range(120)):
         rows = whole.sample(n, random_state=seed, ignore_index=True)
         fit = ps.dp_glm("y ~ C(g) + x", rows, eps=1.0, domain=domain, family=family, rng=seed, mech="objpert")
         low, high = fit.conf_int().to_numpy().T

