@@ -236,7 +236,7 @@ REACHED = {
 @pytest.mark.parametrize("name", REACHED)
 def test_some_neighbours_reach_the_claim_so_that_one_of_half_the_size_would_be_seen(transcripts, name):  # noqa: F811
     setting = REACHED[name]
-    frames = neighbours_of(data_of(2), setting, np.random.default_rng(2), 6)
+    frames = neighbours_of(data_of(2), setting, np.random.default_rng(2), 12)
     given, _ = transcripts(lambda data, **more: CALLS[name](data, rng=1, **{**SETTINGS[setting], **more}), frames)
     assert farthest(given, come_and_go=False).max() >= 0.9
 
