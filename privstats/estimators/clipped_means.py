@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privstats.estimators.adaptive import SHARES, Adaptive
-from privstats.estimators.base import NORMAL, Noises, PublicFacts
-from privstats.estimators.constants import FLOOR, MOST_FIRST_NOISE
+from privstats.estimators.base import NORMAL, Noises, PublicFacts, sd_of
+from privstats.estimators.constants import AFTER_GAP, FLOOR, MOST_FIRST_NOISE
 from privstats.estimators.frame import PublicBox, Scales, column_scales
 from privstats.estimators.histogram import TAILS, Lengths, Whole, edges
 from privstats.estimators.least_squares import Lengthened
@@ -19,7 +19,7 @@ from privstats.gate.questions import Ask, Sum
 from privstats.inference.estimate import Estimate, NormalEstimate
 from privstats.inference.matrix import HIDDEN
 from privstats.inference.tables import PointEstimate
-from privstats.losses.rows import WeightedLinear
+from privstats.losses.rows import BESIDE, DistanceOrEnd
 from privstats.sets.cells import Shells
 
 SPREAD = 0.05  # budget share of the histogram in `_variance`; released if the response's variance is below 3 noise sds
@@ -32,6 +32,9 @@ POWER, BY_GROUP, LONG_SUMS = 1.5, 1.15, 1.5
 # Lower limit of the variance from the histogram, in noise variances of the released mean. If all visible values lie
 # within this noise, they may be zeros beside rare large values, which dominate the variance and which clipping removes.
 LEAST_VISIBLE = 4.0
+# If more than this share of the values are at one end of their bounds (mostly zeros), what can be seen of the other
+# values says little about those that dominate the variance, and that clipping removes: sums are kept.
+MOSTLY_AT_END = 0.5
 LEVERAGES = 0.03  # budget share of the histogram of leverages; small, since rows of dummies have no extreme leverages
 
 
@@ -83,12 +86,13 @@ class ClippedMeans:
         of_dummies, box = replace(public, design=design), PublicBox(design)
         scales = column_scales(ask, self.noises, box, public.used)
         if self.sums is not None:
-            variance = self._variance(ask, public, box, scales)
+            variance, at_end = self._variance(ask, public, box, scales)
             sums = self._length_of_sums(ask, public, scales, variance)
             steps = self._length_of_steps(ask, of_dummies, box, scales, variance)
             # a smaller power suffices with groups: their different means increase `variance`, so `sums` is too small
             power = BY_GROUP if design.factors else max(steps, POWER)
             shorter = power * np.log(steps) < np.log(sums) and bool(design.factors or sums > LONG_SUMS)
+            shorter = shorter and at_end < MOSTLY_AT_END
             lengths = {"sums": sums, "steps": steps if shorter else np.inf}
             if ask.choose("estimator", lengths) == "sums":
                 ask.through(columns)
@@ -101,27 +105,35 @@ class ClippedMeans:
             known["sigma"] *= design.response_half  # convert from half-ranges to the unit of the response
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
-    def _variance(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> float:
-        """Return an estimate of the variance of the response after division by half the width of its bounds.
+    def _variance(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> tuple[float, float]:
+        """Return estimates of the variance of the response, and of the share of responses at one end of its bounds.
 
-        If the variance computed from the released sums (`scales`) is at least 3 noise sds (`HIDDEN`), the estimate is
-        this variance less one noise sd. Otherwise it is the mean squared distance of the responses from the released
-        mean, less twice the noise variance of this mean; it is at least `LEAST_VISIBLE` times this noise variance. The
-        mean squared distance is computed from a histogram of the distances: the noise of counts, unlike the noise of a
-        sum of squares, does not grow with the bounds.
+        The unit of the variance is the squared half-range of the response's bounds. If the variance computed from the
+        released sums (`scales`) is at least 3 noise sds (`HIDDEN`), the estimate is this variance less one noise sd,
+        and the share is not needed and 0. Otherwise the estimate is the mean squared distance of the responses from
+        the released mean, less twice the noise variance of this mean; it is at least `LEAST_VISIBLE` times this noise
+        variance. The mean squared distance is computed from a histogram of the distances: the noise of counts, unlike
+        the noise of a sum of squares, does not grow with the bounds. Responses at the end of the bounds next to the
+        released mean are counted in a bin of their own.
         """
         mean, noise, variance = _moments(scales)
         least = max(variance - noise, FLOOR * noise)
-        entry, error = box.response.copy(), float(scales.sd[-1]) / scales.rows
-        entry[box.intercept] -= mean
-        within = Shells(1, edges(error / 2, 2.0))
-        question = Sum("spread", WeightedLinear(entry[:, None]), within=within, within_share_of=("sums", "score"))
+        about, error = -box.response, float(scales.sd[-1]) / scales.rows
+        about[-1], about[box.intercept] = 0.0, mean
+        end = 1 if mean > 0 else -1
+        ends = edges(error / 2, 2.0)
+        of, within = DistanceOrEnd(about, end), Shells(1, (*ends, 2 * BESIDE))
+        question = Sum("spread", of, within=within, within_share_of=("sums", "score"))
         if not ask.decide(question.label, bool(variance < HIDDEN * noise)):
-            return least
+            return least, 0.0
+        release = ask(question, by=self.noises.counts)
+        counts, at_end, sd = release.value[:-1].copy(), float(release.value[-1]), sd_of(release.law)
+        if at_end > AFTER_GAP[self.noises.shares] * sd:
+            counts[np.searchsorted(ends[:-1], abs(end - mean))] += at_end
         known = None if box.design.weighted else Whole(scales.rows, scales.rows_sd)
-        seen = Lengths.released(ask, self.noises, question, known, TAILS["usual"])
-        square = seen.total_square[0] / max(float(seen.counts.sum()), 1.0)
-        return max(square - 2 * error**2, LEAST_VISIBLE * error**2)
+        seen = Lengths.denoised(counts, sd, ends, known, TAILS["usual"], self.noises.shares)
+        many = max(float(seen.counts.sum()), 1.0)
+        return max(seen.total_square[0] / many - 2 * error**2, LEAST_VISIBLE * error**2), at_end / many
 
     def _length_of_sums(self, ask: Ask, public: PublicFacts, scales: Scales, variance: float) -> float:
         """Return the expected interval length of method "sums", divided by the interval length without privacy.

@@ -20,6 +20,7 @@ from privstats.losses.base import Loss
 from privstats.numerics.law import FloatArray
 
 AT_END = 1 - 2.0**-20  # numbers of at least this size count as 1, to allow for rounding errors
+BESIDE = 3.0  # number of a row that is not counted by its distance; distances within the bounds are at most 2
 
 
 class RowBlock(Protocol):
@@ -371,6 +372,22 @@ class ResidualSizes:
 
     def __call__(self, block: RowBlock) -> FloatArray:
         return np.abs(block.response[:, None] - block.times(self.theta[:, None]))
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceOrEnd:
+    """The absolute residual of a row, or `BESIDE` for rows whose response is at one end of its bounds, shape (n, 1).
+
+    The residual of a row z with response y, scaled to [-1, 1], is ``y - z'theta``, clipped to [-2, 2]. The attribute
+    `end` is -1 for the lower end of the bounds, and 1 for the upper end.
+    """
+
+    theta: FloatArray
+    end: int
+
+    def __call__(self, block: RowBlock) -> FloatArray:
+        distance = np.minimum(np.abs(block.response[:, None] - block.times(self.theta[:, None])), 2.0)
+        return np.where(self.end * block.response[:, None] >= AT_END, BESIDE, distance)
 
 
 @dataclass(frozen=True, eq=False)

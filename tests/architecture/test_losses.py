@@ -232,6 +232,7 @@ REGRESSIONS = {
     "LogDistance": [rows.LogDistance(THETA, 0.1, 1e-5)],
     "HeldBeside": [rows.HeldBeside(P, 0, 0.7)],
     "ResidualSizes": [rows.ResidualSizes(THETA)],
+    "DistanceOrEnd": [rows.DistanceOrEnd(THETA, end) for end in (-1, 1)],
     "ConcomitantScores": [ConcomitantScores(Concomitant(HuberLoss(), 2.0), P, THETA, 0.3)],
     "KernelRows": [rows.KernelRows(Q, THETA, 0.4)],
     "EffectParts": [EffectParts(THETA, WIDTH - 1, kind(), GROUPS, (-3.0, 3.0)) for kind in families.FAMILIES.values()],
