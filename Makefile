@@ -8,6 +8,8 @@ QUICK = $(addprefix tests/,$(addprefix architecture/test_,layers.py losses.py re
 # Each script that is run by itself; the gallery runs others, and workers of other packages' environments are started
 # by peers_*.
 SCRIPTS = $(filter-out %worker gallery,$(basename $(notdir $(shell grep -l __main__ benchmarks/*.py))))
+TIMED = $(filter speed% duff_figure1 passes sources,$(SCRIPTS))
+BENCHMARKS = $(filter-out $(TIMED) coverage_lm,$(SCRIPTS)) $(addprefix coverage_lm@,matrixt linf hull kng objpert)
 VIGNETTES = $(shell grep -l "^. %% .markdown." vignettes/*.py)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable
 
@@ -56,12 +58,19 @@ figures: .venv/test
 docs: .venv-docs/docs $(VIGNETTES:vignettes/%.py=build/vignettes/%.ipynb)
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
 
-# All scripts, whatever each says; those that failed are named at the end.
+# All scripts, whatever each says: those that measure time alone, then two at a time. What each prints is in
+# build/benchmarks, and is kept while no source changes, so that a run that was interrupted goes on. Names of those that
+# failed come at the end.
 benchmarks: .venv/test
-	@failed=; run() { echo "== $$*"; $(BIN)/python -m benchmarks.$$* --seed 1 || failed="$$failed\n  $$*"; }; \
-	for script in $(filter-out coverage_lm,$(SCRIPTS)); do run $$script; done; \
-	for method in matrixt linf hull kng objpert; do run coverage_lm --method $$method; done; \
-	test -z "$$failed" || { printf "failed:$$failed\n"; exit 1; }
+	@$(MAKE) --no-print-directory --keep-going $(TIMED:%=build/benchmarks/%.txt); \
+	$(MAKE) --no-print-directory --keep-going --jobs 2 $(BENCHMARKS:%=build/benchmarks/%.txt); \
+	! ls build/benchmarks/*.failed 2> /dev/null
+
+build/benchmarks/%.txt: $(shell find privstats benchmarks -name '*.py') | .venv/test
+	@mkdir -p $(@D) && rm -f $(@:.txt=.failed) && start=$$(date +%s) && \
+	if OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.$(subst @, --method ,$*) --seed 1 > $@.part 2>&1; \
+	then mv $@.part $@; said=met; else mv $@.part $(@:.txt=.failed); said=FAILED; fi; \
+	echo "$$said $* ($$(($$(date +%s) - start)) s): $$(tail -n 1 $(@:.txt=.*) | cut -c 1-100)"; test $$said = met
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "privstats needs Python 3.11 or newer on the PATH, or make PYTHON=/path/to/python"; exit 1; }
