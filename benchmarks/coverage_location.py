@@ -93,12 +93,13 @@ def _earnings() -> Population:
     return Population(draw, cdf, float(shares @ mean), (0.0, 2000.0))
 
 
-def _amounts(sd: float, most: float) -> Population:
-    """Return yearly amounts that are zero for nine tenths of the rows, and log-normal for the others.
+def _amounts(share: float, sd: float, most: float) -> Population:
+    """Return amounts that are log-normal for a share of the rows, and zero for the others.
 
-    The arguments are the std dev of the logarithms, and the upper bound, at which larger amounts are recorded.
+    The arguments are the share, the std dev of the logarithms, and the upper bound, at which larger amounts are
+    recorded.
     """
-    share, mean = 0.1, 5.0
+    mean = 5.0
 
     def draw(rng: np.random.Generator, n: int) -> FloatArray:
         drawn: FloatArray = np.where(rng.random(n) < share, rng.lognormal(mean, sd, n), 0.0).clip(0, most)
@@ -132,8 +133,9 @@ LAWS = {
         lambda rng, n: rng.lognormal(0.0, 1.0, n), partial(stats.lognorm.cdf, s=1.0), math.exp(0.5), (0.0, 100.0)
     ),
     "earnings": _earnings(),
-    "claims": _amounts(1.2, 3000.0),
-    "spending": _amounts(1.6, 20_000.0),
+    "claims": _amounts(0.1, 1.2, 3000.0),
+    "spending": _amounts(0.1, 1.6, 20_000.0),
+    "charges": _amounts(0.7, 1.6, 60_000.0),
     "rounded": Population(
         lambda rng, n: np.rint(rng.normal(0.0, 2.0, n)),
         lambda x: float(stats.norm.cdf(x + 0.5, scale=2.0)),

@@ -109,6 +109,8 @@ class Adaptive:
         assumes a larger bias due to clipping, namely that all clipped scores may affect the same coefficient.
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
+    scores : {"usual", "means"}
+        Kind of score, for the assumption about their norms (see `Problem.assuming`).
     coarse : float, optional
         Budget share of the first released second moments (coarse matrix), if "perturbed" is among the methods; by
         default ``SHARES["perturbed"]["coarse matrix"]``.
@@ -119,6 +121,7 @@ class Adaptive:
     branches: tuple[str, ...] = ("moments", "steps")
     tail: str = "usual"
     cov_type: str = "HC"
+    scores: str = "usual"
     coarse: float | None = None
 
     def __post_init__(self) -> None:
@@ -195,7 +198,7 @@ class Adaptive:
         clips = self.perturbs or "moments" not in self.branches or bool(np.isinf(scales.rarer))
         read = (ask, by, public, box, scales, sizes, needed, hosts, worth and clips)
         problem = self.with_known_moments(*read) if self.perturbs else begun(*read)
-        scores = "bounded" if self.loss.bounded and not self.perturbs else "usual"
+        scores = "bounded" if self.loss.bounded and not self.perturbs else self.scores
         problem = problem.assuming(self.tail, self.cov_type, scores)
         levels = problem.levels
         if self.perturbs and self.loss.needs_scale:

@@ -97,7 +97,7 @@ class ClippedMeans:
             if ask.choose("estimator", lengths) == "sums":
                 ask.through(columns)
                 return self.sums(ask, public)
-        estimate = Adaptive(self.noises, branches=("steps",)).after(scales, ask, box, of_dummies)
+        estimate = Adaptive(self.noises, branches=("steps",), scores="means").after(scales, ask, box, of_dummies)
         assert isinstance(estimate, NormalEstimate | PointEstimate)
         matrix, shift, _ = design.to_written()
         known = dict(estimate.diagnostics)

@@ -62,6 +62,7 @@ class Tail:
 
 TAILS = {
     "usual": Tail(0.5, fastest=0.5, slow=True),
+    "means": Tail(0.6, fastest=0.5, slow=True),  # score norms of means: values themselves, which may be heavy-tailed
     "far": Tail(0.5, slow=True),  # score norms, if a predictor's bounds are far beyond most of its values
     "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # score norms, for losses with a bounded derivative
     "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score norms of count and gamma models

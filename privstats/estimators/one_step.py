@@ -147,20 +147,20 @@ class Problem:
             Option set by the user. It selects an entry of `TAILS`:
 
             - "cautious": ``TAILS["cautious"]``.
-            - "usual", with a value of `scores` other than "usual": ``TAILS[scores]``.
+            - "usual", with a value of `scores` other than "usual": ``TAILS[scores]`` ("means" with the margin below).
             - "usual", with "usual" scores and columns with wide bounds (`far_columns`): ``TAILS["far"]``.
             - "usual", with "usual" scores and no such columns: ``TAILS["usual"]``, with its safety margin `residue`
               multiplied by the smaller of 1 and ``sqrt(ALONG_HIDDEN / m)``, for m coefficients.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
-        scores : {"usual", "bounded", "counted", "rows"}
-            Kind of score: "bounded" for losses with a bounded derivative, "counted" for perturbed losses of count and
-            gamma models, "rows" if row norms replace score norms, otherwise "usual".
+        scores : {"usual", "means", "bounded", "counted", "rows"}
+            Kind of score: "means" for means of groups, "bounded" for losses with a bounded derivative, "counted" for
+            perturbed losses of count and gamma models, "rows" if row norms replace score norms, otherwise "usual".
         """
         if tail == "usual":
             tail = "far" if scores == "usual" and self.far_columns else scores
         assumed = TAILS[tail]
-        if tail == "usual":
+        if tail in ("usual", "means"):
             assumed = replace(assumed, residue=assumed.residue * part_along(ALONG_HIDDEN, self.m, assumed))
         return replace(self, tail=assumed, robust=cov_type != "nonrobust")
 
