@@ -273,6 +273,12 @@ def rare_by_level(rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"g": g, "y": (rng.uniform(size=n) < np.vectorize(rates.get)(g)).astype(int)})
 
 
+def rare_when_short(rng: Rng, n: int) -> pd.DataFrame:
+    """Return rows of a binary outcome, rare but for the long ones of skewed distances, as of tolls in taxi fares."""
+    x = np.minimum(rng.lognormal(0.55, 1.0, n), 50)
+    return pd.DataFrame({"x": x, "y": (rng.uniform(size=n) < 1 / (1 + np.exp(5.5 - 0.42 * x))).astype(int)})
+
+
 def counts(mean: float, slope: float, rng: Rng, n: int) -> pd.DataFrame:
     """Return Poisson counts with mean `mean` at x = 0 and a predictor x with a log-linear slope."""
     x = rng.normal(0, 0.74, n)
@@ -599,6 +605,7 @@ CASES = {
     ),
     "outliers": Case(lm(outliers, "y ~ x", {"x": (-6, 6), "y": (-100, 100)})),
     "outliers_huber": Case(Population(outliers, "dp_lm", "y ~ x", {"x": (-6, 6), "y": (-100, 100)}, {"loss": "huber"})),
+    "rare_when_short": Case(glm(rare_when_short, "y ~ x", {"x": (0, 50), "y": (0, 1)}), 20_000, ({"eps": 2.0},)),
     "separated": Case(glm(separated, "y ~ x + C(g)", {"x": (-5, 5), "g": ["usual", "certain"], "y": (0, 1)})),
     "lognormal_gamma": Case(
         glm(lognormal, "y ~ x", {"x": (-1, 1), "y": (0, 100)}, family="gamma"), promises=({"mu": 1.0},)

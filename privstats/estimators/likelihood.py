@@ -379,6 +379,33 @@ class LikelihoodStep(OneStep):
                 break
         return step
 
+    def bend(self, eta: FloatArray, along: FloatArray, of: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the change of the linear predictor along a step, and the errors due to the curvature of scores.
+
+        Both have an element for each coefficient. The change is a root mean square over synthetic rows, weighted by
+        their information about the coefficient. The error arises if the step is computed with the information at one
+        of its ends, although the information changes along the step.
+
+        Parameters
+        ----------
+        eta, along : ndarray, shape (k,)
+            Linear predictors of synthetic rows at the start of the step, and their changes.
+        of : ndarray, shape (k, c)
+            Change of each coefficient due to a unit change of a row's score.
+        """
+        family = self.loss.family
+        low, high = family.weight(eta), family.weight(family.fitted(eta + along))
+        influence = (low + high)[:, None] * of**2
+        total = np.maximum(influence.sum(axis=0), 1e-300)
+        moves = np.sqrt((influence * along[:, None] ** 2).sum(axis=0) / total)
+        errors = self.rows * ((high - low) * along)[:, None] * of / 2
+        return moves, np.abs(errors.mean(axis=0))
+
+    def far_step(self, size: FloatArray) -> tuple[Note, ...]:
+        """Return a note on the coefficients for which a step is too long: those with `size` above 1."""
+        about = tuple(name for name, one in zip(self.box.design.names, size > 1, strict=True) if one)
+        return (note("far step", about, size=float(size.max())),) if about else ()
+
     def lengths(self, w: Start) -> Lengths:
         """Release the denoised histogram of score norms, from which the last step's clipping threshold is chosen.
 
@@ -653,16 +680,13 @@ class NewtonSteps(LikelihoodStep):
         noise = float(np.trace(step.last.noise.covariance())) / m
         spread = step.meat.value + (noise + step.pilot.noise**2) * np.eye(m)
         last_step = self.last_step(step, spread)
-        far, notes = last_step.size > 1, []
-        if far.any():
-            about = tuple(name for name, one in zip(names, far, strict=True) if one)
-            notes.append(note("far step", about, size=float(last_step.size[far].max())))
+        far = last_step.size > 1
         too_few, few_notes = few_outcomes(names, last_step.effective, self.levels)
         return Doubts(
             remaining=float(np.linalg.norm(step.step)),
             moved=(Allowance(last_step.directions * last_step.curvature_bias, 1.0),),
             not_given=last_step.directions[:, far | too_few],
-            notes=(*notes, *few_notes, *self.far_response(step.pilot.start, step.clip)),
+            notes=(*self.far_step(last_step.size), *few_notes, *self.far_response(step.pilot.start, step.clip)),
             facts={"last_step": last_step.move},
         )
 
@@ -683,13 +707,7 @@ class NewtonSteps(LikelihoodStep):
         through = to_coefficients @ inverse
         rows, family, eta = self.synthetic.rows @ metric, self.loss.family, self.eta(start)
         along = rows @ step.step
-        low, high = family.weight(eta), family.weight(family.fitted(eta + along))
-        of = rows @ through.T  # change of each coefficient due to a unit change of a row's score
-        influence = (low + high)[:, None] * of**2
-        total = np.maximum(influence.sum(axis=0), 1e-300)
-        moves = np.sqrt((influence * along[:, None] ** 2).sum(axis=0) / total)
-        bend = self.rows * ((high - low) * along)[:, None] * of / 2
-        curvature_bias = np.abs(bend.mean(axis=0))
+        moves, curvature_bias = self.bend(eta, along, rows @ through.T)
         usual = np.sqrt(np.einsum("ij,jk,ik->i", through, spread, through))
         changed = np.abs(to_coefficients @ step.step)
         size = np.maximum(moves / family.farthest_step, changed / np.maximum(UNUSUAL * usual, 1e-300))

@@ -14,14 +14,14 @@ import numpy as np
 
 from privstats.errors import OptionError
 from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, check_switch, check_tail, entry_sd, sd_of
-from privstats.estimators.constants import ETA_SIGNAL, HELD_LEAST, HESSIAN_NOISE, HESSIAN_WITHIN, PLACES
+from privstats.estimators.constants import ETA_SIGNAL, HELD_LEAST, HESSIAN_NOISE, HESSIAN_WITHIN, NARROWEST, PLACES
 from privstats.estimators.histogram import Clip, Lengths, Tail, edges, shortest_clip
 from privstats.estimators.likelihood import LikelihoodStep, effective_share, few_outcomes, rough_fit
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.one_step import Doubts, Hessian, LastRelease, Pilot, Step
 from privstats.estimators.preconditioner import Start
 from privstats.gate.questions import Ask, Sum, Values
-from privstats.inference.estimate import Estimate
+from privstats.inference.estimate import Allowance, Estimate
 from privstats.inference.matrix import NoisyMatrix, noise_edge
 from privstats.inference.meat import Meat
 from privstats.losses.convex import Logistic, RowLoss
@@ -40,6 +40,9 @@ SHARES = {
     "coarse matrix": 0.09, "second matrix": 0.07, "leverages": 0.04,
     "coefficients": 0.66, "hessian": 0.12, "meat": 0.04, QUESTION: SHARE,
 }  # fmt: skip
+# Largest root mean square change of the linear predictor by the step that removes the bias due to the ridge. Along
+# longer steps the information, of rare outcomes above all, changes too much for synthetic rows to say how.
+LONGEST_CORRECTED = 1.0
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,19 @@ class WeightedHessian(Hessian):
     within: WeightedLosses
 
 
+@dataclass(frozen=True)
+class Unridged(LastRelease):
+    """The minimiser of a perturbed loss, with the coefficients after approximate removal of the bias due to the ridge.
+
+    Parameters
+    ----------
+    end : Start
+        These coefficients.
+    """
+
+    end: Start = field(kw_only=True)
+
+
 @dataclass(frozen=True, eq=False)
 class TiltedLikelihood(LikelihoodStep):
     """One-step fit of a logistic regression, which starts from the released minimiser of a perturbed loss.
@@ -219,30 +235,38 @@ class TiltedLikelihood(LikelihoodStep):
         rows = LossRows(self.start.P, self.start.eta, self.loss.center, self.loss.half)
         return Values("coefficients", rows, within=within, keep=self.keep)
 
-    def ridge_free(self, last: LastRelease) -> Start:
-        """Return the minimiser of the perturbed loss, approximately corrected for the bias due to the ridge penalty.
-
-        The correction is one Newton step, computed with the Fisher information of synthetic rows.
-        """
-        step = self.ridge_step(last, self.synthetic.rows, last.ridge)
-        return last.at.moved(step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9)))
-
     # stage 3: the minimiser, at which the sum of scores equals the gradient of the ridge plus the random linear term
-    def last(self, w: Start, clip: Clip) -> LastRelease:
+    def last(self, w: Start, clip: Clip) -> Unridged:
         """Release the minimiser of the perturbed loss, and return it with the noisy sum of scores at the minimiser.
 
-        This noisy sum equals the gradient of the ridge penalty at the minimiser, so it needs no further release.
+        This noisy sum equals the gradient of the ridge penalty at the minimiser, so it needs no further release. The
+        bias due to the ridge is removed approximately by one Newton step, computed with the Fisher information of
+        synthetic rows. The last step of the fit starts at the minimiser, and is computed with the Hessian at the end
+        of that step, but the information changes along the step. Score and noise are therefore multiplied by ``A
+        B^-1``, where A is the information of the synthetic rows at the end of the step, and B the mean of the
+        information at its two ends.
         """
-        drawn = self.ask(self.question(self.within(clip.radius)), by=self.mechanism)
-        return LastRelease.of_minimiser(drawn, clip.radius, self.start)
+        within = self.within(clip.radius)
+        drawn = self.ask(self.question(within), by=self.mechanism)
+        last = LastRelease.of_minimiser(drawn, clip.radius, self.start)
+        step = self.ridge_step(last, self.synthetic.rows, last.ridge)
+        step = step * min(1.0, ETA_SIGNAL / max(float(np.linalg.norm(step)), 1e-9))
+        end, rows = last.at.moved(step), self.weighted(np.eye(self.m), within, 0.5)
+        first, final = (
+            (rows * self.information(at)[:, None]).T @ rows * (self.rows / len(rows)) for at in (last.at, end)
+        )
+        mean = (first + final) / 2
+        bent = np.eye(self.m) + (final - mean) @ np.linalg.pinv(mean, rcond=NARROWEST, hermitian=True)
+        return Unridged(bent @ last.value, bent @ last.noise, last.sd, last.radius, last.at, last.ridge, end=end)
 
-    # stage 4: the Hessian and the score variance, at the coefficients `ridge_free`
+    # stage 4: the Hessian and the score variance, at the end of the step that removes the bias due to the ridge
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian of the rows' weighted losses at the coefficients that `ridge_free` returns.
+        """Release the Hessian of the rows' weighted losses at the coefficients ``last.end``.
 
         The predictors are whitened by the Fisher information of synthetic rows at the same coefficients.
         """
-        within, at = self.within(clip.radius), self.ridge_free(last)
+        assert isinstance(last, Unridged)
+        within, at = self.within(clip.radius), last.end
         metric = self.whitened_at(at)
         rows = self.weighted(metric, within, 0.5) * np.sqrt(self.information(at))[:, None]
         matrix = self.clipped_hessian(self.products("hessian", at, metric, within, squared=True), rows)
@@ -302,9 +326,18 @@ class TiltedLikelihood(LikelihoodStep):
         """Return the score's variance, enlarged by the noise of the Hessian, and the coefficients not to report.
 
         The added term is the expected covariance of N e, where N is the noise of the Hessian and e the estimation
-        error of the coefficients. A coefficient is not reported if too few rows determine it.
+        error of the coefficients. A coefficient is not reported if too few rows determine it, or if the step that
+        removes the bias due to the ridge changes the linear predictor by more than `LONGEST_CORRECTED`. The error due
+        to the curvature of scores along this step is corrected by means of synthetic rows (`last`), and as much again
+        is allowed for.
         """
-        hessian, names = step.hessian.matrix, self.box.design.names
+        hessian, names, last = step.hessian.matrix, self.box.design.names, step.last
+        to_original = self.box.design.to_original(response=False)[0]
+        to_coefficients, eta = to_original @ step.hessian.to_theta, self.eta(last.at)
+        weighted = self.weighted(step.hessian.back, step.hessian.within)
+        of = weighted @ step.inverse @ to_coefficients.T
+        moves, curvature_bias = self.bend(eta, self.eta(step.hessian.ridge_free) - eta, of)
+        far = moves / LONGEST_CORRECTED
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / self.m
         share = effective_share(
             self.loss.family,
@@ -312,12 +345,13 @@ class TiltedLikelihood(LikelihoodStep):
             self.synthetic.rows @ step.hessian.back,
             step.inverse,
             step.spread,
-            self.box.design.to_original(response=False)[0] @ step.hessian.to_theta,
+            to_coefficients,
         )
         too_few, notes = few_outcomes(names, self.rows * share, self.levels)
         return Doubts(
             remaining=float(np.linalg.norm(step.step)),
             meat=replace(step.meat, value=step.meat.value + through * hessian.mean_square()),
-            not_given=np.linalg.inv(self.box.design.to_original(response=False)[0])[:, too_few],
-            notes=notes,
+            moved=(Allowance(np.linalg.inv(to_original) * curvature_bias, 1.0),),
+            not_given=np.linalg.inv(to_original)[:, too_few | (far > 1)],
+            notes=(*self.far_step(far), *notes),
         )
