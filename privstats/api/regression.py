@@ -113,8 +113,11 @@ def dp_lm(
         "nonrobust" assumes equal error variances; "cluster" allows dependence within a unit and is the default if
         `rows_per_unit` is above 1.
     loss : {"squares", "huber", "pseudo_huber", "logcosh"}
-        "huber" is a robust regression; its estimand is not the least-squares projection. The smooth robust losses
-        "pseudo_huber" and "logcosh" need ``mech="ngd"``, ``"noisy_newton"`` or ``"sgd"``.
+        "huber" is a robust regression; its estimand is not the least-squares projection, but the minimiser of Huber's
+        loss at the released residual scale: the median absolute residual of a first least-squares fit, over .6745.
+        (RLM of statsmodels computes the scale about its final fit, so that its coefficients may be others where
+        residuals are skewed.) The smooth robust losses "pseudo_huber" and "logcosh" need ``mech="ngd"``,
+        ``"noisy_newton"`` or ``"sgd"``.
     subset : str, optional
         Condition on the rows to use, such as ``"age >= 18"``. The number of rows that satisfy the condition stays
         private.

@@ -9,10 +9,11 @@ import numpy as np
 
 from privstats.estimators.adaptive import SHARES, Adaptive
 from privstats.estimators.base import NORMAL, Noises, PublicFacts, sd_of
-from privstats.estimators.constants import AFTER_GAP, FLOOR, MOST_FIRST_NOISE
+from privstats.estimators.constants import AFTER_GAP, FLOOR, MOST_FIRST_NOISE, READABLE, VISIBLE
 from privstats.estimators.frame import PublicBox, Scales, column_scales
 from privstats.estimators.histogram import TAILS, Lengths, Whole, edges
-from privstats.estimators.least_squares import Lengthened
+from privstats.estimators.least_squares import Lengthened, hessian_entry_sd
+from privstats.estimators.levels import counts_from_sums
 from privstats.estimators.means import Means
 from privstats.estimators.preconditioner import Sizes
 from privstats.gate.questions import Ask, Sum
@@ -26,8 +27,8 @@ SPREAD = 0.05  # budget share of the histogram in `_variance`; released if the r
 # Newton steps replace noisy sums only if ``steps ** power < sums``. Here `steps` and `sums` are the expected interval
 # lengths of the two methods, divided by the length without privacy. The power is above 1, because Newton steps need an
 # assumption on the number of large values. It is BY_GROUP with groups; without groups, it is the larger of POWER and
-# `steps`, because the assumption matters more if the noise is larger. Without groups, sums of at most LONG_SUMS are
-# kept: there is little to gain, and the estimated variance may be too small by chance.
+# `steps`, because the assumption matters more if the noise is larger. Sums of at most LONG_SUMS are kept: there is
+# little to gain, and the estimated variance may be too small by chance.
 POWER, BY_GROUP, LONG_SUMS = 1.5, 1.15, 1.5
 # Lower limit of the variance from the histogram, in noise variances of the released mean. If all visible values lie
 # within this noise, they may be zeros beside rare large values, which dominate the variance and which clipping removes.
@@ -91,7 +92,8 @@ class ClippedMeans:
             steps = self._length_of_steps(ask, of_dummies, box, scales, variance)
             # a smaller power suffices with groups: their different means increase `variance`, so `sums` is too small
             power = BY_GROUP if design.factors else max(steps, POWER)
-            shorter = power * np.log(steps) < np.log(sums) and bool(design.factors or sums > LONG_SUMS)
+            given = max(self._given_by_steps(ask, box, scales), FLOOR)  # a group without an interval is infinitely long
+            shorter = power * np.log(steps) - np.log(given) < np.log(sums) and sums > LONG_SUMS
             shorter = shorter and at_end < MOSTLY_AT_END
             lengths = {"sums": sums, "steps": steps if shorter else np.inf}
             if ask.choose("estimator", lengths) == "sums":
@@ -157,6 +159,13 @@ class ClippedMeans:
         # no Newton steps for two-valued responses: rows with the rarer value have large scores, and may be few
         two = box.design.zero_to_one or np.isfinite(scales.rarer)
         return np.inf if two else length
+
+    def _given_by_steps(self, ask: Ask, box: PublicBox, scales: Scales) -> float:
+        """Return the share of groups that clearly have enough rows for Newton steps, by the sums of their dummies."""
+        needed = READABLE[self.noises.shares] * hessian_entry_sd(ask, self.noises, box.c)
+        known = [counts_from_sums(box, factor, scales) for factor in box.design.factors]
+        enough = [count >= needed + VISIBLE * sd for count, sd in known]
+        return float(np.mean(np.concatenate(enough))) if enough else 1.0
 
 
 def _moments(scales: Scales) -> tuple[float, float, float]:

@@ -56,6 +56,20 @@ def test_means_whose_variances_are_mostly_noise_cover_and_are_not_much_longer_fo
     assert found.ratio <= 3.2
 
 
+def test_a_small_group_that_clipped_scores_would_lose_mostly_has_its_mean_from_sums():
+    """One of twenty fits gave the smallest group."""
+    given, bounds = [], (75_000, 7_700_000)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        g = rng.integers(0, 100, 2000)
+        group = np.searchsorted([45, 75, 93], g, side="right")
+        price = np.exp(12.5 + np.array([0, 0.3, 0.6, 1.1])[group] + 0.35 * rng.normal(size=2000)).clip(*bounds)
+        rows = pd.DataFrame({"g": group, "y": price})
+        fit = ps.dp_mean("y ~ g", rows, eps=4.0, domain={"y": bounds, "g": [0, 1, 2, 3]}, rng=seed)
+        given.append(fit.conf_int()[0].notna().to_numpy())
+    assert (np.mean(given, axis=0) >= [1, 1, 1, 0.8]).all()
+
+
 @pytest.mark.parametrize(
     ("law", "n", "eps", "longest"),
     [("claims", 2000, 2.0, 1.3), ("claims", 5000, 1.0, 1.4), ("spending", 5000, 2.0, 1.3)],
