@@ -173,7 +173,7 @@ class WeightedHessian(Hessian):
     within: WeightedLosses
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Unridged(LastRelease):
     """The minimiser of a perturbed loss, with the coefficients after approximate removal of the bias due to the ridge.
 
