@@ -11,7 +11,7 @@ from privstats.gate.files import File
 from privstats.workflow import fit as workflow
 from tests.architecture.leaks import planted, refusal, reveals, spill
 from tests.conftest import slow, thinned
-from tests.every import CALLS
+from tests.every import CALLS, ROWS_APART
 
 
 def in_frames(data, *sizes):
@@ -47,7 +47,8 @@ def bits(fit):
 
 UNITS = {"rows": {}, "persons": {"unit": "who", "rows_per_unit": 2}, "come and go": {"neighbors": "add_remove"}}
 PLAIN = ("nonrobust",)
-CASES = [(name, list(UNITS)[k % 3] if name.split()[-1] not in PLAIN else "rows") for k, name in enumerate(CALLS)]
+BY_ROW = {name for name in CALLS if name.split()[-1] in PLAIN} | ROWS_APART
+CASES = [(name, "rows" if name in BY_ROW else list(UNITS)[k % 3]) for k, name in enumerate(CALLS)]
 
 
 def data_of():
