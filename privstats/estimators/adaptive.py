@@ -110,7 +110,7 @@ class Adaptive:
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
     scores : {"usual", "means"}
-        Kind of score, for the assumption about their norms (see `Problem.assuming`).
+        Kind of score; it selects the assumption about the norms of scores (see `Problem.assuming`).
     coarse : float, optional
         Budget share of the first released second moments (coarse matrix), if "perturbed" is among the methods; by
         default ``SHARES["perturbed"]["coarse matrix"]``.

@@ -93,8 +93,8 @@ class ClippedMeans:
             # a smaller power suffices with groups: their different means increase `variance`, so `sums` is too small
             power = BY_GROUP if design.factors else max(steps, POWER)
             given = max(self._given_by_steps(ask, box, scales), FLOOR)  # a group without an interval is infinitely long
-            shorter = power * np.log(steps) - np.log(given) < np.log(sums) and sums > LONG_SUMS
-            shorter = shorter and at_end < MOSTLY_AT_END
+            shorter = power * np.log(steps) - np.log(given) < np.log(sums)
+            shorter = shorter and sums > LONG_SUMS and at_end < MOSTLY_AT_END
             lengths = {"sums": sums, "steps": steps if shorter else np.inf}
             if ask.choose("estimator", lengths) == "sums":
                 ask.through(columns)

@@ -179,11 +179,11 @@ class Unridged(LastRelease):
 
     Parameters
     ----------
-    end : Start
+    ridge_free : Start
         These coefficients.
     """
 
-    end: Start = field(kw_only=True)
+    ridge_free: Start = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,9 +242,11 @@ class TiltedLikelihood(LikelihoodStep):
         This noisy sum equals the gradient of the ridge penalty at the minimiser, so it needs no further release. The
         bias due to the ridge is removed approximately by one Newton step, computed with the Fisher information of
         synthetic rows. The last step of the fit starts at the minimiser, and is computed with the Hessian at the end
-        of that step, but the information changes along the step. Score and noise are therefore multiplied by ``A
-        B^-1``, where A is the information of the synthetic rows at the end of the step, and B the mean of the
-        information at its two ends.
+        of that step, but the information changes along the step. The score is therefore multiplied by ``A B^-1``,
+        where A is the information of the synthetic rows at the end of the step, and B the mean of the information at
+        its two ends. The noise is not: as the correction is made at whichever minimiser is released, a change of the
+        random linear term moves the corrected coefficients by the inverse of the Hessian at the end, as a change of
+        the sum of scores does.
         """
         within = self.within(clip.radius)
         drawn = self.ask(self.question(within), by=self.mechanism)
@@ -257,16 +259,16 @@ class TiltedLikelihood(LikelihoodStep):
         )
         mean = (first + final) / 2
         bent = np.eye(self.m) + (final - mean) @ np.linalg.pinv(mean, rcond=NARROWEST, hermitian=True)
-        return Unridged(bent @ last.value, bent @ last.noise, last.sd, last.radius, last.at, last.ridge, end=end)
+        return Unridged(bent @ last.value, last.noise, last.sd, last.radius, last.at, last.ridge, ridge_free=end)
 
     # stage 4: the Hessian and the score variance, at the end of the step that removes the bias due to the ridge
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian of the rows' weighted losses at the coefficients ``last.end``.
+        """Release the Hessian of the rows' weighted losses at the coefficients ``last.ridge_free``.
 
         The predictors are whitened by the Fisher information of synthetic rows at the same coefficients.
         """
         assert isinstance(last, Unridged)
-        within, at = self.within(clip.radius), last.end
+        within, at = self.within(clip.radius), last.ridge_free
         metric = self.whitened_at(at)
         rows = self.weighted(metric, within, 0.5) * np.sqrt(self.information(at))[:, None]
         matrix = self.clipped_hessian(self.products("hessian", at, metric, within, squared=True), rows)
