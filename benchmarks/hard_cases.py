@@ -285,6 +285,20 @@ def counts(mean: float, slope: float, rng: Rng, n: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "y": rng.poisson(mean * np.exp(slope * x))})
 
 
+def curved_counts(rng: Rng, n: int) -> pd.DataFrame:
+    """Return Poisson counts whose log mean has a square and a product of two predictors."""
+    x, z = rng.gamma(4, 2.5, n).clip(0, 60), rng.normal(size=n).clip(-4, 4)
+    eta = -1 + 0.12 * x - 0.002 * x**2 + 0.3 * z + 0.03 * z * (x - 10)
+    return pd.DataFrame({"x": x, "z": z, "y": rng.poisson(np.exp(eta)).clip(0, 50)})
+
+
+def counts_by_level(rng: Rng, n: int) -> pd.DataFrame:
+    """Return Poisson counts with slopes that differ between five levels, of which two have a tenth of the rows."""
+    k, x = rng.choice(5, n, p=[0.4, 0.3, 0.2, 0.05, 0.05]), rng.normal(size=n).clip(-4, 4)
+    eta = -0.15 + 0.25 * x + np.array([0, 0.15, -0.15, 0.1, 0.2])[k] + 0.1 * x * (k == 1)
+    return pd.DataFrame({"g": np.array(list("abcde"))[k], "x": x, "y": rng.poisson(np.exp(eta)).clip(0, 30)})
+
+
 def lognormal(rng: Rng, n: int) -> pd.DataFrame:
     """Return rows of a positive response with a lognormal instead of a gamma distribution."""
     x = rng.uniform(-1, 1, n)
@@ -605,6 +619,19 @@ CASES = {
     ),
     "outliers": Case(lm(outliers, "y ~ x", {"x": (-6, 6), "y": (-100, 100)})),
     "outliers_huber": Case(Population(outliers, "dp_lm", "y ~ x", {"x": (-6, 6), "y": (-100, 100)}, {"loss": "huber"})),
+    "curved_counts": Case(
+        glm(
+            curved_counts,
+            "y ~ x + I(x**2) + z + x:z",
+            {"x": (0, 60), "z": (-4, 4), "y": (0, 50)},
+            family="poisson",
+        ),
+        promises=({"mu": 1.0}, {"eps": 4.0}),
+    ),
+    "counts_by_level": Case(
+        glm(counts_by_level, "y ~ x*C(g)", {"x": (-4, 4), "g": list("abcde"), "y": (0, 30)}, family="poisson"),
+        promises=({"mu": 1.0}, {"eps": 4.0}),
+    ),
     "rare_when_short": Case(glm(rare_when_short, "y ~ x", {"x": (0, 50), "y": (0, 1)}), 20_000, ({"eps": 2.0},)),
     "separated": Case(glm(separated, "y ~ x + C(g)", {"x": (-5, 5), "g": ["usual", "certain"], "y": (0, 1)})),
     "lognormal_gamma": Case(

@@ -7,7 +7,7 @@ or released.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -150,8 +150,7 @@ class PublicBox:
     @cached_property
     def by_level(self) -> list[int]:
         """Positions of columns that are the product of a numeric column and a dummy, so that slopes differ by level."""
-        others = {j for factor in self.design.factors for j in factor.columns} | {j for j, *_ in self.products}
-        return [j for j, name in enumerate(self.design.columns) if len(product_parts(name)) > 1 and j not in others]
+        return sorted(j for one in self.design.slopes_by_level for j in one.columns)
 
     def has_slopes(self, factor: Any) -> bool:
         """Return whether the model lets the slope of a numeric column differ between the levels of a factor."""
@@ -335,6 +334,32 @@ class PublicBox:
             product = (middle[a] + half[a] * rows[..., a]) * (middle[b] + half[b] * rows[..., b])
             rows[..., j] = (product - middle[j]) / half[j]
         return rows, list(range(first, len(axes)))
+
+    def with_products(self, rows: FloatArray, codes: Mapping[int, NDArray[np.intp]]) -> FloatArray:
+        """Return rows of the design, with each column that is a product computed from the columns that are multiplied.
+
+        Values of these columns are clamped to their bounds first. Columns that multiply a numeric expression and a
+        factor are computed only if the row's levels of this factor are given.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (n, width)
+            Rows z = (columns, [offset], response).
+        codes : mapping of int to ndarray of int, shape (n,)
+            For each factor, by its position in the design, the position of each row's level.
+        """
+        rows, (middle, half) = rows.copy(), (np.asarray(self.design.centers), np.asarray(self.design.halves))
+        for j, a, b in self.products:
+            x, z = (middle[k] + half[k] * np.clip(rows[:, k], -1.0, 1.0) for k in (a, b))
+            rows[:, j] = (x * z - middle[j]) / half[j]
+        for one in self.design.slopes_by_level:
+            if one.factor in codes:
+                where, number = list(one.columns), one.number
+                z = np.clip(rows[:, where[0] if number is None else number], -1.0, 1.0)
+                x = one.middle + one.half * z if number is None else middle[number] + half[number] * z
+                values = (x + one.shift)[:, None] * np.asarray(one.contrasts, dtype=float)[codes[one.factor]]
+                rows[:, where] = (values - middle[where]) / half[where]
+        return rows
 
     def identity(self) -> StandardFrame:
         """Return the `StandardFrame` of the design's columns without centring and scaling."""

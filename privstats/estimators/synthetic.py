@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from privstats.estimators.constants import FLOOR, NARROWEST, SYNTHETIC_ROWS
@@ -96,6 +97,8 @@ def _power(matrix: FloatArray, exponent: float) -> FloatArray:
 def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray:
     """Return synthetic rows (columns, [offset], response), with released factor frequencies and normal numeric columns.
 
+    Columns that are products, such as squares and interactions of a number with a factor, are products of drawn values.
+
     In a design with an intercept, a numeric column may have a released variance so large that all its values seem to
     lie at its two bounds (`rare_ends`); its synthetic values are then these bounds. The offset and the response are
     zero.
@@ -108,18 +111,21 @@ def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray
         for j, _ in rare_ends(box, scales):
             if j < box.c:
                 rows[:, j] = np.where(ndtr(normal[:, j]) < (1 + scales.center[j]) / 2, 1.0, -1.0)
+    of_rows: dict[int, NDArray[np.intp]] = {}  # levels of each factor, as positions
     for k, factor in enumerate(design.factors):
-        if not factor.used or not factor.columns:
+        columns = [*factor.columns, *(j for one in design.slopes_by_level if one.factor == k for j in one.columns)]
+        if not factor.used or not columns:
             continue
         counts = np.where(levels.kept[k], np.maximum(levels.counts[k], 0.0), 0.0)
         if not counts.sum() > 0:
             continue
         places = (np.arange(SYNTHETIC_ROWS) + 0.5) / SYNTHETIC_ROWS
         codes = np.searchsorted(np.cumsum(counts) / counts.sum(), places).clip(0, len(counts) - 1)
-        order = np.argsort(normal[:, factor.columns[0]])  # a public random order, independent of the other columns
-        values = np.asarray(factor.contrasts, dtype=float)[codes]
-        rows[np.ix_(order, list(factor.columns))] = values
-    return rows
+        order = np.argsort(normal[:, columns[0]])  # a public random order, independent of the other columns
+        of_rows[k] = np.empty(SYNTHETIC_ROWS, dtype=np.intp)
+        of_rows[k][order] = codes
+        rows[:, list(factor.columns)] = np.asarray(factor.contrasts, dtype=float)[of_rows[k]]
+    return box.with_products(rows, of_rows)
 
 
 @cache

@@ -38,7 +38,7 @@ from privstats.formula.scale import FAR
 from privstats.formula.schema import check_schema, warn_of_strangers
 from privstats.formula.selection import LARGEST_OFFSET, Selection, addend, select
 from privstats.formula.spelled import as_number, is_long, linear_predictor, written_number
-from privstats.formula.terms import DesignFactor, Terms, key_of, multiplied, terms_of
+from privstats.formula.terms import DesignFactor, SlopesByLevel, Terms, key_of, multiplied, terms_of
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
@@ -231,6 +231,11 @@ class Design:
         The two factors are numeric columns of the model matrix that are not products of other columns.
         """
         return self._made.multiplied_columns()
+
+    @cached_property
+    def slopes_by_level(self) -> tuple[SlopesByLevel, ...]:
+        """Columns that are products of a numeric expression and a factor, so that slopes differ between its levels."""
+        return self._made.slopes_by_level()
 
     @cached_property
     def of_basis(self) -> frozenset[int]:

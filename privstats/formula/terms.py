@@ -106,6 +106,39 @@ class Product:
 
 
 @dataclass(frozen=True, eq=False)
+class SlopesByLevel:
+    """Columns of the scaled model matrix that are products of a numeric expression and a factor with levels.
+
+    Column j of `columns` has the value ``((x + shift) * contrast - centers[j]) / halves[j]``. Here x is the value of
+    the numeric expression, contrast is the value of the column's contrast at the row's level, and `centers` and
+    `halves` are attributes of the design.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        Indices of these columns in the model matrix.
+    number : int, optional
+        Index of the column with the numeric expression alone; None if there is no such column.
+    factor : int
+        Index of the factor in the attribute `factors` of the design.
+    contrasts : ndarray, shape (levels, columns)
+        Values of the contrasts at each level.
+    middle, half : float
+        Centre and half-range of the numeric expression.
+    shift : float
+        Minus `middle` if the numeric expression is centred (see `Terms.coding`); otherwise 0.
+    """
+
+    columns: tuple[int, ...]
+    number: int | None
+    factor: int
+    contrasts: FloatArray
+    middle: float
+    half: float
+    shift: float
+
+
+@dataclass(frozen=True, eq=False)
 class Terms:
     """Description of the columns of the model matrix, in the user's units.
 
@@ -215,6 +248,19 @@ class Terms:
                 pairs[column] = found
         plain = {column: [(a, b) for a, b in found if not {a, b} & pairs.keys()] for column, found in pairs.items()}
         return tuple((column, *min(found)) for column, found in sorted(plain.items()) if found)
+
+    def slopes_by_level(self) -> tuple[SlopesByLevel, ...]:
+        """Return the columns that are products of a numeric expression and a factor with levels."""
+        alone = {p.number: p.columns[0] for p in self.products if p.number is not None and p.factor is None}
+        centred = (self.coding != np.eye(len(self.coding))).any(axis=0)
+        found = []
+        for one in self.products:
+            if one.number is not None and one.factor is not None:
+                middle, half = self.scales[one.number]
+                shift = -middle if centred[list(one.columns)].any() else 0.0
+                number = alone.get(one.number)
+                found.append(SlopesByLevel(one.columns, number, one.factor, one.contrasts, middle, half, shift))
+        return tuple(found)
 
     def has_higher_powers(self) -> bool:
         """Return whether a product of 3 or more numeric factors, as x**3, is a multiple of another column, as x."""

@@ -49,6 +49,7 @@ class Design:
     complete: bool = True
     family: object = None
     products: tuple = ()
+    slopes_by_level: tuple = ()
     response_bounds: tuple = (-1.0, 1.0)
     zero_to_one: bool = False
     outcomes: tuple = (0, 1)
