@@ -44,7 +44,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
     f"{name}, alone": {**WITH[name], "inference": "none"} for name in ("auto", "kng", "objpert 1", "objpert 2")
 }
 METHODS = WITH | WITHOUT
-ENOUGH, MOST = 0.9, 2 / 3  # least shares: of a cell's fits with intervals, of cells that meet the target
+ENOUGH, MOST = 0.9, 2 / 3  # least shares: of fits with intervals in a cell, and of cells that meet the target
 Key = tuple[int, int, float]
 
 

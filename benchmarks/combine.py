@@ -149,7 +149,8 @@ def cell(case: Case, wanted: np.ndarray, scene: str, size: float, replicates: in
         ratios.append(lengths[0] / np.nanmin(lengths[1:], axis=0))
         differ += any(one.key == "sites differ" for one in both.notes)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # an estimate that no fit gives has no mean
+        # numpy warns of a mean of no numbers if no fit gives an estimate
+        warnings.simplefilter("ignore", RuntimeWarning)
         return Cell(
             np.nanmean(hits, axis=0),
             np.nanmean(np.concatenate(single), axis=0),

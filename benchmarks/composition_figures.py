@@ -53,8 +53,10 @@ SIZES = range(1, 1001)
 CHANGES = 93  # first K at which the advanced rule is better than the sum
 WRONG = {0.1: None, 0.5: 525, 1.0: 176, 2.0: 97}  # first K at which the advanced rule fails, by eps of a step
 LIMITS = range(2, 101)
-RATE, SETTLED, NEAR, FROM = (0.116, 0.132), 0.125, 0.001, 27  # K sup|f - G| in RATE; near SETTLED from K = FROM
-CONSTANT, TOO_SMALL = 0.05, (0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # c of the theorem, and c of its printed form
+# range of K sup|f - G|; from K = FROM on, it is within NEAR of SETTLED
+RATE, SETTLED, NEAR, FROM = (0.116, 0.132), 0.125, 0.001, 27
+# constant c with which the theorem holds; values of c with which its printed form fails
+CONSTANT, TOO_SMALL = 0.05, (0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0)
 CROSSINGS = {1e-5: 8.42, 1e-3: 7.46, 0.05: 6.11}  # by delta: eps beyond which the classical noise is too small
 SAME = 1e-8  # tolerance for two computations of one number
@@ -268,7 +270,11 @@ def misses_of_classical_noise(rows: list[tuple[float, ...]]) -> list[str]:
 
 
 def classical_rows(budgets: Iterable[float] = BUDGETS) -> list[tuple[float, ...]]:
-    """Return rows of delta, eps, classical over smallest sigma, and realised over claimed delta."""
+    """Return rows of four numbers: delta, eps, and two ratios.
+
+    The ratios are the classical sigma divided by the smallest sigma, and the realised delta divided by the claimed
+    delta.
+    """
     return [
         (delta, eps, sigma * ps.gdp_mu(eps, delta), ps.gdp_delta(1 / sigma, eps) / delta)
         for delta in CROSSINGS

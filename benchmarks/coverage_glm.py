@@ -32,14 +32,14 @@ from benchmarks.common import arguments, verdict
 LARGE, DUE, MOST_SILENT = 10_000, {"eps": 1.0, "mu": 0.5}, 0.02
 OUTCOMES = {"balanced": 0.5, "rare": 0.05}
 TOLERANCE = 3.0  # Monte Carlo standard errors
-PUBLIC = 200_000  # rows from which the intercept and lengths without privacy are computed
+PUBLIC = 200_000  # number of simulated rows for the intercept and for lengths without privacy
 
 
 @dataclass(frozen=True)
 class Cell:
     """Coverage and length of the intervals over the replicates of one cell of the design."""
 
-    coverage: float  # over all coefficients, among fits with intervals
+    coverage: float  # share of covered coefficients, of all coefficients in fits with intervals
     error: float  # Monte Carlo standard error of the coverage
     worst: float
     length: float

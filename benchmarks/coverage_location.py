@@ -157,7 +157,7 @@ class Cell:
 
     coverage: float  # among fits with an interval
     length: float  # median
-    ratio: float  # of the length to the median length without privacy
+    ratio: float  # median length divided by the median length without privacy
     nothing: float  # share of fits without an interval
     replicates: int
 

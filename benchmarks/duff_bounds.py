@@ -50,7 +50,7 @@ from privstats.mechanisms.comparison.local_sensitivity import smooth
 RELATION = "add_remove"
 ETAS = (0.5, 0.1, 0.01, 0.001)
 RARE = 1e-6
-EDGES = -60.0, 60.0  # limits of log beta in the search of a root
+EDGES = -60.0, 60.0  # range of log beta in which a root is searched
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,10 +70,11 @@ SOURCES: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray], Range
     "U(0, 1)": (lambda rng, n: rng.uniform(size=n), Range(0, 1)),
     "Beta(.5, .5)": (lambda rng, n: rng.beta(0.5, 0.5, n), Range(0, 1)),
 }
-REFERENCE = dict(zip(BUDGETS, (0.0255, 0.0057, 0.0033, 0.0021), strict=True))  # Duff's error, add_remove, 100 data sets
+# Duff's error by eps, under add_remove, in 100 data sets
+REFERENCE = dict(zip(BUDGETS, (0.0255, 0.0057, 0.0033, 0.0021), strict=True))
 CLAIMED = {"Cauchy, paper": (187, 34), "Laplace, paper": (130, 4), "LaplaceLN, paper": (4, 15)}  # eps = .1, 2
 LOOSE = {"Cauchy, paper": "Cauchy, exact", "Laplace, paper": "Laplace, exact", "LaplaceLN, paper": "LaplaceLN, ours"}
-Cell = dict[tuple[str, str], np.ndarray]  # exact expected errors by method and relation, one for each data set
+Cell = dict[tuple[str, str], np.ndarray]  # by method and relation: the exact expected error for each data set
 
 
 def samples(source: str, replicates: int, seed: int) -> list[Sample]:

@@ -83,7 +83,7 @@ def measured(name: str, data: pd.DataFrame) -> tuple[int, float]:
     """Return the bytes for each row that the plan of a call states (0 if none), and the measured bytes."""
     call, few = called(name), len(data) // 2
     gathered = call(data, dry_run=True).gathered
-    call(data[:2_000])  # a first call imports modules and makes cached tables
+    call(data[:2_000])  # the first call imports modules and fills caches, which is not measured
     taken = (peak(call, data) - peak(call, data[:few])) / (len(data) - few)
     return (0 if gathered is None else gathered.row), taken
 

@@ -274,7 +274,7 @@ def rare_by_level(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def rare_when_short(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a binary outcome, rare but for the long ones of skewed distances, as of tolls in taxi fares."""
+    """Return rows of a skewed predictor and an outcome that is rare except at large values, as tolls of taxis."""
     x = np.minimum(rng.lognormal(0.55, 1.0, n), 50)
     return pd.DataFrame({"x": x, "y": (rng.uniform(size=n) < 1 / (1 + np.exp(5.5 - 0.42 * x))).astype(int)})
 
@@ -436,7 +436,7 @@ CASES = {
         glm(rare_and_varied, "y ~ x + C(g)", {"x": (-1, 1), "g": ["rare", "a", "b"], "y": (0, 30)}, family="gamma")
     ),
     **{
-        name: Case(  # levels whose rows a released matrix sees at these budgets
+        name: Case(  # the counts of these levels exceed the noise at these budgets
             Population(three_levels, "dp_lm", "y ~ C(g) + x + z", THREE, options),
             promises=({"eps": 4.0}, {"mu": 1.0}),
         )
@@ -507,7 +507,8 @@ CASES = {
         for constant in (-4.0, -5.5)
     },
     **{
-        f"hidden_cause_{name}": Case(  # noise hides one predictor, and the other would take its effect
+        # noise hides one predictor; without a remedy the other predictor would take its effect
+        f"hidden_cause_{name}": Case(
             lm(cause_and_proxy, "y ~ cause + proxy", {"cause": bounds, "proxy": (-4, 4), "y": (-5, 5)}),
             1000,
             ({"eps": 1.0}, {"eps": 4.0}, {"mu": 1.0}),
@@ -599,11 +600,11 @@ CASES = {
         lm(levels_alone, "y ~ C(g)", {"g": [*"abc"], "y": (0, 100)}),
         promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}),
     ),
-    "cubic": Case(  # a fit of few rows gives nothing
+    "cubic": Case(  # with few rows, no coefficient is given
         lm(cubic, "y ~ x + I(x**2) + I(x**3)", {"x": (0, 10), "y": (-60, 60)}),
         promises=({"eps": 1.0}, {"eps": 2.0}, {"eps": 4.0}, {"mu": 1.0}),
     ),
-    "years": Case(  # under eps = 1 rare values far off cannot be excluded, and intervals are long: README
+    "years": Case(  # under eps = 1, noise may hide rare values far away, so that intervals are long (see README)
         lm(years, "y ~ x", {"x": (0, 1), "y": (0, 2100)}), promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 1.0})
     ),
     "zeros": Case(lm(zeros, "y ~ x", {"x": (0, 20), "y": (0, 200)})),
@@ -695,7 +696,7 @@ CASES = {
         8000,
         ({"eps": 4.0}, {"mu": 1.0}),
     ),
-    "schooling_rq25": Case(  # not given: 3 in 8 men have twelve years of schooling, and the population's slopes are 0
+    "schooling_rq25": Case(  # no intervals: 3 in 8 men have twelve years of schooling, and slopes are 0
         rq("cps_1988_wages.csv", "education ~ np.log(wage) + C(ethnicity) + C(parttime)", WAGES, 0.25),
         promises=({"mu": 0.5}, {"mu": 1.0}, {"eps": 4.0}),
     ),
@@ -775,7 +776,7 @@ CASES = {
     "taxi_payment_medians": Case(rq("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT, 0.5)),
     "fair": Case(lm(partial(shipped, "fair"), f"affairs ~ {MARRIED_TERMS}", MARRIED)),
     "fair_logit": Case(glm(partial(shipped, "fair"), f"I(affairs > 0) ~ {MARRIED_TERMS}", MARRIED)),
-    # the formulas of the next two cases are our own choice
+    # these two formulas are our own choice
     "voters": Case(lm(partial(shipped, "anes96"), "income ~ age + I(age**2) + educ + PID", VOTERS)),
     "voters_logit": Case(glm(partial(shipped, "anes96"), "vote ~ selfLR + PID + age + educ + TVnews", VOTERS)),
 }

@@ -250,7 +250,7 @@ def normal_delta(first: tuple[float, float], second: tuple[float, float], eps: f
         Privacy parameter.
     """
     (m1, s1), (m2, s2) = first, second
-    r, d = s1 / s2, (m1 - m2) / s2  # under Q, x has the law N(-d / r, 1 / r^2)
+    r, d = s1 / s2, (m1 - m2) / s2  # under Q, x = (X - m1) / s1 has the law N(-d / r, 1 / r^2)
     a, b, c = (r * r - 1) / 2, r * d, d * d / 2 - math.log(r) - eps
     if abs(a) < 1e-12:
         return float(gaussian_profile(abs(d), eps))
@@ -325,8 +325,8 @@ BY_ROWS: dict[str, tuple[tuple[int, ...], Callable[[int], float]]] = {
     "N(0, 1) quantiles": ((10, 20, 30, 50, 100), worst),
 }
 NEVER = ("one between", "1 % between, a cluster")  # pairs that break the claim at every number of rows
-ENOUGH = {"1 % between": 1600, "N(0, 1) quantiles": 50}  # numbers of rows from which on the claim holds
-BETWEEN = 16  # number of rows between from which on the claim holds
+ENOUGH = {"1 % between": 1600, "N(0, 1) quantiles": 50}  # smallest numbers of rows with which the claim holds
+BETWEEN = 16  # smallest number of rows at 0 with which the claim holds
 GROSS = {"mean": math.inf, "median": 1.2533, "Huber": 1.6375, "Tukey": 1.7696}
 NEARBY = (20, 100, 1000)  # numbers of rows of sensitivity curves
 SHOWN = np.setdiff1d(np.arange(-6, 6.25, 0.25), [0.0])

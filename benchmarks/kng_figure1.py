@@ -52,7 +52,7 @@ FORMULA = "y ~ " + " + ".join(NAMES)
 DOMAIN = ps.Domain({**dict.fromkeys(NAMES, (-1, 1)), "y": (-R, R)}, complete=True)
 SIZES, LARGE = (100, 1000, 10_000, 100_000, 1_000_000), 10_000_000
 FRONT_DOOR = 10_000  # largest number of rows for which the honest version calls dp_lm
-FEWER = 1_000_000  # rows from which on a third of the replicates is run
+FEWER = 1_000_000  # from this number of rows on, a third of the replicates is run
 BLOCK = 250_000
 STEPS, STRIDE = 10_000, 0.1  # steps of the random walk, and their standard deviation
 REFERENCE = {10_000: 0.344, 100_000: 0.0412, 1_000_000: 0.00683}  # errors of a reference KNG, paper's version

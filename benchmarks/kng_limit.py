@@ -36,7 +36,7 @@ from benchmarks.common import arguments, new_figure, save, verdict
 from privstats.mechanisms.comparison.level_sets import sample_gradient
 
 EPS, BOUND, R = 1.0, 2.0, 4.0
-TRUTH = np.array([0.1, -0.15, 0.2])  # coefficients of the response divided by R
+TRUTH = np.array([0.1, -0.15, 0.2])  # true coefficients, for the response divided by R
 SIZES = (100, 1000, 10_000, 100_000, 1_000_000)
 NORMS = {"linf": math.inf, "l2": 2.0}
 LEVEL = 2.0  # quantile of Kolmogorov's distribution, exceeded with probability 1 / 1,500

@@ -49,7 +49,7 @@ REFERENCE = {
     (1_000_000, "linf"): (0.187, 0.361, 0.701, 0.996, 1.0, 1.0, 1.0),
     (1_000_000, "K"): (0.185, 0.371, 0.715, 0.991, 1.0, 1.0, 1.0),
 }
-Proportions = dict[str, np.ndarray]  # shares of slopes by law, shape (replicates, budgets)
+Proportions = dict[str, np.ndarray]  # by noise law: shares of slopes, shape (replicates, budgets)
 
 
 def draw(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
@@ -111,7 +111,7 @@ def misses(n: int, version: str, found: Proportions) -> list[str]:
     for name in ("linf", "K"):
         if (n, name) in REFERENCE:
             mean, wanted = found[name].mean(axis=0), np.array(REFERENCE[n, name])
-            binomial = np.sqrt(wanted * (1 - wanted) / (P * len(found[name])))  # in case all replicates agree
+            binomial = np.sqrt(wanted * (1 - wanted) / (P * len(found[name])))  # error if all replicates agree
             room = 0.02 + 3.5 * math.sqrt(2) * np.maximum(doubt(found[name]), binomial)
             off = wanted - mean
             bad = (np.abs(off) if version == "paper" else off) > room

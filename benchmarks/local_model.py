@@ -42,15 +42,16 @@ MU, STEPS, STEP_SIZE, LENGTH = (
 CENTRAL_STEPS = 60
 SIZES = (1000, 3000, 10_000, 30_000, 100_000)
 EXACT_MU = 1e4
-NEWTONS = 8  # newton fits one data set of this number
+NEWTONS = 8  # newton is run on one of this many data sets
 SLOPES = {"local": (-0.5, 0.05), "central": (-1.0, 0.05), "newton": (-1.0, 0.2)}
 TRUTH = np.array([0.3, 0.7, -0.5])
 NAMES = ["x1", "x2"]
 FORMULA = "y ~ x1 + x2"
 DOMAIN = ps.Domain({"x1": (-1, 1), "x2": (-1, 1), "y": (-3, 3)}, complete=True)
 SCALES = np.array([3 / math.sqrt(3), 3.0, 3.0])  # factors from coefficients of scaled columns to the user's units
-DESCENTS = ((2000, 8.0, 8), (20_000, 50.0, 6))  # rows, mu, replicates as a multiple of `--replicates`
-RESPONSES = ((1000, 0.5, 20), (1000, 3.0, 20))  # answers, eps, replicates as a multiple of `--replicates`
+DESCENTS = ((2000, 8.0, 8), (20_000, 50.0, 6))  # number of rows, mu, and number of replicates divided by `--replicates`
+# number of answers, eps, and number of replicates divided by `--replicates`
+RESPONSES = ((1000, 0.5, 20), (1000, 3.0, 20))
 SHARE = 0.3  # share of the answer yes
 COVERED = (0.93, 0.97)
 

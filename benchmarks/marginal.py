@@ -36,8 +36,8 @@ MODELS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "glm": ("z ~ x + C(g) + C(h)", {"family": "binomial"}),
 }
 CELLS = ((1000, {"eps": 1.0}), (1000, {"eps": 2.0}), (3000, {"mu": 0.5}), (5000, {"mu": 10.0}))
-AT = (0.5, 2.0, 3.5)  # at the last value the logistic mean is flat
-LEAST = 0.93  # coverage that is wanted, where that without privacy is no lower
+AT = (0.5, 2.0, 3.5)  # at the last value, the mean of the logistic model is nearly constant
+LEAST = 0.93  # required coverage, unless the coverage without privacy is lower
 Z = 1.96  # half-length of a first-order interval, in std errors
 STEP = 1e-4  # step of central differences for slopes without privacy
 WHOLE = 50_000
@@ -65,7 +65,7 @@ def quantities(fit: Any, params: np.ndarray) -> dict[str, np.ndarray]:
     steps = (0.0, STEP, -STEP)
     grid = itertools.product(LEVELS["g"], AT, steps, LEVELS["h"])
     frame = pd.DataFrame([{"g": g, "x": x + step, "h": h} for g, x, step, h in grid])
-    X = patsy.dmatrix(fit.model.formula.split("~")[1], frame)  # the grid has all levels, in the order of those of rows
+    X = patsy.dmatrix(fit.model.formula.split("~")[1], frame)  # the grid contains all levels, sorted as in the rows
     means = fit.model.predict(params, np.asarray(X)).reshape(len(LEVELS["g"]), len(AT), len(steps), -1).mean(axis=-1)
     return {
         "means": means[:, :, 0].ravel(),

@@ -126,7 +126,7 @@ DESIGNS = {
     "wide": Design("x + I(x**2)", {"x": (0, 60)} | RESPONSES, wide),
     "paired": Design("x + z", {"x": (-5, 5), "z": (-5, 5)} | RESPONSES, paired),
 }
-KINDS = {  # function, response and options of each kind of model
+KINDS = {  # for each kind of model: function, response and options
     "lm": ("dp_lm", "y", {}),
     "lm huber": ("dp_lm", "y", {"loss": "huber"}),
     "logit": ("dp_glm", "yes", {}),
@@ -156,7 +156,8 @@ def of_column(verb: str, name: str, promise: Mapping[str, Any], n: int, replicat
     lengths, covered = [], []
     for r in range(replicates):
         data = design.rows(np.random.default_rng([seed, r, n]), n)
-        se = data[column].std() / n**0.5  # std error of a mean; lengths of medians are only compared with each other
+        # std error of a mean, also used for medians, whose lengths are only compared with each other
+        se = data[column].std() / n**0.5
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             fit = getattr(ps, verb)(

@@ -48,14 +48,15 @@ LINEAR, LOGIT = (1.0, 0.5, -0.5, 0.25, 0.0), (-0.3, 0.5, -0.5, 0.25, 0.0)
 NAMES = ("a", "b", "c", "d")
 FORMULA = "y ~ " + " + ".join(NAMES)
 EXACT, LEAST = (0.93, 0.97), 0.915  # range of coverage, and least coverage in a cell
-MISSES = {True: 2, False: 4}  # cells of 20 that may be outside the range, by whether the scale is known
+MISSES = {True: 2, False: 4}  # by whether the scale is known: number of 20 cells that may be outside the range
 UNCORRECTED, MOST_COVERED = 0.93, 8  # most cells in which uncorrected intervals may reach this coverage
 WORTH = 3  # effective number of independent coefficients among five, for the Monte Carlo error of coverage
-SOURCE = {500: (0.70, 0.93), 1_000: (0.80, 0.94), 2_000: (0.86, 0.94)}  # Newton in figure 6: uncorrected, corrected
+# coverage of Newton's steps in the paper's figure 6: uncorrected, corrected
+SOURCE = {500: (0.70, 0.93), 1_000: (0.80, 0.94), 2_000: (0.86, 0.94)}
 NEAR = 0.03
 RATES, DISTANT = (1_000, 2_000, 4_000, 8_000, 16_000), 0.1  # rows of (c), and the tolerance of its slope of -1
 STEPS = 70  # steps of descent in (c): the distance grows like the square root of this number
-FEWER = 3  # ratio of replicates to those of (c); with 40 in (c), three standard errors of the slope are .1
+FEWER = 3  # replicates of other parts divided by those of (c)
 COUNTS = (0.5, 0.3, -0.2, 0.1, 0.0)  # Poisson coefficients of (d), for normal predictors
 CLIPS, MANY = (2.0, 3.0, 5.0, 10.0), 400_000  # values of c in (d), and number of rows of its population
 BIAS, BIAS_NEAR = -0.093, 0.008  # bias of the intercept at c = 2, and tolerance; four standard errors are .005

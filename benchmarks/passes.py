@@ -104,7 +104,7 @@ def counted(data: pd.DataFrame, name: str) -> tuple[str, ...]:
 
 
 def written(line: Sequence[str]) -> str:
-    """Return a line of the table of docs/guides/scale.md."""
+    """Return a line for the table in docs/guides/scale.md."""
     return "| " + " | ".join(line) + " |"
 
 

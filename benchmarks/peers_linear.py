@@ -104,12 +104,12 @@ def draw(n: int, slopes: np.ndarray, sd: float, bound: float, rng: np.random.Gen
 
 
 def grid(n: int, p: int, rng: np.random.Generator) -> Sample:
-    """Draw a data set of the grid."""
+    """Draw a data set for the grid: slopes from -1.5 to 1.5, standard normal errors."""
     return draw(n, np.linspace(-1.5, 1.5, p), 1.0, RESPONSE[p], rng)
 
 
 def signal(n: int, p: int, strength: str, rng: np.random.Generator) -> Sample:
-    """Draw a data set of the signals; the response bound is tight for a strong signal."""
+    """Draw a data set with a weak or a strong signal; the response bound is tight if the signal is strong."""
     slopes = np.linspace(-1, 1, p)
     if strength == "weak":
         return draw(n, slopes, 1.0, {5: 6.0, 12: 8.0}[p], rng)

@@ -83,7 +83,7 @@ def by_gradient_descent(clip: float, steps: int) -> Fit:
         X = with_ones(sample.X)
         n, m = X.shape
         B = clip * sample.bound * m**0.5
-        lengths, theta = np.linalg.norm(X, axis=1), np.zeros(m)  # lengths are at least 1
+        lengths, theta = np.linalg.norm(X, axis=1), np.zeros(m)  # each is at least 1, because X has a column of ones
         for _ in range(steps):
             limit = B / lengths
             total = X.T @ np.clip(sample.y - X @ theta, -limit, limit)

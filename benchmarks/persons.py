@@ -175,7 +175,7 @@ def measured(persons: Persons, cell: Cell, n: int, budget: dict[str, float], see
 def row(found: np.ndarray) -> tuple[float, float, float, float]:
     """Return share given, least coverage over the terms, coverage of the reference at this term, and median length."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a term that no fit gives has no mean
+        warnings.simplefilter("ignore", RuntimeWarning)  # numpy warns of a mean of no numbers if no fit gives a term
         covered, known = np.nanmean(found[..., 1], axis=0), found[..., 2].mean(axis=0)
         length = float(np.nanmedian(found[..., 3]))
     worst = int(np.argmin(np.where(known >= 0.93, np.nan_to_num(covered, nan=1.0), 2.0)))

@@ -36,7 +36,7 @@ from benchmarks.common import arguments
 
 FOLDER = Path(os.environ.get("PRIVSTATS_DATA", "../shared/data"))
 WHOLE = 200_000  # rows of a synthetic population
-FEW = 15.0  # effective score rows below which no interval of a sample can be relied upon, private or not
+FEW = 15.0  # with fewer effective score rows, no interval from a sample is reliable, with or without privacy
 FAR = 10.0  # standard errors without privacy: an estimate this far from the truth is far off
 MEDIAN_ERROR = 1.25  # standard error of a median relative to that of a mean
 
@@ -240,7 +240,7 @@ POPULATIONS = LM | OTHERS
 def reference(population: Population, data: pd.DataFrame) -> Any:
     """Return the fit without privacy, with robust standard errors."""
     formula = population.formula
-    for column, known in population.domain.items():  # the reference level of both fits is the first declared level
+    for column, known in population.domain.items():  # the first declared level is the reference level in both fits
         if isinstance(known, list):
             formula = formula.replace(f"C({column})", f"C({column}, levels={known!r})")
     left, right = formula.split("~")

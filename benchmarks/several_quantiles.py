@@ -47,8 +47,8 @@ HALF, RADIUS = 8.0, 2.0  # half-range of the response, and radius of the paramet
 LAWS = {"normal": (1.0, 0.0), "hetero": (1.0, 0.5), "narrow": (0.4, 2.0)}  # half-range of predictors, s
 ORDERS = {3: (0.1, 0.5, 0.9), 9: tuple(k / 10 for k in range(1, 10))}
 METHODS = ("none", "apart", "a rearranged", "d projected", "b stepwise", "c sandwich", "e uneven")
-FEWER = 10_000  # rows from which on a quarter of the replicates is run
-GIVE_UP = 60_000  # number of boxes beyond which a draw on a thin set is replaced by one on the whole set
+FEWER = 10_000  # from this number of rows on, a quarter of the replicates is run
+GIVE_UP = 60_000  # with more boxes than this, a draw is made on the whole set and not on the thin set
 
 
 class Cut(CheckBoxes):

@@ -59,7 +59,8 @@ COUNTS = {
     **{kind: simulated(kind, "poisson") for kind in ("few", "many", "zeros", "hours", "dispersed")},
     "amounts": simulated("amounts", "gamma"),
 }
-LEFT_OUT = ("crash_deaths", "pharmacy", "twelve_levels", "sparse_spline")  # no reference: atoms, or levels without rows
+# populations without a reference: responses with few values, or levels without rows
+LEFT_OUT = ("crash_deaths", "pharmacy", "twelve_levels", "sparse_spline")
 LOSSES: Mapping[str, Mapping[str, Population]] = {
     "squares": LM,
     "huber": {

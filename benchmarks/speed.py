@@ -58,13 +58,13 @@ from privstats.privacy.promise import REPLACE_ROW
 from privstats.sets.vectors import Ball, Products
 
 Call = Callable[[], object]
-CHUNK = 1 << 15  # rows in a chunk of X'X in floats
+CHUNK = 1 << 15  # number of rows in a chunk, for X'X in floating point
 LOW, HIGH, STEP = -10.0, 10.0, 20 / 2**24  # bounds and grid step of columns for quantiles
 HEADS = ("", "", "times, or unit", "at most")
 FILED = {"moments": ("suffstats", 5.0), "steps": ("newton", 15.0)}
 FILE_COLUMNS = [f"x{j}" for j in range(1, 6)] + ["y"]
 ROW_GROUP = 1 << 20
-LONG = 20.0  # seconds; longer calls are timed once
+LONG = 20.0  # calls that take more seconds are timed once
 LIMIT = 2e7  # memory limit of some calls, in bytes
 MB = 1e6
 
@@ -226,7 +226,7 @@ def columns_of(data: pd.DataFrame, d: int) -> np.ndarray:
     return np.column_stack([np.ones(len(data)), data.iloc[:, :d], data["y"]])
 
 
-# the rows of the table
+# --- functions that return the rows of the table
 def regressions(n: int, seed: int, d: int = 5) -> list[Case]:
     """Return cases of regressions relative to those of statsmodels, and X'X as a lower limit of their time."""
     data, right = rows_of(n, d, seed), right_of(d)
@@ -346,9 +346,9 @@ def medians(n: int, seed: int) -> list[Case]:
 
 
 def levels(n: int, seed: int, many: int, most: float | None = None, seconds: float | None = None) -> list[Case]:
-    """Return cases of moments of a factor against X'X of its dense columns, computed from a repeated part of the rows.
+    """Return cases that compare moments with a factor to X'X of its dummy columns; X'X is computed from repeated rows.
 
-    If `seconds` is given, return in seconds the plan, computed anew, and a fit with a cached plan.
+    If `seconds` is given, also return, in seconds, the computation of the plan and a fit with a cached plan.
     """
     codes = np.random.default_rng([seed, n, many]).integers(0, many, n)
     names, part = [f"level {k}" for k in range(many)], min(n, CHUNK)
@@ -363,7 +363,7 @@ def levels(n: int, seed: int, many: int, most: float | None = None, seconds: flo
 
 
 def level_plans(n: int, seed: int, many: int, most: float) -> list[Case]:
-    """Return cases of plans of moments of a factor, computed anew, against X'X of the factor's dense columns."""
+    """Return cases that compare the computation of plans for moments with a factor to X'X of its dummy columns."""
     (moments,) = levels(n, seed, many)
     ask: Any = moments.work.call
     plans = [
@@ -508,7 +508,7 @@ def read(path: Path) -> np.ndarray:
     """Return X'X of a file, in floats, read batch by batch."""
     import pyarrow.parquet as pq
 
-    # by default the whole file is read ahead, into memory that may be cleared for each call
+    # by default, pyarrow reads the whole file ahead, into memory that may be cleared for each call
     batches = pq.ParquetFile(path, buffer_size=1 << 18, pre_buffer=False).iter_batches(1 << 16, use_threads=False)
     return sum((gram(np.column_stack([c.to_numpy() for c in batch.columns])) for batch in batches), np.zeros(1))
 

@@ -38,7 +38,7 @@ EPS, RELATION = 0.5, "add_remove"
 CLASSES = ("AB", "NO")
 OBSERVED, PUBLIC = "observed range (paper, not private)", "public bounds"
 SHOWN = ("LaplaceLN, paper", "Cauchy, exact", DUFF, RANK)
-Trials = dict[tuple[str, str, str], np.ndarray]  # releases by measurement, method and class
+Trials = dict[tuple[str, str, str], np.ndarray]  # by measurement, method and class: the released medians
 
 
 def measurements(loaded: Dataset) -> list[str]:
