@@ -1,4 +1,4 @@
-"""The command line: a plan goes from an analyst to a custodian, and its fit to a reader; refusals are one line."""
+"""The command line: an analyst's plan is run by a custodian, a reader loads the saved fit; each error is one line."""
 
 import io
 import json
@@ -121,7 +121,7 @@ def test_a_plan_by_formula_is_the_plan_of_the_function(declared, capsys):
     ids=str,
 )
 def test_bins_are_a_number_or_edges_and_a_grid_is_its_step(options, keywords, declared, capsys):
-    """The cure for missing bins named edges and a grid, which the command refused."""
+    """Earlier, the error about missing bins proposed bin edges and a grid, which the command then refused."""
     code, said, complaint = ran(
         capsys, "plan", "y", "--domain", "domain.json", "--eps", 1, "--n", 500, "--function", *options
     )
@@ -162,7 +162,10 @@ def test_a_table_schema_becomes_a_domain(declared, capsys):
     ids=str,
 )
 def test_a_ledger_that_is_missing_names_a_budget_that_the_fit_can_be_charged_to(options, declared, capsys):
-    """It named mu=1 for each call, was created by a call that it could not count, and kept that budget."""
+    """Earlier, the error proposed the budget mu=1 for every call.
+
+    The command then created a ledger with a budget to which the fit could not be charged, and kept this ledger.
+    """
     rows = DOMAIN.synthetic(500, seed=3)
     rows.assign(**{"a person": range(500)}).to_csv("rows.csv", index=False)
     call = ("fit", "y", "--function", "mean", "--domain", "domain.json", *options, "rows.csv", "--ledger", "l.sqlite")
@@ -278,26 +281,26 @@ RUN = "run y.plan.json --data y.parquet --ledger l.sqlite --budget eps=3 --analy
 
 
 def analyst():
-    """Write a plan, with the script that was tried on synthetic rows."""
+    """Act as the analyst: plan a fit, tried on synthetic rows, and save the plan in a file."""
     rows = WAGES.synthetic(2000, seed=1)
     plan = ps.dp_lm("y ~ x", rows, eps=2.0, domain=WAGES, mech="suffstats", dry_run=True)
     plan.accept({"x": 50}).save("y.plan.json")
 
 
 def custodian():
-    """Read the plan, and run it."""
+    """Act as the custodian: show the saved plan, then run it on the data."""
     assert command.main(SHOW) == command.main(RUN.split()) == 0
 
 
 def reader():
-    """Print the content of the fit."""
+    """Act as the reader: load the saved fit, predict from it, and print its summary."""
     fit = ps.load("y.fit.json")
     predicted = fit.predict(pd.DataFrame({"x": [0.5]}))
     sys.stdout.write(f"{fit.summary()}\n{fit.digest} {len(predicted.dropna())} {fit.tidy().shape}")
 
 
 def forked(person, folder):
-    """Return the output of a person's script in a process forked off this one."""
+    """Return the output of the function `person`, run in a process forked from this process."""
 
     def work():
         os.chdir(folder)
@@ -312,7 +315,7 @@ def forked(person, folder):
 
 
 def fresh(person, folder):
-    """Return the output of a person's script in a new process that imports the package itself."""
+    """Return the output of the function `person`, run in a new Python process that imports the package itself."""
     code = f"from tests.api import test_command; test_command.{person.__name__}()"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, env=ENVIRONMENT)
     assert run.returncode == 0 and run.stderr == "", run.stderr
@@ -502,7 +505,7 @@ def test_numbers_that_are_paid_for_are_seen_even_if_no_file_can_be_written(folde
 
 @pytest.mark.parametrize("words", ["fit", "run"])
 def test_numbers_that_are_paid_for_are_saved_even_if_they_cannot_be_printed(words, declared, capsys, monkeypatch):
-    """The command printed first, and after a failure wrote no file; then it wrote one and did not say so."""
+    """Earlier, a failure to print the result prevented its saving; a later version saved it but did not say so."""
 
     class Full(io.StringIO):
         def write(self, text):
@@ -519,7 +522,10 @@ def test_numbers_that_are_paid_for_are_saved_even_if_they_cannot_be_printed(word
 @pytest.mark.parametrize("closed", [True, False])
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_what_is_paid_for_is_saved_though_nobody_reads_the_output(closed, stream, declared, monkeypatch):
-    """A pipe whose reader had ended, or a closed stream, made the command fail after the charge and before the save."""
+    """Earlier, a broken pipe or a closed stream made the command fail after the charge.
+
+    The result was then not saved.
+    """
 
     @contextmanager
     def broken():
@@ -541,7 +547,7 @@ def test_what_is_paid_for_is_saved_though_nobody_reads_the_output(closed, stream
 
 
 def test_a_ledger_that_is_shown_names_the_command_that_lists_it(folder, capsys):
-    """The cure was Python code."""
+    """Earlier, the error proposed Python code in place of a command."""
     ps.Ledger(PureDP(2.0), "study.sqlite")
     code, said, complaint = ran(capsys, "show", "study.sqlite")
     assert (code, said) == (2, "") and complaint.endswith("or list a ledger by privstats ledger study.sqlite\n")

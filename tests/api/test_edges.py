@@ -60,7 +60,7 @@ NEITHER = ({"eps": 1.0}, {"mu": 1.0})
 
 
 def said(verb, formula, n=240, **options):
-    """Return the texts of a fit, or its error."""
+    """Return the text of a fit's results, or the text of the error that it raises."""
     try:
         return str(getattr(ps, f"dp_{verb}")(formula, ROWS[n], domain=DOMAIN, rng=1, **options))
     except ps.PrivstatsError as refusal:
@@ -71,7 +71,7 @@ def said(verb, formula, n=240, **options):
 
 
 EVERY = [(fit, setting) for fit in FITS for setting in SETTINGS]
-SOME = EVERY[::5]  # contains every fit and every setting
+SOME = EVERY[::5]  # these pairs contain every fit and every setting
 
 
 def answered(fit, setting, budget):
@@ -168,7 +168,7 @@ def test_equal_variances_are_uncertain_when_they_are_small_beside_the_noise():
 
 
 def test_arguments_of_result_methods_that_do_not_fit_are_named():
-    """They read as a failure of the package: an unexpected failure (TypeError at boundary.py:48)."""
+    """Earlier, such a call was reported as an unexpected failure of the package (TypeError at boundary.py:48)."""
     fit = ps.dp_lm("y ~ x + C(g)", ROWS[240], eps=4.0, domain=DOMAIN, rng=1)
     for call, text in (
         (lambda: fit.means(), r"means\(\) missing a required argument"),

@@ -64,7 +64,7 @@ def pick(rng, values):
 
 
 def call(rng):
-    """A function, its formula and options, most of them valid."""
+    """Return a random function name and keyword arguments for it, most of them valid."""
     verb = pick(rng, list(OPTIONS))
     parts = [pick(rng, SOUND if rng.uniform() < 0.95 else ANY) for _ in range(int(rng.integers(1, 3)))]
     right = "".join(part + pick(rng, OPERATORS if rng.uniform() < 0.05 else [" + "]) for part in parts[:-1]) + parts[-1]
@@ -103,7 +103,7 @@ def frames(rng):
     for name in data:
         cells = other[name].tolist()
         cells[row] = pick(rng, [*ODD, 0.5, "a"])
-        # with any dtype that pandas gives: a neighbour may change the dtype of a whole column
+        # pandas chooses the dtype in half of the cases, because a neighbour may change the dtype of a whole column
         other[name] = pd.Series(cells) if rng.uniform() < 0.5 else pd.Series(cells, dtype=object)
     return data, other
 
@@ -138,7 +138,7 @@ def test_whatever_is_asked_of_whatever_data_nothing_shows_but_a_result_or_a_refu
         (verb, keywords), (data, neighbour) = call(rng), frames(rng)
         shown, other = outcome(verb, data, keywords), outcome(verb, neighbour, keywords)
         results[shown[0]] += 1
-        if keywords.get("unit") is None:  # the number of units is public and may differ here
+        if keywords.get("unit") is None:  # with `unit`, neighbours may differ in the number of units, which is public
             same = shown == other if shown[0] in ("refused", "plan") else shown[0] == other[0]
             assert same, (verb, keywords, shown, other)
     assert results.total() - results["refused"] >= 2, results

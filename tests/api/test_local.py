@@ -55,7 +55,7 @@ def test_intervals_of_proportions_cover():
         hits.append(low <= 0.3 <= high)
         z.append((fit.proportion - 0.3) / fit.bse)
     assert abs(np.mean(hits) - 0.95) < 4 * math.sqrt(0.95 * 0.05 / len(hits))
-    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * len(z)))  # would fail with half of the noise
+    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * len(z)))  # would fail if the noise were halved
     assert abs(np.mean(z)) < 4 / math.sqrt(len(z))
 
 
@@ -165,7 +165,7 @@ def test_intervals_cover():
         hits.append((interval[0] <= TRUTH) & (interval[1] >= TRUTH))
         z.append((fit.params - TRUTH) / fit.bse)
     assert abs(np.mean(hits) - 0.95) < 4 * math.sqrt(0.95 * 0.05 / np.size(hits))
-    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * np.size(z)))  # would fail with half of the noise
+    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * np.size(z)))  # would fail if the noise were halved
     assert fit.noise_share.min() > 0.8
 
 
@@ -220,7 +220,8 @@ def test_all_that_a_holder_sends_tells_mu_together_and_scores_as_much_as_they_ma
             told = [float(((a - b) ** 2).sum()) for a, b in zip(here, there, strict=True)]
             whole[i, j], scores[i, j] = sum(told), sum(told[:steps])
     assert whole.max() <= mu**2 * (1 + 1e-3)
-    assert scores[0, 1] == pytest.approx(mu**2 * steps / (steps + 2), rel=1e-3)  # with half the noise: four times that
+    # with half of the noise, this would be four times as large
+    assert scores[0, 1] == pytest.approx(mu**2 * steps / (steps + 2), rel=1e-3)
 
 
 def test_results_hold_no_rows():

@@ -267,7 +267,7 @@ def test_an_error_about_an_argument_is_a_value_error_too():
 
 def test_dates_and_levels_that_are_not_declared_are_told_how_to_be():
     data = ROWS.assign(since=pd.Timestamp("2020-01-01"))
-    for eps in (0.01, 500.0):  # also with budgets for which a range could be estimated
+    for eps in (0.01, 500.0):  # also with a budget that suffices to estimate a range
         with pytest.raises(ps.DomainError, match="column 'since' has dates and is not declared; write domain="):
             ps.dp_lm("y ~ since", data, eps, domain=DOMAIN)
 
@@ -348,7 +348,7 @@ def test_a_question_about_budgets_warns_of_none():
 
 
 def test_a_file_with_another_separator_is_named():
-    """The cure was commas alone, which breaks the numbers of a file with decimal commas."""
+    """Earlier, the error proposed only commas as separators, which breaks numbers with decimal commas."""
     rows = pd.DataFrame({"y;x;g": ["1;2;a"]})
     cure = r"with ';' between them; write commas there, and decimals with a point, as in 1\.5$"
     with pytest.raises(ps.FormulaError, match=f"no column 'y'; all names stand in one column, {cure}"):

@@ -64,7 +64,7 @@ def test_the_docstring_has_an_example_and_never_refers_to_another_verb(verb):
     assert "as for" not in text.lower()
     for section in ("Parameters", "Returns", "Raises", "Examples"):
         assert f"{section}\n{'-' * len(section)}" in text
-    assert not re.findall("^--+ .*", text, re.MULTILINE)  # a line of a section's text that begins with its rule
+    assert not re.findall("^--+ .*", text, re.MULTILINE)  # no text follows on the line of dashes below a heading
 
 
 # ------------------------------------------------------------------ wrong calls
@@ -128,7 +128,7 @@ def test_the_first_argument_is_a_formula(verb):
         function(verb)(series, eps=1.0, data=None)
     assert "918273" not in str(caught.value)
     with pytest.raises(ps.FormulaError, match=rf"; write dp_{verb}\(\"y( ~ x)?\", data, eps=1\)$") as alone:
-        function(verb)(series, eps=1.0)  # was: missing a required argument: 'data'
+        function(verb)(series, eps=1.0)  # earlier: missing a required argument: 'data'
     assert "918273" not in str(alone.value) and alone.value.__context__ is None
 
 
@@ -255,7 +255,8 @@ def test_the_noises_that_the_docstring_names_are_those_that_some_method_has(verb
     heads = {line.partition(" : ")[0]: line for line in lines}
     methods, described = (re.findall(r'"(\w+)"', heads[name]) for name in ("mech", "noise"))
     taken = set()
-    wanted = ("sandwich", "none") if verb == "glm" else ("sandwich",)  # a norm of scores is chosen for estimates alone
+    # dp_glm accepts some noises only without intervals
+    wanted = ("sandwich", "none") if verb == "glm" else ("sandwich",)
     budgets = ({"eps": 2.0}, {"mu": 1.0}, APPROX)
     for mech, noise, budget, inference in itertools.product(methods, NOISES, budgets, wanted):
         if noise in taken:
@@ -271,7 +272,7 @@ def test_the_noises_that_the_docstring_names_are_those_that_some_method_has(verb
 
 @verbs
 def test_every_option_of_the_signature_belongs_to_some_method(verb):
-    """An option that every method refuses would be a promise that nobody keeps."""
+    """An option in the signature that every method refuses would mislead users."""
     values = {"theta_bound": 1.5, "split": 0.6, "ridge": 1.0, "tail": "cautious", "margins": True, "eta": 0.5,
               "grid": 0.5, "density": True, "geometric": True, "alpha": 0.1,
               "steps": 3, "step_size": 0.2, "batch": 50, "clip": 2.0, "tuning": 2.0}  # fmt: skip

@@ -19,7 +19,7 @@ from privstats.gate.rows import BlockRows, RowValues
 from privstats.gate.sources import Batches, Frame
 
 CANARIES = (918273.6455, "canary-level", 77.123456789)
-N = 61  # odd, as histograms of noisy length have an even number of bins
+N = 61  # odd, so that no array of this length is a histogram of norms, which has an even number of bins
 ROWS = (BlockRows, RowValues, Block, Conversation, Frame, Batches, Kept, File)  # what holds rows
 
 
@@ -52,7 +52,7 @@ def reveals(text):
 
 
 def walk(value, depth=4, seen=None):
-    """Yield everything that can be reached from a local variable."""
+    """Yield all objects that can be reached from the value of a local variable."""
     seen = set() if seen is None else seen
     if depth == 0 or id(value) in seen:
         return
@@ -72,7 +72,7 @@ def walk(value, depth=4, seen=None):
 
 
 def spill(error):
-    """All that an exception carries: its text, chained exceptions, and variables in frames of the package."""
+    """Yield the texts of an exception, of its chained exceptions, and of variables in their frames in the package."""
     chain = [error]
     while chain:
         one = chain.pop()
@@ -105,7 +105,7 @@ def refusal(call, kind=ps.PrivstatsError):
 
 
 def assert_holds_no_row(thing, rows=N):
-    """Refuse planted values, and arrays as long as the data, in all reachable objects and in a pickle."""
+    """Check that `thing`, all objects it refers to and its pickle hold no planted value and no array of data length."""
     held = pickle.dumps(thing)
     for canary in CANARIES:
         assert str(canary).encode() not in held

@@ -49,7 +49,7 @@ TITLES = {
     "quantiles": "`dp_quantile` under eps",
     "ledger": "a charge to a ledger in a file, beside what a fit needs",
 }
-METHODS = {  # of files that are public otherwise
+METHODS = {  # trusted methods in files whose other code is not trusted
     "formula/design.py": ("Design.block",),
     "formula/columns.py": ("Columns.block",),
     "formula/bare.py": ("BareFactor.block",),
@@ -88,9 +88,10 @@ def rows():
 
 
 def places_of(route):
-    """Return the trusted code that a fit runs through: file, and first line of the function.
+    """Return the places of the trusted code that a fit runs through: file, and first line of each function.
 
-    Rehearsals use the mechanisms' answers here, so that questions which a fit may ask but does not are included.
+    Rehearsals (runs of the fit on synthetic rows, to plan its queries) use the real mechanisms here, so that queries
+    which a fit may ask, but does not, are included.
     """
     seen = set()
 
@@ -109,7 +110,7 @@ def places_of(route):
 
 
 def read_of(route):
-    """Return the trusted definitions that a kind of fit uses, for each file."""
+    """Return the names of the trusted definitions that a kind of fit uses, for each file."""
     used = {}
     for name, line in places_of(route):
         for one, node in definitions(name).items():
@@ -125,7 +126,7 @@ def read_of(route):
 
 @cache
 def definitions(name):
-    """Return the trusted classes and functions of a file by name."""
+    """Return the trusted classes, functions and methods of a file, as syntax trees by name."""
     body = ast.parse((ROOT / name).read_text()).body
     found = {node.name: node for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     if tier(ROOT / name) != "untrusted":
@@ -143,7 +144,7 @@ def first_line(node):
 
 
 def lines(name, used):
-    """Return the number of code lines of definitions and trusted constants, and that of all their lines."""
+    """Return the numbers of code lines and of non-blank lines in the definitions `used` and in trusted constants."""
     code, filled = all_lines(name)
     known = definitions(name)
     inside = {k for one in used for k in range(first_line(known[one]), known[one].end_lineno + 1)}
@@ -155,7 +156,7 @@ def lines(name, used):
 
 @cache
 def all_lines(name):
-    """Return the numbers of the lines of code of a file, and of those with any text."""
+    """Return two sets of line numbers of a file: its lines of code, and its non-blank lines."""
     text = (ROOT / name).read_text()
     words = set()
     for node in ast.walk(ast.parse(text)):
@@ -184,7 +185,7 @@ def lists():
 
 
 def split(text):
-    """Return the page before, between and after the marks."""
+    """Return three parts of the page: before, between and after the marks."""
     before, rest = text.split(BEGIN)
     between, after = rest.split(END)
     return before, between, after

@@ -19,7 +19,7 @@ from tests.every import CALLS, PRICED
 
 @pytest.fixture
 def plans(monkeypatch):
-    """All plans that are made."""
+    """Record all plans that are made; return the list of them."""
     made = []
 
     def noting(*args):
@@ -40,7 +40,7 @@ def promise_of(budget):
 
 
 def fits(promises, whole):
-    """Whether an empty ledger of this budget accepts these promises in one charge."""
+    """Whether an empty ledger with this budget accepts these guarantees in one charge."""
     ledger = ps.Ledger(whole)
     try:
         ledger.charge([(str(k), promise) for k, promise in enumerate(promises)], "all", together)
@@ -50,7 +50,7 @@ def fits(promises, whole):
 
 
 def paths(plan):
-    """Return the possible spending of a plan on each branch, without and with its optional questions."""
+    """Yield the guarantees that a plan may spend on each branch (method), without and with its optional queries."""
     for branch in plan.branches or (None,):
         mine = [p for p in plan.planned if p.branch in (None, branch)]
         hosts = {p.label: p for p in mine if not p.within_share_of}
@@ -86,14 +86,17 @@ def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of,
     assert fits([promise for _, promise in plan.charge], plan.accounted)
     assert not fits([*(promise for _, promise in plan.charge), plan.accounted.part(1e-3)], plan.accounted)
     assert plan.accounted == whole or isinstance(whole, ApproxDP)
-    if isinstance(whole, ApproxDP):  # accounted in a kind that implies the promise
+    if isinstance(whole, ApproxDP):  # the plan is accounted in another kind of guarantee, which implies (eps, delta)
         assert fits([plan.accounted], whole)
     with pytest.raises(ps.BudgetError, match="the ledger has"):
         ledger.charge(plan.charge, "once more", together)
 
 
 def test_calls_take_less_than_half_of_the_stack_frames_that_are_asked_for():
-    """`errors.FRAMES` says so; the frames of cells, which one row may deepen, are among them."""
+    """The comment on `errors.FRAMES` claims this.
+
+    Stack frames that read a cell, of which one row may need more, are counted.
+    """
     rng, most = np.random.default_rng(0), 0
     rows = pd.DataFrame({"x": rng.uniform(0, 1, 300), "y": rng.uniform(0, 1, 300), "b": rng.uniform(size=300) < 0.5})
     rows = rows.assign(g=rng.choice(["a", "b"], 300)).astype(object)

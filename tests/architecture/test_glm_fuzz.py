@@ -36,7 +36,8 @@ def odd_frame(rng):
     numbers = {name: rng.uniform(-1, 2, n) for name in ("x", "z", "w", "o")}
     data = pd.DataFrame({**numbers, "wage": rng.normal(50, 7, n), "u": np.arange(n) // 3})
     data["g"] = np.where(np.arange(n) < 1, "c", "a") if rng.random() < 0.3 else rng.choice(["a", "b", "c"], n)
-    y = data["x"] > 0 if rng.random() < 0.5 else rng.random(n) < 0.5  # separated by x, or random
+    # the outcome is determined by x (separation), or random
+    y = data["x"] > 0 if rng.random() < 0.5 else rng.random(n) < 0.5
     data = data.assign(y=1.0 * y, count=60.0 * y, size=rng.gamma(2, 2, n))
     for name in rng.choice(["x", "z", "wage", "y", "count", "size", "w", "o"], int(rng.integers(0, 5))):
         value = SINGLE[rng.integers(len(SINGLE))]
@@ -60,7 +61,7 @@ def odd_call(rng, model):
 
 
 def read_to_the_end(fit):
-    """Evaluate all results of a fit; each number is finite or reported as not given."""
+    """Compute all results of a fit; check that each number is finite or reported as not given."""
     summary = str(fit.summary())
     given = fit.params.notna().all()
     assert given or "not given" in summary
@@ -93,7 +94,7 @@ def test_whatever_the_rows_a_fit_can_be_read_to_the_end_without_a_warning(model,
             else:
                 read_to_the_end(fit)
                 results["result"] += 1
-    assert results["result"] >= 0.6 * sum(results.values())  # otherwise too few calls gave results
+    assert results["result"] >= 0.6 * sum(results.values())  # otherwise the test would check too few results
 
 
 FAR = {"poisson": ("count", -1.0), "gamma": ("size", 1.0), "probit": ("y", -1.0), "logit": ("y", -1.0)}
@@ -103,7 +104,7 @@ FAR = {"poisson": ("count", -1.0), "gamma": ("size", 1.0), "probit": ("y", -1.0)
 @pytest.mark.parametrize("model", FAR)
 @pytest.mark.parametrize("mu", [1e-6, 1e6])
 def test_rows_without_curvature_leave_no_infinite_step(model, mu):
-    response, end = FAR[model]  # offsets at the ends of wide ranges, in models with one column
+    response, end = FAR[model]  # the offset is at an end of its wide range; the model has one column
     data = pd.DataFrame({response: np.zeros(200), "x": np.full(200, 2.0), "o": np.full(200, end)})
     with warnings.catch_warnings():
         warnings.simplefilter("error")

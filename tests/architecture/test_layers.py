@@ -1,4 +1,4 @@
-"""The import rules between rooms (CONTRIBUTING, "The rooms"), checked in the source."""
+"""The import rules between the folders of the package (CONTRIBUTING, "The rooms"), checked in the source."""
 
 import ast
 import subprocess
@@ -46,8 +46,8 @@ MAY_IMPORT = {
     "__main__": {"command"},
     "__init__": {"adapters", "api", "datasets", "formula", "local", "privacy", "results", "workflow"},
 }
-EXTENDED = (  # asked for by name, or about kinds of promises in one ledger: no part of the shortest route
-    "losses/convex.py",  # noise of objective perturbation is calibrated by its bounds on slopes and curvatures
+EXTENDED = (  # files for methods requested by name, or for ledgers with several kinds of guarantee
+    "losses/convex.py",  # its bounds on slopes and curvatures determine the noise of objective perturbation
     "sets/losses.py",
     "sets/weighted_losses.py",
     "mechanisms/quantile_regression/",
@@ -138,7 +138,10 @@ def test_only_the_language_knows_patsy_and_only_one_file_makes_chance(file):
 
 @names
 def test_of_scipy_only_special_is_imported_by_name(file):
-    """All else is reached as `scipy.optimize.brentq`, which scipy imports when it is first used: import stays fast."""
+    """All other parts of scipy are used as attributes (`scipy.optimize.brentq`).
+
+    Scipy imports such a part at its first use, so that the package is imported fast.
+    """
     for node in ast.walk(tree(file)):
         if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "scipy":
             assert node.module == "scipy.special" or {alias.name for alias in node.names} == {"special"}
@@ -147,7 +150,10 @@ def test_of_scipy_only_special_is_imported_by_name(file):
 
 
 def test_a_fresh_process_imports_what_pandas_and_special_functions_need_and_little_more():
-    """Neither the rest of scipy nor statsmodels, matplotlib, patsy nor asyncio, whose imports take as long as ours."""
+    """Other parts of scipy, statsmodels, matplotlib, patsy and asyncio are not imported.
+
+    Their imports take as long as the import of the package itself.
+    """
     code = """if True:
         import sys, numpy, pandas, scipy.special
         before = set(sys.modules)
@@ -194,7 +200,7 @@ def test_no_rooms_import_one_another_in_a_circle():
 
 
 def circles(uses):
-    """Modules in an import circle, or that depend on one."""
+    """Return the modules that are part of an import cycle, or that depend on such a module."""
     left = dict(uses)
     while free := [name for name, others in left.items() if not others & left.keys()]:
         for name in free:
@@ -203,7 +209,7 @@ def circles(uses):
 
 
 def constants(file):
-    """Names of a module's constants, and the source of their values."""
+    """Yield the names of a module's constants, with the source text of their values."""
     for node in tree(file).body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
@@ -217,7 +223,7 @@ def constants(file):
 
 
 def test_in_a_room_one_name_of_a_constant_has_one_value():
-    """The shares of each estimator are its own; all are called `SHARES`, as the docstring of `constants` says."""
+    """The only exception is `SHARES`, which each estimator defines; see the docstring of the module `constants`."""
     where = {}
     for file in FILES:
         for name, value in constants(file):

@@ -75,7 +75,7 @@ def test_a_failure_inside_the_gate_tells_nothing(monkeypatch, name, place, failu
 
     def charged(self, *args):
         charge(self, *args)
-        # after the charge come the rows, and no more of the rehearsal
+        # fail after the charge, when rows are read; earlier failures would occur in the rehearsal on synthetic rows
         breaks = [(Design, "block"), (Columns, "block")] if place == "reading" else speakers
         for owner, method in breaks:
             monkeypatch.setattr(owner, method, fails)
@@ -206,7 +206,7 @@ PRICES = (
     {"mu": 1e3},
     {"eps": 0.3, "delta": 1e-6},
 )
-QUICK = (  # calls with which a frame is tried; each takes about 0.05 seconds
+QUICK = (  # fast calls, with which a frame is tried; each takes about 0.05 seconds
     *(
         "lm suffstats",
         "lm l2",
@@ -235,14 +235,14 @@ POINTS = ("quantiles by group", "point", "quantiles duff", "mean duff", "mode du
 
 
 def tried(name, every):
-    """Frames for a call, with their costs: a part of them for each call, all of them in the slow form."""
+    """Yield frames for a call, with budgets and options: every n-th frame, or all frames in the slow test."""
     frames = list(FRAMES)
     start = list(CALLS).index(name) % every
     budgets = [tuple(budget) for budget in CALLS[name].budgets]
     prices = [price for price in PRICES if tuple(price) in budgets]
     several = "z" if name in QUICK or name in POINTS else "w"
     for number, frame_name in enumerate(frames[start::every]):
-        if CALLS[name].options.get("mech") in TAUGHT:  # for neighbours that replace a row, without units
+        if CALLS[name].options.get("mech") in TAUGHT:  # only for neighbours with a replaced row, and without units
             if len(FRAMES[frame_name]) == N:
                 yield frame_name, dict(prices[(number + start) % len(prices)])
             continue

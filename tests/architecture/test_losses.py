@@ -1,4 +1,4 @@
-"""Row functions cannot mix rows: checks of their source, and of their results with different other rows."""
+"""Functions of rows cannot mix rows: checks of their source, and of their results if the other rows change."""
 
 import ast
 import importlib
@@ -23,10 +23,10 @@ from privstats.workflow import stage0
 ROOT = Path(privstats.__file__).parent
 FILES = (*sorted((ROOT / "losses").glob("*.py")), ROOT / "workflow" / "stage0.py")
 
-# --- what they are written with ---------------------------------------------------------------------------------------
+# --- names, operations and functions that functions of rows may use ---------------------------------------------------
 
 OF_ROWS = {"block", "eta", "y", "rows", "values", "u"}  # names of arguments that hold one number, or vector, per row
-PUBLIC = {  # functions of public numbers and releases that have arguments with these names
+PUBLIC = {  # exceptions: functions of public numbers and releases, whose arguments have these names
     "Family.start": "slopes, and made-up sizes",
     "Binary.start": "the same",
     "Poisson.start": "the same",
@@ -42,7 +42,7 @@ ELEMENTWISE = {
 MAKERS = {"array", "column_stack", "ones", "ones_like", "vstack", "zeros", "zeros_like"}  # join vectors
 SPECIAL = {"expit", "ndtr", "log_ndtr", "gammaln", "erfcx"}
 OF_BLOCKS = {"times", "astype", "copy"}
-FIELDS = {"of", "rows", "inner", "transform"}  # fields that hold row functions, and functions of one number per row
+FIELDS = {"of", "rows", "inner", "transform"}  # fields that hold functions of rows, or functions of one number per row
 PLAIN = {"len", "zip", "enumerate", "super", "_TransformedBlock"}
 BANNED = (ast.MatMult, ast.Global, ast.Nonlocal, ast.Lambda, ast.While, ast.With, ast.Try, ast.Delete, ast.Import)
 BANNED += (ast.Yield, ast.Await, ast.NamedExpr, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
@@ -65,14 +65,14 @@ def of_decimals(function):
     return any("Decimal" in ast.unparse(a.annotation) for a in function.args.args if a.annotation)
 
 
-KEEPS = "rows: once"  # the one function that stores what it computes: with the block, which each pass makes anew
+KEEPS = "rows: once"  # the only function that stores its result: in the block, which each pass creates anew
 ALL = {f"{path.stem}: {name}": function for path in FILES for name, function in functions(path)}
 SEEN = {name: function for name, function in ALL.items() if name != KEEPS}
 KNOWN = {function.name for function in ALL.values()}  # functions that a row function may call
 
 
 def problems(function):
-    """Operations in a function that might mix rows, or keep them."""
+    """Yield the operations of a function that might combine different rows, or store them."""
     for node in ast.walk(function):
         if isinstance(node, BANNED) and node is not function:
             yield type(node).__name__
@@ -96,22 +96,22 @@ def wrong_call(node):
         if f"rows: {name}" == KEEPS and ast.unparse(node.args[1]) not in KNOWN:
             yield f"{name}() of an unknown function"
     elif isinstance(called.value, ast.Name) and called.value.id == "np":
-        if name == "searchsorted":  # positions among public edges: the first argument must be public
+        if name == "searchsorted":  # positions among public edges, if the first argument is public
             if OF_ROWS & {part.id for part in ast.walk(node.args[0]) if isinstance(part, ast.Name)}:
                 yield "searchsorted among rows"
         elif name not in ELEMENTWISE | MAKERS:
             yield f"np.{name}"
-    elif name == "sum":  # only over the entries of a row
+    elif name == "sum":  # sums are allowed only over the entries of a row
         if [ast.unparse(word) for word in node.keywords] != ["axis=1"]:
             yield "sum over rows"
     elif isinstance(called.value, ast.Name) and called.value.id == "math":
-        pass  # of public numbers: it fails for arrays
+        pass  # functions of `math` accept single numbers only, and fail for arrays
     elif name not in OF_BLOCKS and not (name in FIELDS | KNOWN and text.startswith(("self", "super()"))):
         yield f".{name}()"
 
 
 def row_by_row(node):
-    """Whether an index keeps rows in their places, or looks up a public table."""
+    """Whether an index expression keeps the rows in their places, or looks up a public table."""
     root, index = node.value, node.slice
     first = index.elts[0] if isinstance(index, ast.Tuple) else index
     if isinstance(first, ast.Slice) and first.lower is first.upper is first.step is None:
@@ -259,7 +259,7 @@ EXAMPLES = [
 
 
 def row_functions(module):
-    """Classes of a module whose objects are called with a block."""
+    """Yield the names of a module's classes whose objects are called with a block of rows."""
     for name, kind in vars(module).items():
         if inspect.isclass(kind) and kind.__module__ == module.__name__ and not getattr(kind, "_is_protocol", False):
             call = kind.__dict__.get("__call__")

@@ -13,7 +13,7 @@ from tests.architecture.reading import BEGIN, PAGE, TITLES, split
 MOST = {
     "lm, eps": 2_000,
     "lm, levels": 2_000,
-    "lm, minimised": 2_500,  # with the bounds of its loss, which were not counted before
+    "lm, minimised": 2_500,  # includes the code of the bounds on the minimised loss
     "lm, mu": 2_000,
     "glm": 2_300,
     "counts": 2_300,
@@ -32,7 +32,7 @@ def lists():
 
 @pytest.mark.skipif(pd.__version__ < "3", reason="texts of a plain frame are read by other lines before pandas 3")
 def test_the_reading_lists_of_privacy_md_are_those_of_the_code():
-    """After a change: python -m tests.architecture.reading."""
+    """If this fails after a change of the code, run python -m tests.architecture.reading."""
     text = PAGE.read_text()
     assert BEGIN in text
     assert split(text)[1].strip() == lists().strip()

@@ -1,4 +1,4 @@
-"""A function that returns frames of any sizes releases the same bits as one frame in memory."""
+"""Data from a function that yields frames of any sizes lead to the same bits of releases as one frame in memory."""
 
 import itertools
 
@@ -15,7 +15,10 @@ from tests.every import CALLS, ROWS_APART
 
 
 def in_frames(data, *sizes):
-    """Return a function whose frames have these sizes in turn, shifted at each call."""
+    """Return a function that yields the data in frames.
+
+    Their sizes are taken cyclically from `sizes`, each time the function is called from a later position.
+    """
     calls = itertools.count()
 
     def frames():
@@ -31,7 +34,7 @@ def in_frames(data, *sizes):
 
 @pytest.fixture
 def planned_once(monkeypatch):
-    """Make the plan of a call once and keep it."""
+    """Keep the first plan that is made, and return it for all later calls."""
     make, plans = workflow.make_plan, []
 
     def memo(*args):
@@ -88,7 +91,7 @@ def test_the_limit_of_memory_changes_no_bit(monkeypatch, name):
     monkeypatch.setattr(File, "put", lambda self, item: written.append(item) or put(self, item))
     assert bits(CALLS[name](data, rng=1, memory_limit=np.inf)) == bits(whole)
     assert not written
-    for limit in (1, 1000):  # nothing is kept in memory; or some blocks and some values
+    for limit in (1, 1000):  # a limit of 1 keeps nothing in memory, a limit of 1000 some blocks and some values
         assert bits(CALLS[name](data, rng=1, memory_limit=limit)) == bits(whole)
         assert written
         written.clear()
