@@ -19,20 +19,23 @@ if (shared := Path(__file__).parents[2] / "shared" / "data").exists():
 
 @pytest.fixture
 def monkeypatch(monkeypatch):
-    """Pytest's fixture; plans are cached separately for patched and unpatched code."""
+    """Pytest's fixture `monkeypatch`.
+
+    Cached plans are deleted before and after, so that no plan of patched code remains.
+    """
     plan.forget()
     yield monkeypatch
     plan.forget()
 
 
 def alike(data, column, many):
-    """Return the data with a column of persons, each with `many` equal rows, so that it does not matter which count."""
+    """Return the data of persons with `many` equal rows each, so that it does not matter which of them are used."""
     persons = np.arange(len(data)) // many
     return data.iloc[many * persons].reset_index(drop=True).assign(**{column: persons})
 
 
 def thinned(every):
-    """Of a test's cases the fast gate runs every n-th, from the first; `make test-all` runs all of them."""
+    """Mark a test of which the fast gate runs only every n-th case, from the first; `make test-all` runs all."""
     return pytest.mark.thinned(every)
 
 
@@ -63,7 +66,7 @@ def looped(values):
 
 
 def slow(*values, **more):
-    """A case that only `make test-all` runs."""
+    """Return a test case that only `make test-all` runs."""
     return pytest.param(*values, marks=pytest.mark.slow, **more)
 
 
@@ -74,7 +77,7 @@ def mechanism_classes(kind=Mechanism):
 
 
 class Given(NamedTuple):
-    """Input of a mechanism for one question."""
+    """Input of a mechanism for one query of the data."""
 
     name: str
     mechanism: Any
@@ -91,7 +94,7 @@ class Given(NamedTuple):
 
 @pytest.fixture
 def recorded(monkeypatch):
-    """Record the inputs of each question's mechanism as a list of `Given`, in order, without nested ones."""
+    """Return the list in which inputs of mechanisms are recorded (`Given`), without calls by other mechanisms."""
     given, inside = [], []
 
     def listen(kind):
@@ -116,7 +119,7 @@ def recorded(monkeypatch):
 
 @pytest.fixture
 def given_of(recorded):
-    """Make a call; return the mechanisms' inputs in the real run, one per release, and the fit."""
+    """Return a function that makes a call and returns the mechanisms' inputs, one per release, and the fit."""
 
     def run(call):
         del recorded[:]
@@ -129,20 +132,23 @@ def given_of(recorded):
 
 
 def norm_of(sensitivity):
-    """Norm of weighted coordinates that a sensitivity names."""
+    """Return the norm in which a sensitivity is stated, as a function of weighted vectors."""
     if sensitivity.norm == "hull":
         return HullLaw(sensitivity.weights, sensitivity.pairs).norm
     return partial(nuclear, sensitivity.pairs) if sensitivity.norm == "nuclear" else NORMS[sensitivity.norm]
 
 
 def gap(here, there, sensitivity):
-    """Distance of two exact totals in units of the claimed sensitivity."""
+    """Return the distance of two exact totals, divided by the claimed sensitivity."""
     moved = (sensitivity.weights * (here.value() - there.value()))[None]
     return float(norm_of(sensitivity)(moved)[0] / sensitivity.size)
 
 
 def nuclear(pairs, packed):
-    """Sum of absolute eigenvalues; unreleased squares are first-order products, other unreleased entries are zero."""
+    """Return the nuclear norm (sum of absolute eigenvalues) of symmetric matrices with packed entries.
+
+    Unreleased squares are taken to equal the products with the constant; other unreleased entries are zero.
+    """
     i, j = pairs
     matrix = np.zeros((*packed.shape[:-1], j.max() + 1, j.max() + 1))
     matrix[..., i, j] = matrix[..., j, i] = packed

@@ -20,7 +20,7 @@ class Call(NamedTuple):
 
     @property
     def generous(self):
-        """Thirty times its first budget, at which noise does not hide the results."""
+        """Thirty times the call's first budget; the noise is then too small to hide the results."""
         return {name: value if name == "delta" else 30 * value for name, value in self.budgets[0].items()}
 
     def __call__(self, data, budget=None, **more):
@@ -35,8 +35,8 @@ def call(verb, formula, *budgets, **options):
 
 
 DESCENTS = {"lm ngd": "ngd", "lm noisy newton": "noisy_newton"}
-REPLACED = {*DESCENTS, "lm sgd", "logit ngd", "logit sgd"}  # calls that are refused where rows are added or removed
-ROWS_APART = {"lm huber objpert", *REPLACED}  # calls that are refused, by name, where rows belong to units
+REPLACED = {*DESCENTS, "lm sgd", "logit ngd", "logit sgd"}  # calls that are refused if neighbours add or remove rows
+ROWS_APART = {"lm huber objpert", *REPLACED}  # calls that are refused by name if rows belong to units
 NOISES = ("hull", "linf", "l1", "l2")
 LM = {
     "lm": call("lm", "y ~ x + g", EPS, MU, BOTH),
@@ -115,7 +115,7 @@ LOCATION = {
 }  # fmt: skip
 CALLS = {**LM, **GLM, **RQ, **LOCATION}
 REGRESSIONS = {**LM, **GLM, **RQ}
-PRICED = [  # with every budget; regressions under (eps, delta) are planned twice
+PRICED = [  # each call with each budget; regressions under (eps, delta) are planned twice, so most are slow
     pytest.param(
         name,
         k,

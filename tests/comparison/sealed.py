@@ -1,4 +1,4 @@
-"""Values of rows as the gate passes them to a mechanism that reads them all."""
+"""Values of rows in the form in which the gate, which reads the data, passes them to mechanisms for sorted values."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,13 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Sealed:
-    """Values of shape (n, dim)."""
+    """Values of rows, shape (n, dim), with the methods by which mechanisms read them."""
 
     values: np.ndarray
 
     @classmethod
     def of(cls, values):
-        """Return a list of numbers, or an array of rows, in the form in which a gate passes it."""
+        """Return the values, a list of numbers or an array of rows, in the form in which a gate passes them."""
         array = np.array(values, dtype=float)
         return cls(array[:, None] if array.ndim == 1 else array)
 

@@ -13,16 +13,19 @@ from tests.conftest import thinned
 
 SHAPES = {"laplace": (stats.laplace, admissible.laplace), "gaussian": (stats.norm, admissible.gaussian)}
 shapes = pytest.mark.parametrize("shape", SHAPES)
-GRID = np.sinh(np.linspace(-8, 8, 40_001))  # dense near the centre, out to 1490
+GRID = np.sinh(np.linspace(-8, 8, 40_001))  # dense near the centre, from -1490 to 1490
 
 
 def delta_of(p, q, eps):
-    """sup P(S) - e^eps Q(S) of two densities on GRID."""
+    """Return the largest ``P(S) - e^eps Q(S)`` over events S, for laws with the densities p and q on GRID."""
     return np.trapezoid(np.maximum(p - np.exp(eps) * q, 0.0), GRID)
 
 
 def worst(law, eps, a, beta, count=9):
-    """Largest delta, in either direction, over shifts up to a and scalings up to e^beta; scale 1 at 0."""
+    """Return the largest delta, in either direction, between a law and shifted and scaled versions of it.
+
+    Shifts are at most a, and scales are between 1 and e^beta.
+    """
     found, one = 0.0, law.pdf(GRID)
     for rho in np.exp(np.linspace(0, beta, count)):
         for shift in (0.5 * a, a):
@@ -40,10 +43,10 @@ def test_no_pair_within_the_curve_exceeds_delta_and_the_worst_reaches_it(shape, 
     alphas = curve(eps, delta, betas)
     usable = np.flatnonzero(alphas > 0)
     reached = [worst(law, eps, alphas[k], betas[k]) / delta for k in usable[:: len(usable) // 6]]
-    assert max(reached) <= 1 + 1e-3  # error of the integration
+    assert max(reached) <= 1 + 1e-3  # error of the numerical integration
     assert max(reached) >= 0.99
     k = usable[len(usable) * 2 // 3]
-    assert worst(law, eps, 2 * alphas[k], betas[k]) > 1.5 * delta  # half the noise is detected
+    assert worst(law, eps, 2 * alphas[k], betas[k]) > 1.5 * delta  # halved noise is detected
 
 
 @pytest.mark.parametrize("delta", [1e-4, 1e-10])
@@ -63,7 +66,7 @@ def test_cauchy_noise_loses_eps_at_most_and_just_that(eps):
     x = np.concatenate([GRID, np.linspace(-3, 3, 20_001) * alphas.max()])
     for a, beta in list(zip(alphas, betas, strict=True))[::9]:
         found = max(np.abs(log_density(0, 1) - log_density(a, rho)).max() for rho in np.exp(np.linspace(0, beta, 7)))
-        assert 0.985 * eps <= found <= eps * (1 + 1e-6)  # logs of numbers near 1 cost digits at small eps
+        assert 0.985 * eps <= found <= eps * (1 + 1e-6)  # logarithms of numbers near 1 lose digits if eps is small
 
 
 @pytest.mark.parametrize("eps, delta", [(1.0, 1e-3), (1.0, 1e-6), (0.5, 1e-5), (2.0, 1e-6)])
@@ -73,7 +76,8 @@ def test_normal_noise_without_the_logarithm_of_delta_is_caught(eps, delta):
     assert lecture > 3 * delta
     alpha, beta = eps / (5 * math.sqrt(2 * log)), np.array([eps / (4 * (1 + log))])
     assert worst(stats.norm, eps, alpha, beta[0]) < delta / 10
-    assert admissible.gaussian(eps, delta, beta)[0] > alpha  # less noise than with the constant of 2007
+    # allows less noise than the constant of Nissim et al. (2007)
+    assert admissible.gaussian(eps, delta, beta)[0] > alpha
 
 
 @pytest.mark.parametrize("eps, delta", [(0.1, 1e-3), (1.0, 1e-3), (1.0, 1e-6)])
@@ -98,14 +102,18 @@ def test_laplace_noise_times_a_log_normal_number_keeps_its_delta(eps, delta):
 
 def test_order_by_order_conversion_of_concentrated_privacy_beats_the_textbook_one():
     rho = admissible.concentrated(1.0, 1e-6)
-    textbook = (math.sqrt(math.log(1e6) + 1) - math.sqrt(math.log(1e6))) ** 2  # rho + 2 sqrt(rho log(1 / delta)) = 1
+    # rho solves rho + 2 sqrt(rho log(1 / delta)) = 1
+    textbook = (math.sqrt(math.log(1e6) + 1) - math.sqrt(math.log(1e6))) ** 2
     assert textbook < rho < 1.6 * textbook
-    mu = math.sqrt(2 * rho)  # normal noise is (mu^2 / 2)-concentrated and has an exact delta
+    mu = math.sqrt(2 * rho)  # normal noise is (mu^2 / 2)-concentrated, and its exact delta is known
     assert stats.norm.cdf(mu / 2 - 1 / mu) - math.e * stats.norm.cdf(-mu / 2 - 1 / mu) <= 1e-6
 
 
 def tails(name, a, rho, eps):
-    """Delta of the wide law at a against the narrow one at 0, from both points of equal density, to 60 digits."""
+    """Return delta of the law with centre a and scale rho > 1 against the law with centre 0 and scale 1, to 60 digits.
+
+    The event is the set outside of the two points where the first density is e^eps times the second.
+    """
     a, rho = mpmath.mpf(a), mpmath.mpf(rho)
     if name == "laplace":
         ends = [((s * a - (eps + mpmath.log(rho)) * rho) / (rho - 1), s) for s in (-1, 1)]

@@ -15,14 +15,14 @@ from privstats.mechanisms.comparison.dataset_distance import QUANTILE, Grid, exa
 from privstats.mechanisms.random import public_stream
 
 GRID = 5
-SMALL = 4  # rows of the data sets tested; data sets on the paths have up to MOST
+SMALL = 4  # rows of the tested data sets; data sets on paths between them have up to MOST rows
 MOST = 9
 LEVELS = [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(9, 10)]
 SETS = [s for n in range(MOST + 1) for s in itertools.combinations_with_replacement(range(GRID), n)]
 
 
 def steps(data, relation):
-    """Every data set one step away: a value vanishes or appears, or (under "replace") both at once."""
+    """Return all data sets one step away: a value vanishes or appears, or (under "replace") both at once."""
     fewer = {data[:k] + data[k + 1 :] for k in range(len(data))}
     more = {tuple(sorted((*data, x))) for x in range(GRID)} if len(data) < MOST else set()
     swapped = {tuple(sorted((*rest, x))) for rest in fewer for x in range(GRID)}
@@ -120,12 +120,15 @@ def test_weights_are_chosen_in_proportion_however_they_are_ordered():
 
 
 def test_weights_far_below_the_last_bit_of_their_sum_are_still_chosen(monkeypatch):
-    """What is proposed is kept in the ratio of its weight to the whole number that it was raised to; none is beyond."""
+    """A proposed index is accepted with probability w / c, its weight divided by the rounded-up weight.
+
+    A number beyond the sum of all c is never accepted.
+    """
     log_weights, bits = np.array([0.0, -60.0, -1000.0, -np.inf]), tails.CHOICE_BITS * np.log(2)
     falls = []
 
     class Last:
-        """Proposes what is beyond all, then each index in turn, by the whole number with which its stretch begins."""
+        """Generator that proposes a number beyond all indices, then the first number of each index, backwards."""
 
         def __init__(self):
             self.next = [2**61 + 4, 2**61 + 3, 2**61 + 2, 2**61 + 1, 0]
@@ -147,7 +150,10 @@ def test_weights_far_below_the_last_bit_of_their_sum_are_still_chosen(monkeypatc
 
 
 def test_what_is_chosen_does_not_hang_on_last_bits_of_weights():
-    """Processors differ in them. A stretch of numbers whose end they move is read for longer or shorter: one in ten."""
+    """The last bits of weights differ between processors.
+
+    Here they move the limits between the numbers of the indices.
+    """
     log_weights = np.log(np.arange(1.0, 51.0))
     moved = log_weights * (1 + 2.0**-51 * (-1.0) ** np.arange(50))
     chosen = [

@@ -26,14 +26,14 @@ from tests.conftest import thinned
 
 KINDS = ("add_remove", "replace")
 TOP = 1000
-POOL = (0, 1, 400, 999, 1000)  # ties, neighbours on the grid, and its ends
+POOL = (0, 1, 400, 999, 1000)  # ties, adjacent grid points, and both ends of the grid
 STATISTICS = [(DuffQuantile, level) for level in (0.1, 0.5, 0.9)] + [(DuffMean, 0.5)]
 statistics = pytest.mark.parametrize(("mechanism", "level"), STATISTICS, ids=lambda v: getattr(v, "label", v))
 
 
 @cache
 def distance(mechanism, data, level, kind, top=TOP):
-    """Distance of every grid point, shape (top + 1,)."""
+    """Return the distance of the data from data sets with each grid point as their statistic, shape (top + 1,)."""
     offsets = np.array(data, dtype=np.int64)
     k = np.zeros(top + 1)
     if mechanism is DuffMean:
@@ -52,7 +52,7 @@ def log_law(mechanism, data, level, kind, rate, top=TOP):
 
 
 def neighbours(data, kind, pool=POOL):
-    """Data sets one row away; under "replace" rows may be missing, so a value may appear or vanish as well."""
+    """Return all data sets one row away; under "replace", rows may be missing, so values may also appear or vanish."""
     fewer = [data[:k] + data[k + 1 :] for k in range(len(data))]
     more = [tuple(sorted((*data, x))) for x in pool]
     swapped = [tuple(sorted((*rest, x))) for rest in fewer for x in pool]
@@ -75,7 +75,7 @@ def worst_ratio(mechanism, level, kind, rate, pool=POOL, top=TOP):
 def test_no_neighbour_changes_a_probability_by_more_than_eps_and_some_nearly_does(mechanism, level, kind, eps):
     worst = worst_ratio(mechanism, level, kind, eps / 2)
     assert worst <= eps * (1 + 1e-9)
-    assert worst >= (0.6 if mechanism is DuffMean else 0.95) * eps  # so few values show no more of a mean
+    assert worst >= (0.6 if mechanism is DuffMean else 0.95) * eps  # so few values do not show the full cost of a mean
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -138,7 +138,7 @@ def test_values_that_are_all_equal_are_found(kind):
 
 
 def expected_error(starts, counts, k, rate, centre):
-    """Mean distance from the centre of runs of grid points weighted by ``exp(-rate k)``."""
+    """Return the mean distance from `centre` of grid points, given in runs, with weights ``exp(-rate k)``."""
     with np.errstate(divide="ignore"):
         log_mass = np.log(counts) - rate * k
     mass = np.exp(log_mass - np.logaddexp.reduce(log_mass))
@@ -179,7 +179,7 @@ def test_the_mean_of_a_thousand_uniform_values_is_as_near_as_expected(kind, erro
 
 def test_no_sum_of_fewer_than_2_to_the_32_values_can_overflow():
     grid = Grid.within(-1.0, 1.0, 2.0**-60, DuffMean.bits)
-    assert 2 * (2**32 - 1) * grid.top <= np.iinfo(np.int64).max  # the largest number that `lift_adding` doubles
+    assert 2 * (2**32 - 1) * grid.top <= np.iinfo(np.int64).max  # the largest result of a doubling in `lift_adding`
 
 
 @pytest.mark.slow

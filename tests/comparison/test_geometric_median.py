@@ -22,7 +22,7 @@ ROWS = np.array([[0, 0], [1, 5], [1, 5], [2, 7], [6, 6], [8, 1], [8, 8]])
 
 
 def quantile_law(units, level, grid, rate):
-    """The stated law, by its definition."""
+    """Return the stated probabilities of a quantile at all grid points, computed from the definition."""
     t = np.arange(grid.first, grid.last + 1)
     low = (units[:, None] < t).sum(axis=0) - level * len(units)
     high = (units[:, None] <= t).sum(axis=0) - level * len(units)
@@ -31,7 +31,7 @@ def quantile_law(units, level, grid, rate):
 
 
 def geometric_law(units, grid, rate):
-    """The stated law, at every point."""
+    """Return the stated probabilities of a geometric median at all grid points."""
     axis = np.arange(grid.first, grid.last + 1)
     theta = np.stack(np.meshgrid(*[axis] * units.shape[1], indexing="ij"), axis=-1).reshape(-1, 1, units.shape[1])
     length = np.linalg.norm(theta - units, axis=2, keepdims=True)
@@ -71,7 +71,8 @@ def test_geometric_medians_have_the_stated_law_ties_and_ends_included(dim, size,
     grid = LocationGrid(-1, size - 2)
     units = np.clip(np.column_stack([ROWS, ROWS[:, :1] + 1])[:, :dim], *grid)
     rng = public_stream(52)
-    fresh = [LocationBoxes(units, grid, rate) for _ in range(100)]  # each draw, including the first, must have the law
+    # new samplers: each draw, including a sampler's first draw, must have the law
+    fresh = [LocationBoxes(units, grid, rate) for _ in range(100)]
     draws = index_of([boxes.draw(rng) for boxes in fresh for _ in range(20)], grid)
     assert p_value(draws, geometric_law(units, grid, rate)) > 1e-4
     assert p_value(draws, geometric_law(units, grid, 2 * rate)) < 1e-8
@@ -111,7 +112,8 @@ def test_no_point_of_a_ball_has_a_score_below_its_bound_and_the_centre_of_a_poin
             assert min(least_location_score(rows, point) for point in points) >= bound - 1e-9
             assert bound > 0 or radius > 0.3
     pair = DistinctRows.of(np.array([[0, 0], [0, 0], [3, 0], [5, 5]]))
-    assert least_location_score(pair, np.zeros(2)) == 0  # two rows lie there; the others have less effect
+    # two rows equal this point; the effect of the other rows is smaller
+    assert least_location_score(pair, np.zeros(2)) == 0
     assert least_location_score(pair, np.array([3.0, 0.0])) == pytest.approx(np.hypot(2 - 2 / 29**0.5, 5 / 29**0.5) - 1)
 
 
@@ -138,7 +140,7 @@ def test_the_density_of_the_proposal_is_that_of_its_draws():
     proposal = Proposal.of(DistinctRows.of(ROWS), np.median(ROWS, axis=0), grid, 0.5)
     points = proposal.sample(rng, 40_000)
     inside = (np.abs(points) <= 8.5).all(axis=1)
-    # the mean of 1 / density over draws is the volume: with 5 % uniform draws its terms are at most 20 volumes
+    # the mean of 1 / density is the volume; because 5 % of the draws are uniform, no term exceeds 20 volumes
     inverse = np.where(inside, np.exp(-proposal.log_density(points)), 0.0)
     assert inverse.mean() == pytest.approx(17**2, abs=5 * inverse.std() / 200)
 
@@ -174,7 +176,7 @@ def test_rows_that_are_none_few_equal_or_at_the_ends_are_drawn_from_all_the_same
 
 def test_many_equal_rows_are_found_to_the_last_bit():
     grid, rng = LocationGrid(-(2**50), 2**50), public_stream(59)
-    # 2000 rows at rate 1/4 outweigh the e^71 points of the square, and the e^104 of the cube, by far
+    # 2000 rows at rate 1/4 outweigh by far all other points: about e^71 in the square, e^106 in the cube
     for dim in (1, 2, 3, 5):
         units = np.full((2000, dim), 12345)
         if dim == 1:

@@ -19,7 +19,7 @@ from tests.conftest import thinned
 LINE, SQUARE = LocationGrid(0, 300), LocationGrid(0, 14)
 LINE_POOL = [(1,), (3,), (6,), (300,)]
 SQUARE_POOL = [(0, 0), (2, 2), (2, 3), (14, 14)]
-MOVES = {  # the effect of a row on the score, computed independently
+MOVES = {  # largest effect of a row on the score, computed independently of the package
     ("replace", 1): lambda level: 1.0,
     ("add_remove", 1): lambda level: max(level, 1 - level),
     ("replace", 2): lambda level: 2.0,
@@ -28,7 +28,7 @@ MOVES = {  # the effect of a row on the score, computed independently
 
 
 def law(values, level, rate):
-    """The stated law of values, which are tuples of one or two whole numbers."""
+    """Return the stated probabilities for the given values, which are tuples of one or two whole numbers."""
     dim = len(values[0]) if values else 0
     if dim == 2:
         return geometric_law(np.array(values), SQUARE, rate)
@@ -63,13 +63,13 @@ def test_no_neighbour_changes_a_quantile_s_law_by_more_than_eps_and_some_nearly_
     worst = worst_ratio(LINE_POOL, kind, counted, level, rate)
     assert worst <= eps * (1 + 1e-9)
     assert worst >= 0.9 * eps
-    assert worst_ratio(LINE_POOL, kind, counted, level, 2 * rate) > 1.7 * eps  # half the noise is detected
+    assert worst_ratio(LINE_POOL, kind, counted, level, 2 * rate) > 1.7 * eps  # halved noise is detected
 
 
 def test_at_high_levels_the_bound_of_the_paper_is_too_small_and_this_one_is_not():
     eps, level = 1.0, 0.9
     some = ((1,), *((3,),) * 19)
-    other = (*((3,),) * 19, (300,))  # most points lie between, where the score falls from 2 to 1; at 2 it grows by 1
+    other = (*((3,),) * 19, (300,))  # from 3 to 300 (most points) the score falls from 2 to 1; at 2 its size grows by 1
 
     def ratio(move):
         return np.abs(np.log(law(some, level, eps / (2 * move)) / law(other, level, eps / (2 * move)))).max()
@@ -85,7 +85,7 @@ def test_no_neighbour_changes_a_geometric_median_s_law_by_more_than_eps_and_some
     worst = worst_ratio(SQUARE_POOL, kind, counted, 0.5, rate, most=3)
     assert worst <= eps * (1 + 1e-9)
     assert worst >= 0.8 * eps
-    assert worst_ratio(SQUARE_POOL, kind, counted, 0.5, 2 * rate, most=3) > 1.5 * eps  # half the noise is detected
+    assert worst_ratio(SQUARE_POOL, kind, counted, 0.5, 2 * rate, most=3) > 1.5 * eps  # halved noise is detected
 
 
 @thinned(3)
@@ -100,7 +100,7 @@ def test_what_is_released_has_the_stated_law(kind, dim, rows):
     draws = index_of([np.rint(release.value / step).astype(int) for release in releases], grid)
     rate = eps / (2 * rows * MOVES[kind, dim](level))
     assert p_value(draws, law(values, level, rate)) > 1e-4
-    assert p_value(draws, law(values, level, 2 * rate)) < 1e-9  # half the noise is detected
+    assert p_value(draws, law(values, level, 2 * rate)) < 1e-9  # halved noise is detected
     assert releases[0].law is None
     assert releases[0].keeps == promise
 
@@ -116,7 +116,7 @@ def test_the_geometric_median_of_normal_rows_is_off_by_the_known_amount(dim, err
         off.append(
             np.linalg.norm(value - geometric_median(DistinctRows(values.T.copy(), np.ones(1000)), np.zeros(dim)))
         )
-    # lengths of K-norm noise are Gamma(dim): relative deviation 1 / sqrt(dim)
+    # norms of K-norm noise have the law Gamma(dim), with the relative standard deviation 1 / sqrt(dim)
     assert np.mean(off) == pytest.approx(error, rel=4 / np.sqrt(dim * draws))
 
 

@@ -1,4 +1,4 @@
-"""The union sampler against quadrature, importance weights and its own bounds."""
+"""Draws from level sets: compared with quadrature and importance weights, and checks of the sampler's bounds."""
 
 import math
 import warnings
@@ -13,7 +13,7 @@ from privstats.mechanisms.comparison.level_sets import gradient_union, loss_unio
 from privstats.mechanisms.random import public_stream
 
 NORMS = ("l1", "l2", "linf")
-CUT = 1e-4  # a smaller p-value at a fixed seed is taken to refute the law
+CUT = 1e-4  # a smaller p-value at a fixed seed is taken as evidence against the law
 
 
 def gradient_potential(A, b, rate, norm):
@@ -25,7 +25,7 @@ def loss_potential(A, b, rate):
 
 
 def line_p_value(draws, potential, radius):
-    """KS p-value of scalars against the quadrature of exp(-potential) on [-radius, radius]."""
+    """Return the Kolmogorov-Smirnov p-value of numbers against the density exp(-potential) on [-radius, radius]."""
     grid = np.linspace(-radius, radius, 40001)
     s = potential(grid[:, None])
     density = np.exp(s.min() - s)
@@ -34,9 +34,9 @@ def line_p_value(draws, potential, radius):
 
 
 def plane_p_value(draws, potential, radius):
-    """Chi-square p-value of points against quadrature, over about 30 cells of equal probability."""
+    """Return the chi-squared p-value of points against quadrature, with about 30 cells of equal probability."""
     side = np.linspace(-1, 1, 302)[:-1] + 1 / 301
-    u, v = (x.ravel() for x in np.meshgrid(side, side))  # a diamond is a turned square: no cell crosses its edge
+    u, v = (x.ravel() for x in np.meshgrid(side, side))  # the l1 ball is a turned square: no cell crosses its edge
     grid = radius * np.stack([(u + v) / 2, (u - v) / 2], axis=1)
     s = potential(grid)
     mass = np.exp(s.min() - s)
@@ -55,7 +55,7 @@ def plane_p_value(draws, potential, radius):
 
 
 def quantiles(x, mass, parts):
-    """Return edges halfway between grid values, which split the mass into about equal parts."""
+    """Return edges, halfway between grid values, that divide the mass into about equal parts."""
     values, index = np.unique(np.round(x, 9), return_inverse=True)
     running = np.cumsum(np.bincount(index, mass))
     cut = np.searchsorted(running, running[-1] * np.arange(1, parts) / parts)

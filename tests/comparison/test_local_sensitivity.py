@@ -1,4 +1,4 @@
-"""Ladders of local sensitivity against their definition: all data sets on a small grid, and larger random ones."""
+"""Local sensitivity after k changes, against its definition: all data sets on a small grid, and larger random ones."""
 
 import itertools
 import math
@@ -30,7 +30,7 @@ def quantile(counts, level):
 
 
 def local(relation, level, rows):
-    """Largest change of the quantile by up to `rows` steps, for each data set."""
+    """Return, for each data set, the largest change of the quantile by up to `rows` steps (changes of one row)."""
     T = np.array([quantile(counts, level) for counts in COUNTS])
     return np.where(APART[relation] <= rows, np.abs(T[:, None] - T), 0.0).max(axis=1)
 

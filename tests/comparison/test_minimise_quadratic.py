@@ -18,7 +18,7 @@ def minimise(A, b, radius, tolerance):
 
 
 def problem(d, index, shrink=None, gamma=5.0, rows=1000):
-    """Moments of a regression with noise, and a radius that binds or not, depending on `shrink`."""
+    """Return moments of a noisy regression and a radius, which restricts the solution if `shrink` is small."""
     rng = public_stream(100 * d + index)
     X = rng.uniform(-1, 1, (rows, d))
     truth = rng.standard_normal(d) * rng.integers(0, 2, d) + 0.01
@@ -32,7 +32,7 @@ def objective(A, b, theta):
 
 
 def by_enumeration(A, b, radius):
-    """The best of the stationary points of all faces, one for each sign pattern, and of the interior."""
+    """Return the best of the stationary points of the interior and of all faces (one for each sign pattern)."""
     d = len(b)
     points = [np.linalg.solve(A, b)]
     for pattern in itertools.product((-1, 0, 1), repeat=d):
@@ -74,7 +74,8 @@ def test_a_general_optimiser_finds_nothing_better(d):
         ball = {"type": "ineq", "fun": lambda uv, radius=radius: radius - uv.sum()}
         found = optimize.minimize(split, np.zeros(2 * d), jac=True, bounds=[(0, None)] * 2 * d, constraints=ball)
         assert np.abs(theta).sum() <= radius * (1 + 1e-14)
-        assert objective(A, b, theta) <= found.fun + 1e-7 * abs(found.fun)  # theta leaves the ball by about as much
+        # the solution of scipy may leave the ball by about as much
+        assert objective(A, b, theta) <= found.fun + 1e-7 * abs(found.fun)
         assert np.abs(theta - (found.x[:d] - found.x[d:])).max() < 1e-3
 
 
@@ -194,7 +195,7 @@ def test_only_the_lower_triangle_is_read():
 
 
 def test_neither_sum_is_believed_to_be_what_rounding_makes_of_it():
-    # ten million equal rows: one direction alone is curved, and in the others the rounding of b - tilt is all there is
+    # ten million equal rows: the loss is curved along one direction; along others, rounding errors of b - tilt dominate
     x = np.array([1.0, 1.0, 0.3])
     A, b, gamma = 1e7 * np.outer(x, x), 0.3e7 * x, 0.01
     for index in range(20):

@@ -39,13 +39,13 @@ def promise_of(name, eps, delta=1e-3):
 
 
 def steady(name, promise, level=0.5):
-    """A mechanism that computes its public curve only once."""
+    """Return a mechanism that computes only once its public curve of pairs (alpha, beta)."""
     curve = MECHANISMS[name]().curve(promise)
     return type("Steady", (MECHANISMS[name],), {"curve": lambda self, promise: curve})(level)
 
 
 def said(mechanism, values, relation, line=UNIT):
-    """Centre and scale of the release."""
+    """Return the centre and the scale of the law of the release."""
     T, moves = climb(Sealed.of(values), mechanism.level, line, relation)
     return T, mechanism.scale(moves, None)
 
@@ -59,7 +59,7 @@ def neighbours(values, kind):
 
 
 def pairs(mechanism, relation):
-    """Shift in units of the first scale, and ratio of the scales, for all neighbours in both orders."""
+    """Return, for all ordered pairs of neighbours, the shift (in first scales) and the ratio of the scales."""
     sets = [chosen for n in range(5) for chosen in itertools.combinations_with_replacement(POOL, n)]
     sets += [tuple(public_stream(80).choice([0.0, 0.1, 0.1 + 1e-9, 0.3, 1.0], 19, p=[0.1, 0.5, 0.1, 0.2, 0.1]))]
     known = {}
@@ -78,7 +78,7 @@ def pairs(mechanism, relation):
 
 
 def farthest(shift, ratio):
-    """Largest log ratio of two Cauchy laws: their hyperbolic distance."""
+    """Return the largest log ratio of the densities of two Cauchy laws, which is their hyperbolic distance."""
     return np.arccosh(1 + (shift**2 + (1 - ratio) ** 2) / (2 * ratio)).max()
 
 
@@ -89,11 +89,11 @@ def farthest(shift, ratio):
 def test_no_neighbour_changes_cauchy_noise_by_more_than_eps_and_some_does_by_that(relation, level, eps):
     shift, ratio = pairs(steady("smooth cauchy", PureDP(eps), level), relation).T
     assert 0.99 * eps <= farthest(shift, ratio) <= eps * (1 + 1e-9)
-    assert farthest(2 * shift, ratio) > 1.3 * eps  # half the noise is detected
+    assert farthest(2 * shift, ratio) > 1.3 * eps  # halved noise is detected
 
 
 def deltas(law, eps, shift, ratio):
-    """Exact delta of each law at 0 with scale 1 against `shift` with scale `ratio`."""
+    """Return the exact delta of the law at 0 with scale 1 against each law at `shift` with scale `ratio`."""
     p = law.pdf(U)
     q = law.pdf((U - shift[:, None]) / ratio[:, None]) / ratio[:, None]
     return np.trapezoid(np.maximum(p - math.exp(eps) * q, 0.0), U, axis=1)
@@ -105,8 +105,8 @@ def deltas(law, eps, shift, ratio):
 @pytest.mark.parametrize("eps, delta", [(0.3, 1e-2), (2.0, 1e-3)])
 def test_no_neighbour_is_told_apart_with_more_than_delta(relation, name, eps, delta):
     shift, ratio = pairs(steady(name, ApproxDP(eps, delta)), relation).T
-    assert deltas(LAWS[name], eps, shift, ratio).max() <= delta * (1 + 1e-3)  # error of the integration
-    assert deltas(LAWS[name], eps, 2 * shift, ratio).max() > 1.5 * delta  # half the noise is detected
+    assert deltas(LAWS[name], eps, shift, ratio).max() <= delta * (1 + 1e-3)  # error of the numerical integration
+    assert deltas(LAWS[name], eps, 2 * shift, ratio).max() > 1.5 * delta  # halved noise is detected
 
 
 def test_neighbours_of_smooth_laplaceln_keep_to_its_one_pair():
@@ -131,7 +131,8 @@ def test_eps_and_delta_are_what_is_paid(name):
 def test_normal_noise_without_the_logarithm_of_delta_is_caught_on_one_value():
     (_, s), (_, t) = (said(steady("smooth gaussian", ApproxDP(1.0, 1e-3)), (y,), REPLACED) for y in (0.0, 1.0))
     assert s == t and 1 / s == pytest.approx(admissible.gaussian(1.0, 1e-3, admissible.betas(1.0)).max())
-    lecture = deltas(stats.norm, 1.0, np.array([0.5]), np.ones(1))  # noise 2 S / eps on the values 0 and 1
+    # noise of scale 2 S / eps, for the data sets {0} and {1}
+    lecture = deltas(stats.norm, 1.0, np.array([0.5]), np.ones(1))
     assert lecture[0] > 6e-3
 
 
@@ -158,7 +159,7 @@ def test_what_is_drawn_is_the_stated_noise_about_the_quantile(name):
 
 def test_the_scale_is_the_least_over_the_curve():
     mechanism, values = steady("smooth laplace", ApproxDP(1.0, 1e-3)), np.sort(public_stream(82).uniform(0, 1, 31))
-    y = np.concatenate([np.zeros(40), values, np.ones(40)])  # the 16th value is y[55]
+    y = np.concatenate([np.zeros(40), values, np.ones(40)])  # y[55] is the 16th and middle one of the 31 values
     scales = []
     for alpha, beta in zip(*mechanism.curve(None), strict=True):
         gaps = [(y[j] - y[i]) * math.exp(-beta * (j - i - 1)) for i in range(10, 56) for j in range(55, 96) if i < j]
