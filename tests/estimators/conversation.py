@@ -1,4 +1,4 @@
-"""A fit without the public functions: an estimator, a formula, rows and a promise, planned and run by the gate."""
+"""A fit without the public functions: an estimator, a formula, rows and a guarantee, planned and run by the gate."""
 
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ ROUNDS = 6
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """An estimator with its plan; `seeded` fits repeat their noise."""
+    """An estimator with its plan; fits with the same `seed` have the same noise."""
 
     estimator: Any
     public: PublicFacts

@@ -19,7 +19,7 @@ def public_facts(formula, domain, n, neighbors, components=(None,), intervals=Tr
 
 
 def planned_for(estimator, public, neighbors, promise, shares=None):
-    """Return the planned questions of a rehearsal with few rows; one with many rows must ask the same questions."""
+    """Return the planned queries of a rehearsal with few rows. A rehearsal with many rows must ask the same queries."""
     planned, before = (), None
     for turn in range(2):
         talk = Rehearsal(
@@ -38,7 +38,7 @@ def planned_for(estimator, public, neighbors, promise, shares=None):
 
 
 class Fit:
-    """An estimator with its plan, for one frame or many."""
+    """An estimator with its plan; the call fits one data frame or a function that yields data frames."""
 
     def __init__(self, estimator, formula, domain, n, promise, neighbors=None, shares=None, **facts):
         self.neighbors = neighbors or Neighbors()

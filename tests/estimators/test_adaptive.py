@@ -48,7 +48,7 @@ def in_units(fit, estimate):
 
 
 def replicated(fit, draw, truth, columns, replicates):
-    """Return coverage, lengths relative to those without privacy, and shares of given intervals, by coefficient."""
+    """Return, by coefficient, coverage, lengths divided by those without privacy, and shares of given intervals."""
     covered, length = [], []
     for seed in range(replicates):
         frame = draw(np.random.default_rng([17, seed]))
@@ -125,7 +125,7 @@ def test_a_heavy_tailed_predictor_in_a_wide_box_is_covered_and_a_note_says_what_
 def test_what_noise_may_hide_of_scores_counts_as_it_may_lie_along_one_coefficient(
     promise, terms, reach, option, residue, fastest, monkeypatch
 ):
-    """In full for a single slope or where bounds are far (seen in 7 fits of 8); half of it among eight slopes."""
+    """Scores hidden by noise are assumed in full for one slope or far bounds (seen in 7 of 8 fits), else in part."""
     rows, seen = uniform(4000, np.random.default_rng(2)), []
     rows["x"] = np.random.default_rng(3).normal(size=4000)
 
@@ -136,7 +136,7 @@ def test_what_noise_may_hide_of_scores_counts_as_it_may_lie_along_one_coefficien
     monkeypatch.setattr(least_squares, "best_clip", watched)
     domain = BOX | {"x": (-reach, reach)}
     ps.dp_lm(f"y ~ {terms}", rows, domain=domain, mech="newton", tail=option, rng=3, **promise)
-    tail = seen[-1]  # that of the fit; rehearsals came first
+    tail = seen[-1]  # the last call is that of the fit; earlier calls are those of rehearsals
     assert tail.slowest == 0.5 and tail.fastest == fastest and tail.residue == pytest.approx(residue)
 
 
@@ -150,7 +150,7 @@ def test_collinear_terms_are_given_or_not_but_never_silently_wrong(promise):
     fit = fit_of(FORMULA, BOX, 6000, **promise)
     covered, length, given = replicated(fit, draw, np.array([0.5, 0.0, 0.0]), list("abc"), 10)
     assert np.nanmin(covered) >= 0.8
-    assert given[2] == 1 and length[2] < 3  # longer only by the bias bound of the lost direction
+    assert given[2] == 1 and length[2] < 3  # longer only by the bound on the bias due to the unidentified direction
 
 
 @pytest.mark.parametrize("promise", CURRENCIES)
@@ -213,7 +213,8 @@ def test_an_offset_has_the_coefficient_one():
             fit = fit_of(FORMULA, BOX | {"o": (-1, 1)}, 8000, by=by, offset="o", **promise)
             estimate = in_units(fit, fit(frame, 3)[0])
             assert np.allclose(estimate.params(), [0.3, 0.6, -0.3, 0], atol=5 * estimate.bse().max())
-            assert estimate.diagnostics["sigma"] < 0.14  # .3 over a half-range of 4: the offset is not in the residual
+            # the error sd .3 is .075 of the half-range 4; the residual excludes the offset
+            assert estimate.diagnostics["sigma"] < 0.14
 
 
 @thinned(2)
@@ -247,7 +248,7 @@ def test_units_add_and_remove_and_complete_domains_have_plans_of_their_own():
             fit = fit_of(FORMULA, domain, 6000, **promise, **about)
             estimate = in_units(fit, fit(frame, 5)[0])
             assert (np.abs(estimate.params() - theta) < 4.5 * estimate.bse()).all()
-            if "units" in about:  # two rows of a person may have the same error, and each may be replaced
+            if "units" in about:  # two rows of a person may have the same error, and either may be replaced
                 assert estimate.bse()[1] > 1.02 * se[1]
 
 
@@ -302,7 +303,7 @@ CHOICES = ("usual", "cautious")
 
 @pytest.mark.parametrize("promise", CURRENCIES)
 def test_what_is_asked_is_within_its_promise_whatever_was_released(promise):
-    # a level with few rows, a product and a near-singular column: all optional questions are asked
+    # a level with few rows, a product and a near-singular column lead to all optional queries
     rng, n = np.random.default_rng(16), 3000
     frame = uniform(n, rng)
     frame["g"] = np.where(np.arange(n) < 3, "q", "p")

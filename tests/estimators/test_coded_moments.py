@@ -1,4 +1,4 @@
-"""Moments of the box with levels of factors among their entries give the moments of the design's columns."""
+"""Moments that contain levels of factors in place of dummy columns give the moments of the design's columns."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import BoxProducts
 
 DOMAIN = {"y": (-3, 5), "x": (0, 7), "o": (-1, 1), "w": (0, 2), "a": list("abcde"), "b": [1, 2, 3], "t": [False, True]}
-FORMULAS = {  # entries at levels of factors, and other entries
+FORMULAS = {  # numbers of entries that are levels of factors, and of other entries
     "y ~ x + C(a)": ((5,), 2),
     "y ~ x + C(a) + C(b)": ((5, 2), 2),
     "y ~ 0 + C(b) + C(a) + x": ((5, 2), 2),

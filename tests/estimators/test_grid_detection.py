@@ -14,7 +14,7 @@ from privstats.sets.vectors import Fractions
 from tests.conftest import thinned
 from tests.estimators.location import Fit, fit
 
-FOUND = 0.1  # of (-10, 10): the finest grid that is looked for; one that a budget asks for is finer
+FOUND = 0.1  # the finest grid that is searched for in (-10, 10); the grid step without detection is finer
 RELATIONS = (Neighbors(), Neighbors("add_remove"))
 ON_A_GRID = {
     "counts": ((0, 30), 1.0, lambda rng, n: rng.poisson(4.0, n)),
@@ -36,7 +36,7 @@ def planned(domain, n, eps=1.0, relation=RELATIONS[0]):
 
 
 def step_of(releases):
-    """The grid on which the quantile was drawn."""
+    """Return the step of the grid on which the quantile was drawn."""
     return next(release.within.grid for release in releases if release.name == "quantile of x")
 
 
@@ -76,7 +76,7 @@ def test_of_few_rows_a_grid_is_hardly_ever_found_by_mistake_and_of_fewer_never()
         mistakes += step_of(one(pd.DataFrame({"x": rng.standard_normal(200)}), seed)[1]) >= FOUND
     assert mistakes <= 3
     one = planned((-10, 10), 60)
-    for seed in range(20):  # too much noise to distinguish half of the rows from all rows
+    for seed in range(20):  # too much noise to distinguish "half of the rows" from "all rows"
         assert step_of(one(pd.DataFrame({"x": np.ones(60)}), seed)[1]) < FOUND
 
 

@@ -1,4 +1,4 @@
-"""Directions hidden by noise, even with large coefficients: estimates that depend on them allow for it or are NaN."""
+"""Directions with more noise than information: estimates that depend on them have wider intervals, or are NaN."""
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ NAMES = [f"l{k:02d}" for k in range(LEVELS)]
 
 
 def fits(tied, mu):
-    """Ends of intervals with a reference level far from the others, NaN for coefficients not given; and the truth."""
+    """Yield interval limits for data with a reference level far from the others; NaN if they are not given."""
     rng = np.random.default_rng(1)
     effect = np.where(np.arange(LEVELS) == 0, -2.5, 1.5)
     for seed in range(4):
@@ -33,7 +33,7 @@ TRUTH = np.array([-1.5, *[4.0] * (LEVELS - 1), 0.5])
 
 @pytest.mark.parametrize("tied", [False, True], ids=["apart", "x tells the reference"])
 def test_what_leans_on_a_hidden_direction_covers_where_columns_are_entries(tied, monkeypatch):
-    """The noise of columns coded by -1 and 1 hides the direction "first level against all others"."""
+    """With levels coded as -1 and 1, noise hides the difference between the first level and all others."""
     monkeypatch.setattr(sufficient_statistics, "Entries", lambda box, by_level, counted: Entries(box, False, counted))
     for low, high in fits(tied, mu=15):
         given = np.isfinite(low)
@@ -41,7 +41,7 @@ def test_what_leans_on_a_hidden_direction_covers_where_columns_are_entries(tied,
         assert tied or given[-1]
 
 
-@pytest.mark.parametrize("mu", [0.15, 0.2, 0.3])  # most levels are unidentified, some, or none
+@pytest.mark.parametrize("mu", [0.15, 0.2, 0.3])  # at these budgets most levels are unidentified, some, or none
 @pytest.mark.parametrize("tied", [False, True], ids=["apart", "x tells the reference"])
 def test_what_is_given_covers_where_the_reference_of_many_levels_is_far_from_the_others(tied, mu):
     given = missed = 0
@@ -52,7 +52,10 @@ def test_what_is_given_covers_where_the_reference_of_many_levels_is_far_from_the
 
 
 def test_prices_by_zip_code_are_given_and_cover():
-    """With levels coded by -1 and 1 moments gave none at mu = 5, or 85 % at mu = 40, of which .72 covered."""
+    """With levels coded as -1 and 1, noisy moments gave no coefficients at mu = 5.
+
+    At mu = 40 they gave 85 %, of which .72 were covered.
+    """
     try:
         sales = ps.datasets.load_housing().data
     except FileNotFoundError as missing:
@@ -84,7 +87,10 @@ def test_the_public_range_contains_all_coefficients_that_keep_the_response_withi
 
 
 def test_a_rare_reference_is_not_given_where_luck_made_its_count_large():
-    """Shown from three sds on, one fit in ten missed all levels: their common divisor was too large."""
+    """When counts above three noise sds were accepted, one fit in ten missed all levels.
+
+    A reference count that is too large by chance changes the coefficients of all levels.
+    """
     code = np.r_[np.zeros(10, dtype=int), np.random.default_rng(0).integers(1, 20, 19_990)]
     domain, missed = {"y": (-6, 6), "g": NAMES[:20]}, 0
     for seed in range(40):
@@ -110,7 +116,10 @@ def test_a_level_without_rows_is_not_given():
 
 @pytest.mark.parametrize("count", [4.5, 5.0, 6.0, 7.0, 9.0, 20.0])
 def test_a_count_that_noise_has_shown_is_at_least_its_lower_end(count):
-    """Without regard to what shows it, .84 were of those shown that are a standard deviation short of it."""
+    """The bound allows for the selection of counts by their noise.
+
+    Otherwise .84 of the counts were covered, if they were one sd below the threshold.
+    """
     released = count + np.random.default_rng(4).standard_normal(40_000)
     shown = released[released > LEVEL_SEEN]
     assert (least_count(shown) <= count).mean() >= 0.975 - 3 * (0.975 * 0.025 / len(shown)) ** 0.5
@@ -119,7 +128,10 @@ def test_a_count_that_noise_has_shown_is_at_least_its_lower_end(count):
 
 @pytest.mark.parametrize("rows", [25, 40, 60, 200])
 def test_a_mean_at_a_rare_level_has_the_farther_end_of_fiellers_interval(rows):
-    """At 40 rows the interval at the estimate is a quarter shorter on that side; of 25 luck shows some."""
+    """At 40 rows, the usual interval around the estimate is a quarter shorter on this side than Fieller's interval.
+
+    With 25 rows, the level is given only if its count is large by chance.
+    """
     code = np.r_[np.zeros(rows, dtype=int), np.random.default_rng(0).integers(1, 20, 20_000 - rows)]
     y = np.where(code == 0, 6.0, np.random.default_rng(1).normal(size=len(code))).clip(-6, 6)
     table = pd.DataFrame({"g": np.array(NAMES)[code], "y": y})

@@ -23,7 +23,7 @@ def test_bins_have_ratio_root_two_and_the_last_ends_at_the_cap():
     ends = np.array(edges(0.25, 7.0))
     assert np.allclose(ends[1:-1] / ends[:-2], np.sqrt(2))
     assert ends[-1] >= 7.0 and ends[-1] < 7.0 * 1.2 and (np.diff(ends) > 0).all()
-    assert len(edges(1.0, 0.0)) >= 2  # a domain without length still has a grid
+    assert len(edges(1.0, 0.0)) >= 2  # the grid has bins even if the longest possible row has length 0
 
 
 def noisy(sizes, ends, sd, rng):
@@ -41,18 +41,22 @@ def test_hidden_counts_fall_geometrically_at_most_by_half_a_bin():
 
 
 def test_hidden_excess_covers_the_true_excess_of_tails_with_a_finite_variance():
-    # |t| with 2.5 degrees of freedom: counts fall by 2^-1.25 = .42 a bin
+    # |t| with 2.5 degrees of freedom: expected counts fall by the factor 2^-1.25 = .42 per bin
     ends, sd, short = edges(0.3, 2000.0), 5.0, 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
         sizes = np.minimum(np.abs(rng.standard_t(2.5, 10_000)), 2000.0)
         lengths = Lengths.denoised(noisy(sizes, ends, sd, rng), sd, ends, Whole(10_000), TAILS["usual"])
         short += lengths.excess(15.0) < np.maximum(sizes - 15.0, 0).sum() * 0.7
-    assert short <= 15  # single rows beyond sight may exceed any assumption; a fitted tail alone would be short in half
+    # rare rows far out may exceed any assumed tail; without an allowance for them, half would be short
+    assert short <= 15
 
 
 def test_squares_of_rows_in_a_far_cluster_are_missed_and_noise_is_not():
-    """The cluster has 3 % of the rows, spread over bins whose counts noise hides, and most of the squares."""
+    """The cluster has 3 % of the rows but most of the sum of squares.
+
+    Its rows are spread over bins whose counts noise hides.
+    """
     ends, sd, missed, none = edges(0.7, 50.0), 70.0, [], []
     for seed in range(100):
         rng = np.random.default_rng(seed)
@@ -62,7 +66,7 @@ def test_squares_of_rows_in_a_far_cluster_are_missed_and_noise_is_not():
             histogram = Lengths.denoised(noisy(lengths, ends, sd, rng), sd, ends, Whole(5000), TAILS["rows"], "pure")
             found.append(histogram.missing(squares, 500.0))
     assert np.mean(np.array(none) == 0) >= 0.97
-    assert np.mean(np.array(missed) > 5000) >= 0.7  # the others have a tail that is long enough
+    assert np.mean(np.array(missed) > 5000) >= 0.7  # in the other cases the assumed tail is long enough
 
 
 def test_the_limit_of_what_clipping_removes_from_missed_rows_holds_for_all_norms():
@@ -79,14 +83,15 @@ def test_counts_that_fall_ever_faster_are_continued_so_and_those_of_a_power_are_
     light = 1000 * 2.0 ** (-((bins - 4.0) ** 2) / 8)
     assumed, last = with_tail(np.where(light > 40, light, 0.0), sd, TAILS["usual"], "pure")
     true = light[last + 1 :].sum()
-    assert last == 10 and true < assumed[last + 1 :].sum() < 2 * true  # the last ratio alone assumes 2.2 times as many
+    # a tail by the last ratio of counts alone would have 2.2 times as many rows
+    assert last == 10 and true < assumed[last + 1 :].sum() < 2 * true
     power = 3000 * 0.4**bins
     assumed, last = with_tail(np.where(power > 40, power, 0.0), sd, TAILS["usual"], "pure")
     assert np.allclose(assumed[last + 2 :] / assumed[last + 1 : -1], 1.1 * 0.4)
 
 
 def test_a_tail_that_is_hidden_in_each_bin_is_seen_in_the_sum_of_eight():
-    """Ten bins of 1.3 noise sds each: by windows of two bins .1 of their excess was assumed."""
+    """Ten adjacent bins have 1.3 noise sds each. With sums of only two bins, .1 of their excess was assumed."""
     sd, sizes = 10.0, 2 ** (np.arange(22) / 2)
     ends, true = tuple(sizes.tolist()), np.r_[300.0, 500.0, 150.0, np.full(10, 13.0), np.zeros(9)]
     excess = (true * np.maximum(sizes * 2**-0.25 - 4.0, 0.0)).sum()
@@ -99,7 +104,10 @@ def test_a_tail_that_is_hidden_in_each_bin_is_seen_in_the_sum_of_eight():
 
 @pytest.mark.parametrize(("sd", "least", "most"), [(0.0, 0.8, 1.0), (1e6, 0.0, 0.5)])
 def test_rows_that_visible_bins_lack_of_a_known_total_are_behind_them(sd, least, most):
-    """Fourteen bins of .6 noise sds each, behind three that are seen: their sum alone is 1.9 sds of its noise."""
+    """Behind three visible bins, there are fourteen bins of .6 noise sds each.
+
+    The sum of their noisy counts alone is only 1.9 of its noise sds.
+    """
     noise, true = 10.0, np.r_[300.0, 200.0, 100.0, np.zeros(3), np.full(14, 6.0), np.zeros(2)]
     seen = []
     for seed in range(100):

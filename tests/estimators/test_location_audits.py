@@ -68,7 +68,10 @@ def with_rows(data, *rows):
 
 @pytest.fixture
 def exact_answers(monkeypatch):
-    """Run a fit; return each mechanism's input: (mechanism, exact answer, set, relation)."""
+    """Return a function that runs a fit and returns the mechanisms' inputs.
+
+    (mechanism, exact answer, set, relation).
+    """
     handed, inside = [], []
 
     def listen(kind):
@@ -106,19 +109,20 @@ def multiset(exact):
 
 
 def distance(here, there):
-    """Distance of two exact answers, in units of the sensitivity that the mechanism is given."""
+    """Return the distance of two exact answers, divided by the sensitivity that the mechanism is given."""
     mechanism, exact, within, relation = here
     other = there[1]
     if isinstance(exact, Total):
         norm = getattr(mechanism, "norm", "l1")
-        if isinstance(mechanism, InEachCell):  # one row appears in or vanishes from a cell, and two cells may change
+        # `size` is for a row that appears in or vanishes from a cell; a replaced row may change two cells
+        if isinstance(mechanism, InEachCell):
             size = within.inner.sensitivity("l1", ONE_STEP).size
             return np.abs(exact.value() - other.value()).sum() / (size * (2 if relation.exchange else 1))
         claim = within.sensitivity(norm, relation)
         return float(norm_of(norm)((claim.weights * (exact.value() - other.value()))[None])[0] / claim.size)
     before, after = multiset(exact), multiset(other)
     gone, come = (before - after).total(), (after - before).total()
-    assert relation.appear or gone == come  # a number of values that mechanisms may treat as public
+    assert relation.appear or gone == come  # mechanisms may treat this number of values as public
     return max(gone, come) / relation.rows if relation.exchange else (gone + come) / relation.rows
 
 
@@ -131,14 +135,15 @@ def test_no_neighbouring_frame_moves_an_exact_answer_beyond_the_claim(exact_answ
     tried = [exact_answers(planned, with_rows(base(), row)) for row in ROWS]
     others = tried if relation.exchange else [exact_answers(planned, base())]
     assert max(len(answers) for answers in tried) == len(planned.planned)
-    first = 2 if name == "approximate" else None  # later cells depend on earlier releases
+    first = 2 if name == "approximate" else None  # for this mechanism, later cells depend on earlier releases
     largest = 0.0
     for one in tried:
         for other in others:
             steps = [distance(*pair) for pair in zip(one[:first], other[:first], strict=True)]
             assert max(steps) <= 1 + 1e-12
             largest = max(largest, *steps)
-    assert largest >= (0.45 if complete and "hist" not in name else 0.7)  # some row nearly reaches the sensitivity
+    # some pair of rows nearly reaches the sensitivity
+    assert largest >= (0.45 if complete and "hist" not in name else 0.7)
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -161,7 +166,7 @@ def test_rows_of_a_unit_within_its_allowance_are_one_step_each_and_others_none(e
 @pytest.mark.parametrize("seed", range(3))
 def test_cells_of_one_round_are_disjoint_and_hold_every_row_whatever_was_released_before(exact_answers, seed):
     rng = np.random.default_rng(5)
-    ties = rng.integers(0, 5, 500) * 2.0  # values at the cut points, and at the bounds
+    ties = rng.integers(0, 5, 500) * 2.0  # values equal to cut points and bounds occur
     data = pd.DataFrame({"x": ties - 2, "z": 0.0, "g": rng.choice(["a", "b", "c"], 500)})
     q = (0.1, 0.2, 0.4, 0.5, 0.6, 0.8, 0.9)
     planned = Fit(ApproximateQuantiles(q, grid=2), "x ~ g", BOUNDS, 500, PureDP(2.0), intervals=False, components=q)
@@ -200,4 +205,5 @@ def test_columns_orders_groups_and_seeds_share_no_noise_and_a_fit_repeats_itself
 
     first, second = numbers(1), numbers(2)
     assert first == numbers(1)
-    assert len(set(first + second)) >= 0.95 * len(first + second)  # on a grid of 2^24 points, some at the bounds
+    # few numbers coincide: the grid has 2^24 points, and some numbers lie at the bounds
+    assert len(set(first + second)) >= 0.95 * len(first + second)

@@ -1,4 +1,4 @@
-"""The meat of moments by levels of a factor: coordinates are white, and std errors equal HC1."""
+"""The score variance in noisy moments, by levels of a factor: coordinates are white, and std errors equal HC1."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from privstats.privacy.promise import Relation
 from privstats.privacy.release import Release
 from tests.estimators.test_coded_moments import DOMAIN, moments
 
-MOST = 1e7  # a budget with negligible noise
+MOST = 1e7  # a budget so large that noise is negligible
 
 
 def rows(n):
@@ -43,13 +43,16 @@ def test_predictors_have_the_identity_as_second_moments_and_levels_never_meet(fo
 
 
 def test_a_level_or_direction_that_noise_hides_is_taken_to_be_as_large_as_the_noise_may_hide():
-    """Where noise makes counts negative, and takes all of x that levels do not tell, rows stay short."""
+    """Counts of levels are negative here, and x has no variance left beside the levels, because of noise.
+
+    Whitened rows must stay short.
+    """
     here = moments("y ~ x + C(a)")
     Z = here.box.design.block(rows(2000)).times(np.eye(here.box.width)[:, : here.box.c])
     sd, c, one = 1e4, here.box.c, here.levelled[0][2]
     x = np.flatnonzero(~one.any(axis=1))
     value = Z.T @ Z - sd
-    for _ in range(2):  # the second time x is projected to zero
+    for _ in range(2):  # in the second turn, the variance of x beside the levels is zero
         columns = NoisyMatrix.uncorrelated(value, np.full((c, c), sd**2), np.eye(c))
         levels = whitened_by_level(one, columns, len(Z))
         rest = levels.of_row[:, 1]
@@ -87,7 +90,7 @@ def test_std_errors_of_a_large_budget_are_hc1_of_the_rows(formula, options):
 
 
 class Asked:
-    """A conversation that answers with noise only and keeps the sets of its questions."""
+    """A conversation (stand-in for the gate) that answers with pure noise and keeps the sets of its queries."""
 
     def __init__(self):
         self.sets = []

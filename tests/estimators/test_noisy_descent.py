@@ -1,4 +1,4 @@
-"""Noisy gradient descent and Newton steps: their questions, their last iterate, and the error due to noise."""
+"""Noisy gradient descent and Newton steps: their queries, their last iterate, and the error due to noise."""
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ def logit(data, mech="ngd", mu=1.0, **options):
 
 
 def solved(data, clip=2.0**0.5, c=1.345, steps=400):
-    """The weighted Huber estimate with its scale, without privacy."""
+    """Return the weighted Huber estimate and its residual scale, computed without privacy."""
     X, y = np.column_stack([np.ones(len(data)), data[["a", "b", "c"]]]), data["y"].to_numpy()
     w = np.minimum(1.0, clip**2 / (X**2).sum(axis=1))
     kappa, beta, sigma = Concomitant(HuberLoss(c), clip**2).kappa, np.zeros(4), 1.0
@@ -63,7 +63,8 @@ def test_without_noise_to_speak_of_it_is_the_fit_without_privacy(mech):
 @pytest.mark.parametrize("steps", [None, 7])
 def test_steps_bread_and_meat_have_the_whole_budget_in_equal_parts(mech, steps):
     plan = robust(rows(1000), mech, steps=steps, dry_run=True)
-    K = steps or {"ngd": 56, "noisy_newton": 16}[mech]  # ceil(8 log n), ceil(2.3 log n)
+    # numbers of steps for 1,000 rows: ceil(8 log n) and ceil(2.3 log n)
+    K = steps or {"ngd": 56, "noisy_newton": 16}[mech]
     promised = np.array([p.promise.mu for p in plan.planned])
     assert (promised**2).sum() == pytest.approx(1.0, abs=1e-12)
     assert len({round(mu, 12) for p, mu in zip(plan.planned, promised, strict=True) if p.name != "rows"}) == 1
@@ -84,12 +85,13 @@ def test_intervals_cover_and_without_the_noise_they_do_not(mech, loss):
         half = 1.96 * fit.bse * np.sqrt(1 - fit.noise_share)
         covered.append(((low <= truth) & (truth <= high)).mean())
         alone.append((np.abs(fit.params - truth) <= half).mean())
-    assert np.mean(covered) > 0.95 - 3.5 * (0.95 * 0.05 / 60) ** 0.5 / 2  # four coefficients are slightly dependent
+    # the errors of the four coefficients are slightly dependent
+    assert np.mean(covered) > 0.95 - 3.5 * (0.95 * 0.05 / 60) ** 0.5 / 2
     assert np.mean(alone) < 0.9
 
 
 def test_what_is_left_of_the_start_is_allowed_for():
-    """Eight steps of a descent that needs fifty: intervals that ignored it would all be wrong."""
+    """Eight steps of a descent that needs fifty: intervals that ignored the remaining error would all be wrong."""
     fit = robust(rows(5000), steps=8, mu=50.0)
     low, high = fit.conf_int().to_numpy().T
     assert ((low <= LINEAR) & (high >= LINEAR)).all()
@@ -98,7 +100,10 @@ def test_what_is_left_of_the_start_is_allowed_for():
 
 
 def test_nothing_is_given_where_steps_have_surely_not_arrived():
-    """Two steps; or a predictor whose bounds are five of its sds, where noise hides how slow its direction is."""
+    """The first fit has two steps only.
+
+    In the second, bounds are five sds of the predictors, and noise hides that descent along them is slow.
+    """
     assert robust(rows(5000), steps=2, mu=50.0).params.isna().all()
     wide = {**dict.fromkeys("abc", (-5, 5)), "y": (-6, 8)}
     wrong = given = 0
@@ -124,7 +129,7 @@ def test_the_summary_names_what_to_use_in_its_place_and_how_much_longer_this_is(
 
 
 def test_nothing_is_said_of_lengths_where_other_methods_are_no_shorter():
-    """At 1,000 rows and mu = .5 the scales and matrices of mech="newton" cost more than the steps of descent."""
+    """At 1,000 rows and mu = .5, scales and matrices of mech="newton" cost more budget than the steps of descent."""
     notes = robust(rows(1000), mu=0.5).summary().notes
     assert any("has shorter intervals" in note for note in notes)
     assert not any("as long as those of" in note for note in notes)
@@ -242,7 +247,7 @@ def test_least_squares_by_another_name_are_refused_as_well(mech):
 
 @pytest.mark.parametrize("mech", MECHS)
 def test_an_estimate_alone_says_how_large_its_noise_is(mech):
-    """Of predictors that fill their bounds, over seeds."""
+    """The noise sds stated in the note are compared with the sds of the estimates over seeds."""
     rng = np.random.default_rng(5)
     data = pd.DataFrame({"a": rng.uniform(-1, 1, 2000)}).assign(y=lambda d: 1 + d["a"] / 2 + rng.normal(0, 0.2, 2000))
     call = {"mu": 0.3, "mech": mech, "loss": "huber", "inference": "none", "domain": {"a": (-1, 1), "y": (-3, 3)}}
@@ -254,7 +259,7 @@ def test_an_estimate_alone_says_how_large_its_noise_is(mech):
 
 
 def test_steps_whose_errors_would_grow_beyond_all_numbers_are_not_given():
-    """Far from the end no residual is inside Huber's threshold: steps of 400 small Hessians, measured by the bread."""
+    """At the start, all residuals exceed Huber's threshold. The many Newton steps then use Hessians near zero."""
     data = rows(3000).assign(y=lambda d: d["y"] + 40)
     fit = robust(data, "noisy_newton", mu=1e6, steps=400, domain={**SCALES, "y": ps.Scale(0.0, 0.05)})
     low, high = fit.conf_int().to_numpy().T
@@ -263,7 +268,10 @@ def test_steps_whose_errors_would_grow_beyond_all_numbers_are_not_given():
 
 @pytest.mark.parametrize("mech", MECHS)
 def test_where_noise_exceeds_what_declared_scales_say_nothing_is_given(mech):
-    """At 60 rows and mu = .25 the last iterate is noise: intervals that assumed linear scores covered .37."""
+    """At 60 rows and mu = .25, the last iterate is mostly noise.
+
+    Intervals that assumed scores linear in the coefficients covered .37.
+    """
     assert robust(rows(60), mech, mu=0.25).params.isna().all()
     fit = robust(rows(500), mech, mu=0.25)
     assert fit.params.notna().all() and any("nearly collinear" in note for note in fit.summary().notes)

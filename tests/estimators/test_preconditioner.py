@@ -52,7 +52,7 @@ def test_a_product_about_released_centres_is_the_product_of_standardised_parents
     assert np.allclose(h[:, 3], x * x, atol=1e-4) and np.allclose(h[:, 4], x * w, atol=1e-4)
     low = dict(frame.parts)
     assert h[:, 3].min() >= low[(3,)].min() - 1e-4 and h[:, 4].max() <= low[(4,)].max() + 1e-4
-    b = rng.normal(size=frame.c)  # either set of columns has coefficients with the same residual
+    b = rng.normal(size=frame.c)  # the residuals from both sets of columns must agree
     residual = z[:, -1] - z[:, : frame.c] @ frame.theta(b)
     assert np.allclose(residual, frame.scale * (h[:, -1] - h[:, :-1] @ b), atol=1e-9)
 
@@ -71,7 +71,7 @@ def test_a_square_in_units_of_its_own_has_mean_zero_where_its_parent_is_standard
 
 @pytest.mark.parametrize("coding", ["C(g)", "C(g, Sum)", "C(g, Helmert)"])
 def test_what_sums_tell_of_second_moments_is_so(coding):
-    """Of exact sums: all that is said to be known is what the rows have, whatever the coding."""
+    """The second moments that follow from exact sums equal the moments of the rows, for every coding of the factor."""
     rng, n = np.random.default_rng(6), 4000
     data = pd.DataFrame({"x": rng.beta(2, 5, n) * 10, "g": rng.choice(list("abcd"), n, p=[0.55, 0.3, 0.1, 0.05])})
     data["y"] = (data["x"] / 3 + rng.normal(size=n)).clip(-2, 6)
@@ -96,7 +96,10 @@ def test_what_sums_tell_of_second_moments_is_so(coding):
 @pytest.mark.parametrize("reference", ["often", "rare"])
 @pytest.mark.parametrize("coding", ["C(g)", "C(g, Sum)", "C(g, Helmert)", "C(g) - 1"])
 def test_columns_of_a_factor_are_white_and_rare_levels_short_whatever_the_coding(coding, reference):
-    """The reference was once a weak direction, and a rare reference a long one, which noise hid with all levels."""
+    """Earlier, a reference level gave a nearly singular direction.
+
+    A rare reference level gave a long row, and noise then hid all levels.
+    """
     shares = {"often": 0.6, "b": 0.2, "c": 0.197, "rare": 0.003}
     levels = [reference, *(level for level in shares if level != reference)]
     n, box = 10_000, PublicBox(bind_regression(f"y ~ x + {coding}", {"x": (-1, 1), "g": levels, "y": (0, 1)}))
@@ -121,7 +124,10 @@ def test_columns_of_a_factor_are_white_and_rare_levels_short_whatever_the_coding
 
 @pytest.mark.parametrize("formula", ["y ~ x + C(g) + C(h)", "y ~ C(g) + C(h) - 1", "y ~ C(h, Sum) + C(g) - 1 + x"])
 def test_the_constant_of_a_level_adds_one_in_its_rows_alone(formula):
-    """Without an intercept the constant of a reference level is a part of the other factor's columns: it was NaN."""
+    """Earlier, without an intercept, the constant of a reference level was NaN.
+
+    It is part of the other factor's columns.
+    """
     levels = {"g": list("abc"), "h": list("uvw")}
     box = PublicBox(bind_regression(formula, {"x": (-1, 1), "y": (0, 1), **levels}))
     rows = pd.DataFrame(list(itertools.product(*levels.values())), columns=list(levels)).assign(x=0.5, y=0.5)
@@ -135,7 +141,10 @@ def test_the_constant_of_a_level_adds_one_in_its_rows_alone(formula):
 
 
 def test_rows_of_rare_levels_are_held_as_if_levels_left_out_were_not_declared():
-    """They could be twice as long, and counts that scatter more at one such level were clipped unseen."""
+    """Earlier, such rows could be twice as long.
+
+    Counts with more variance at such a level were then clipped undetected.
+    """
     held = {}
     for levels, out in (("abcdef", "ef"), ("abcd", "")):
         box = PublicBox(bind_regression("y ~ x + C(g)", {"x": (-1, 1), "y": (0, 1), "g": list(levels)}))
@@ -146,7 +155,10 @@ def test_rows_of_rare_levels_are_held_as_if_levels_left_out_were_not_declared():
 
 @pytest.mark.parametrize(("coding", "told"), [("C(g)", 4 / 5), ("C(g, Sum)", 1 / 5), ("C(g) - 1", 4 / 5)])
 def test_what_kept_rows_tell_is_counted_in_coefficients(coding, told):
-    """All coefficients of Sum coding need all levels: the minimiser was preferred, and gave none of them."""
+    """With Sum coding, all coefficients depend on all levels.
+
+    Earlier, the minimiser was then chosen and gave no coefficient.
+    """
     box = PublicBox(bind_regression(f"y ~ x + {coding}", {"x": (-1, 1), "y": (0, 1), "g": list("abcd")}))
     kept = (np.array([True, True, True, False]),)
     levels = replace(KeptLevels.none(box.c), keep=AtLevels(kept), hidden=box.null_space(kept))
@@ -164,7 +176,10 @@ def test_what_kept_rows_tell_is_counted_in_coefficients(coding, told):
     ],
 )
 def test_scores_at_a_level_add_up_to_zero_but_along_columns_of_others(formula, others):
-    """All other coefficients were allowed to be moved by rows that are left out: groups were 5 times as long."""
+    """Earlier, rows that are left out were assumed to move all other coefficients.
+
+    Intervals of groups were then 5 times as long.
+    """
     rng = np.random.default_rng(4)
     data = pd.DataFrame({"x": rng.uniform(-1, 1, 800), "g": rng.choice(list("abcd"), 800, p=[0.4, 0.4, 0.15, 0.05])})
     data["h"] = rng.choice(list("uvw"), 800)
@@ -186,7 +201,7 @@ def test_scores_at_a_level_add_up_to_zero_but_along_columns_of_others(formula, o
 
 
 def test_no_row_of_the_domain_has_a_longer_score_than_the_lattice_of_the_box():
-    """Without products length and residual are convex along each number, so that the ends say all."""
+    """Without products, lengths and residuals are convex in each number, so that they are largest at the bounds."""
     box = box_of("y ~ x + z + C(g)")
     rows, numbers = box.vertices(None, 4096)
     assert rows.shape[0] == 4 and rows.shape[-1] == box.c and len(numbers) == 2
@@ -219,7 +234,7 @@ def test_no_row_of_the_domain_is_longer_than_the_bound():
     rows = np.zeros((len(corners), box.width))
     rows[:, place] = corners
     lengths = np.linalg.norm(rows @ frame.predictors @ W, axis=1)
-    assert np.isclose(frame.longest(W), lengths.max())  # there are few corners: the bound is attained
+    assert np.isclose(frame.longest(W), lengths.max())  # with so few corners, the bound is attained
     assert np.isclose(frame.reach(W[:, 0]), np.abs(rows @ frame.predictors @ W[:, 0]).max())
     kept = standardised(box, scales(box), (np.array([True, True, False, True]),))
     assert kept.longest(W) <= frame.longest(W) + 1e-12
@@ -264,7 +279,8 @@ def test_eigenvalues_within_noise_are_set_to_their_mean_and_clear_ones_are_kept(
     assert (
         np.isclose(values[-1], 1000, rtol=0.05) and np.ptp(values[:-1]) < 1e-6 and np.isclose(values[0], 100, rtol=0.1)
     )
-    assert np.linalg.eigvalsh(cleared(-noisy, 3.0, 100.0)).min() > 0  # a variance is positive, whatever the noise is
+    # the repaired matrix is positive, whatever the noise
+    assert np.linalg.eigvalsh(cleared(-noisy, 3.0, 100.0)).min() > 0
     root, inverse = roots(truth)
     assert np.allclose(root @ root, truth) and np.allclose(root @ inverse, np.eye(m))
 
@@ -280,7 +296,7 @@ def test_a_level_without_rows_is_left_out_and_costs_only_its_own_coefficient():
         assert all(given[name] for name in ("x", "C(g)[T.b]", "C(g)[T.c]"))
         assert "rare level" in [note.key for note in estimate.notes]
         mapped = estimate.mapped(*bind_regression("y ~ x + C(g)", DOMAIN).to_original())
-        assert not np.isnan(mapped.params()[0])  # the intercept in the user's units is that of level a
+        assert not np.isnan(mapped.params()[0])  # in the user's units, the intercept is the mean at level a
 
 
 LEFT_OUT = {
@@ -296,7 +312,10 @@ LEFT_OUT = {
 @thinned(3)
 @pytest.mark.parametrize("verb, formula, told", LEFT_OUT.values(), ids=list(LEFT_OUT))
 def test_intervals_contain_what_left_out_rows_may_have_moved(verb, formula, told, monkeypatch):
-    """Their slopes may be others, and the population's minimiser has them in: the length grows with what is assumed."""
+    """Rows that are left out may have other slopes, but belong to the population.
+
+    The length grows with the assumed difference.
+    """
     rng, n = np.random.default_rng(8), 8000
     frame = pd.DataFrame({"x": rng.uniform(-1, 1, n), "g": rng.choice(["a", "b", "c"], n, p=[0.6, 0.397, 0.003])})
     frame["y"] = 4 + frame.x + (frame.g == "b") + rng.normal(size=n)
@@ -326,7 +345,7 @@ def rows_of_a_level_unlike_the_others(seed: int, n: int) -> pd.DataFrame:
 @thinned(1)
 @pytest.mark.parametrize("promise", [{"mu": 1.0}, {"eps": 4.0}], ids=["steps", "minimiser"])
 def test_a_rare_level_of_a_logit_with_another_slope_stays_in_the_fit_and_intervals_cover(promise):
-    """Case `taxi_payment`: 2.5 % of 6,000 rows were left out, and intervals covered in 4 of 12 fits."""
+    """In the case `taxi_payment`, 2.5 % of 6,000 rows were left out, and intervals covered in 4 of 12 fits."""
     truth = smf.logit("y ~ x + w + C(g)", rows_of_a_level_unlike_the_others(0, 200_000)).fit(disp=0).params["x"]
     domain = {"x": [0, 1], "w": (-4, 4), "g": list("abr"), "y": [0, 1]}
     covered = 0
@@ -335,4 +354,4 @@ def test_a_rare_level_of_a_logit_with_another_slope_stays_in_the_fit_and_interva
         fit = privstats.dp_glm("y ~ C(x) + w + C(g)", rows, domain=domain, rng=seed - 1, **promise)
         low, high = fit.conf_int().loc["C(x)[T.1]"]
         covered += low <= truth <= high
-    assert covered >= 10  # P(fewer than 10 of 12 at .95) = .02
+    assert covered >= 10  # with coverage .95, fewer than 10 of 12 intervals cover with probability .02

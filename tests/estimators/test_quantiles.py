@@ -26,7 +26,7 @@ from tests.estimators.location import Fit, fit
 DOMAIN = {"x": (-5, 5), "k": (0, 20), "g": ["a", "b"]}
 HUGE = 1e7
 ADD_REMOVE = Neighbors("add_remove")
-APART = {  # estimators with intervals from a second release
+APART = {  # estimators whose intervals come from a second release
     "aq": ApproximateQuantiles,
     "duff": lambda *a, **k: ChosenQuantiles(*a, mechanism=DuffQuantile(), **k),
     "smoothsens": lambda *a, **k: ChosenQuantiles(*a, mechanism=SmoothCauchy(), **k),
@@ -56,7 +56,7 @@ def prices(releases):
 
 
 def near(values, q, value, slack=2):
-    """Whether a value is an order statistic around the quantile, within the range of its definitions."""
+    """Whether a value lies between order statistics near the quantile; definitions of the quantile differ in rank."""
     ordered, rank = np.sort(values), q * len(values)
     low, high = max(0, int(rank - slack)), min(len(ordered) - 1, int(rank + slack))
     return ordered[low] - 1e-4 <= value <= ordered[high] + 1e-4
@@ -90,7 +90,7 @@ def test_intervals_hold_the_median_of_the_population_as_often_as_they_say():
     for seed in range(120):
         low, high = ends(planned(normal(400, seed), seed)[0])[0]
         held += low <= 0 <= high
-    assert held >= 107  # .95 of them is 114, less 3 standard deviations
+    assert held >= 107  # 114 are expected at coverage .95; three standard deviations fewer are 107
 
 
 def test_a_standard_error_is_the_interval_in_normal_quantiles():
@@ -118,7 +118,8 @@ def test_releases_lie_on_the_declared_grid_and_heavy_ties_are_found(mech):
     coarse, releases = fit(EVERY[mech](grid=0.5), "x", data, DOMAIN, 8.0)
     assert coarse.params()[0] % 0.5 == 0
     assert not any(release.name.startswith("grid") for release in releases)
-    stepped, releases = fit(EVERY[mech](), "k", data, {"k": range(0, 21)}, 8.0)  # the domain declares the step
+    # the domain declares the step of the grid
+    stepped, releases = fit(EVERY[mech](), "k", data, {"k": range(0, 21)}, 8.0)
     assert stepped.params()[0] == data["k"].median()
     assert not any(release.name.startswith("grid") for release in releases)
 
@@ -129,7 +130,8 @@ def test_several_quantiles_never_cross_and_are_sorted(mech):
     for eps in (0.01, 1.0):
         estimate, _ = fit(EVERY[mech]([0.9, 0.1, 0.5]), "x ~ g", normal(501), DOMAIN, eps, components=q, seed=2)
         assert estimate.names[:3] == ("x[a, 0.1]", "x[a, 0.5]", "x[a, 0.9]")
-        for group in estimate.params().reshape(2, 3):  # a group that may be empty at this budget has no estimates
+        # if noise does not exclude that a group is empty, the group has no estimates
+        for group in estimate.params().reshape(2, 3):
             assert np.isnan(group).all() if eps < 1 else (np.diff(group) >= 0).all()
 
 
@@ -181,7 +183,7 @@ def test_some_intervals_may_be_short_of_rows_and_others_not():
 @every
 @pytest.mark.parametrize("eps", [0.5, 4.0])
 def test_a_level_that_may_have_no_rows_has_neither_estimate_nor_interval(mech, eps):
-    """Estimates were drawn of no rows, one in ten with an interval, when counts had .05 of the budget."""
+    """Earlier, with .05 of the budget for counts, quantiles of empty groups were drawn, one in ten with an interval."""
     levels, given = list("abcdefgh"), 0
     for seed in range(4):
         domain = {**DOMAIN, "g": levels}
@@ -191,7 +193,7 @@ def test_a_level_that_may_have_no_rows_has_neither_estimate_nor_interval(mech, e
         assert np.isnan(ends(estimate)[np.isnan(estimate.params())]).all()
         names = {name for one in estimate.notes if one.key == "empty group" for name in one.about}
         assert names == {name for name, value in zip(estimate.names, estimate.params(), strict=True) if np.isnan(value)}
-    assert given <= 1  # of 24; a count is Laplace's, and three std errors are exceeded by .007
+    assert given <= 1  # of 24 estimates; Laplace noise of a count exceeds three std errors with probability .007
 
 
 @apart
