@@ -1,4 +1,4 @@
-"""Blocks: numbers on the grid, codes, and products with public matrices that depend on their own row, bit by bit."""
+"""Blocks of rows: grid numbers, level codes, products with matrices; the bits of a row depend on this row alone."""
 
 import itertools
 from fractions import Fraction
@@ -34,7 +34,8 @@ def test_a_rows_bits_are_its_own_whatever_its_company(formula):
     shuffled, doubled = design.block(data.iloc[order]), design.block(pd.concat([data] * 300, ignore_index=True))
     np.testing.assert_array_equal(shuffled.times(matrix), together[order])
     assert whole.times(matrix[:, :0]).shape == (len(data), 0)
-    np.testing.assert_array_equal(doubled.times(matrix)[-len(data) :], together)  # across the limits of chunks
+    # these rows lie in other chunks of the block
+    np.testing.assert_array_equal(doubled.times(matrix)[-len(data) :], together)
     for k in range(len(data)):
         alone = design.block(data.iloc[[k]])
         np.testing.assert_array_equal(alone.times(matrix), together[[k]])
@@ -82,7 +83,7 @@ def test_terms_are_products_of_a_number_and_what_a_code_looks_up():
 
 
 def tables_of(layout, matrix):
-    """Return the tables of a product: of the constant, of the numbers, and of pairs of a factor and a number."""
+    """Return the coefficients in a matrix product: of the constant, the numbers, and pairs of a factor and a number."""
     constant, linear, by_code = np.zeros(matrix.shape[1]), np.zeros((layout.numbers, matrix.shape[1])), {}
     for term in layout.terms:
         slopes, shifts = (
@@ -100,7 +101,7 @@ def tables_of(layout, matrix):
 
 
 def in_parts(linear):
-    """Return coefficients of numbers as two parts: multiples of 2^(e - 31) whose sizes add up to less than 2^e."""
+    """Return coefficients as two parts: multiples of 2^(e - 31) whose absolute values add up to less than 2^e."""
     parts = []
     for _ in range(2):
         sizes = np.abs(linear).sum(axis=0)
@@ -111,13 +112,14 @@ def in_parts(linear):
 
 
 def one_by_one(block, matrix, on_grid):
-    """Return the product of single rows, with the summands in the order of the layout."""
+    """Return the product computed row by row, with the terms added in the order of the layout."""
     constant, linear, by_code = tables_of(block.layout, matrix)
     numbers, out = block.numbers.astype(float), np.repeat(constant[None], len(block), axis=0)
     for part in (
         in_parts(linear) if on_grid else [slopes * np.eye(len(linear))[:, [k]] for k, slopes in enumerate(linear)]
     ):
-        out += sum(numbers[:, [k]] * slopes for k, slopes in enumerate(part))  # a part is exact, in any order
+        # each sum is exact, so that the order of its terms does not matter
+        out += sum(numbers[:, [k]] * slopes for k, slopes in enumerate(part))
     for (factor, number), table in by_code.items():
         out += table[block.codes[factor]] * (1.0 if number is None else numbers[:, [number]])
     return out
@@ -139,7 +141,10 @@ def test_a_product_has_the_bits_of_its_summands_added_one_by_one(rows, offset):
 
 
 def test_the_parts_of_a_product_with_numbers_on_the_grid_are_exact_and_nothing_is_lost():
-    """In fractions, which round nothing; parts of a few more bits would be rounded by floats."""
+    """The comparison uses fractions, which have no rounding errors.
+
+    Parts with a few more bits would be rounded in floats.
+    """
     rng = np.random.default_rng(5)
     p = 12
     numbers = (rng.integers(-(2**21), 2**21 + 1, (300, p)) / 2.0**21).astype(np.float32)

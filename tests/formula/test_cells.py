@@ -1,4 +1,4 @@
-"""A cell is read by itself: other rows, the type of its column and warning filters change nothing."""
+"""The value of a cell does not depend on other rows, on the type of its column or on warning filters."""
 
 import datetime
 import decimal
@@ -151,7 +151,8 @@ def test_one_text_in_a_file_does_not_decide_how_the_levels_of_other_rows_are_rea
         assert codes(Levels(tuple(levels)), column_).tolist() == [*range(len(levels)), *more]
         values = numbers(column_)
         np.testing.assert_array_equal(values, [*map(float, levels), *([np.nan] if more else [])])
-    assert codes(Levels(("1", 1)), column(["1", 1, "1.0"])).tolist() == [0, 1, 1]  # a declared text has its own level
+    # a declared text keeps its own level, although it can be read as the number 1
+    assert codes(Levels(("1", 1)), column(["1", 1, "1.0"])).tolist() == [0, 1, 1]
 
 
 @pytest.mark.parametrize("first", [0.47, "none"])
@@ -175,7 +176,10 @@ def test_no_code_of_a_cells_own_class_is_run():
 
 @pytest.mark.parametrize("hashed", [lambda kind: Foreign.ran.append("hash") or hash(str), None])
 def test_no_code_of_the_type_of_a_cells_own_class_is_run(hashed):
-    """Such code could take the cell for a text, or fail, so that a failure would tell of one row."""
+    """The code of a metaclass could make a cell equal to a text, or fail.
+
+    A failure would reveal something about one row.
+    """
     kind = type("Kind", (type,), {"__eq__": lambda *_: Foreign.ran.append("eq") or True, "__hash__": hashed})
     strange = kind("Strange", (), {"__hash__": lambda _: Foreign.ran.append("cell") or hash("none")})()
     del Foreign.ran[:]
@@ -256,7 +260,7 @@ def test_a_typed_column_reads_like_the_same_cells_one_by_one(kind):
     typed, single = pd.Series(values), column(list(values))
     assert codes(LEVELS, typed).tolist() == codes(LEVELS, single).tolist()
     assert numbers(typed).tolist() == numbers(single).tolist()
-    if kind not in (np.float16, np.longdouble):  # pandas has no categories of these
+    if kind not in (np.float16, np.longdouble):  # pandas has no categorical columns of these types
         assert codes(LEVELS, typed.astype("category")).tolist() == codes(LEVELS, single).tolist()
 
 
@@ -323,7 +327,7 @@ ARROW = ["string[pyarrow]", "str, pyarrow", "string", "large_string", "string_vi
 
 
 def _carried(some, by):
-    """Return a column of this kind; Arrow has no surrogates, and only texts and null."""
+    """Return the cells as a column of the kind `by`; Arrow columns hold only texts (without surrogates) and null."""
     if by == "object":
         return column(some)
     if by == "category":
@@ -348,7 +352,7 @@ def _can_be_joined(text):
 
 
 def _by_the_definition(levels, typed):
-    """A cell's code by definition: that of the level it equals as read, otherwise of the level with its number."""
+    """Return codes by definition: of the level that equals the cell as read, or else of the level with its number."""
     place = {read(value): code for code, value in enumerate(levels)}
     readings = [read(cell) for cell in typed.array]
     return [place.get(value, place.get(numbers(column([value]))[0], -1)) for value in readings]
@@ -360,7 +364,7 @@ def test_texts_looked_up_at_once_have_the_codes_that_they_have_cell_by_cell(by):
     for levels in DECLARED:
         for others in ([None], [*KINDS_OF_TEXT, None], []):
             some = [*TEXTS, *others, *map(str, rng.integers(0, 12, 20))]
-            if not others:  # only texts that can be joined
+            if not others:  # only texts that can be joined to one string
                 some = [text for text in some if _can_be_joined(text)] + [Text("a"), np.str_("1.0"), Spiteful("a")]
             some = [some[k] for k in rng.permutation(len(some))]
             typed = _carried(some, by)

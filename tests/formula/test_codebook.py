@@ -53,7 +53,7 @@ def test_a_table_schema_declares_a_domain_as_dict_text_and_file(tmp_path):
 
 
 def test_codes_of_missing_values_are_removed_from_levels():
-    """They were ignored: -99 was a level, or was moved to a bound."""
+    """Earlier, such codes were ignored: -99 became a level, or was moved to a bound."""
     level = field("region", "string", enum=["N", "S", "-9"])
     size = {"name": "size", "type": "integer", "categories": [1, 2, -9], "missingValues": [{"value": "2"}]}
     wage = field("wage", "number", minimum=0, maximum=9)
@@ -80,7 +80,7 @@ def test_a_code_of_missing_dates_that_is_no_date_is_accepted():
     ],
 )
 def test_codes_of_missing_values_that_would_count_as_values_say_how_to_recode(known, code, recoded):
-    """Means of about 50 with 20% of -99 were 39.9."""
+    """Counted as values, 20% of cells with -99 changed means of about 50 to 39.9."""
     with pytest.raises(DomainError, match=f"^field 'age' of the schema: missing values are coded as {code}") as refused:
         Domain.from_schema({"fields": [known], "missingValues": ["", code]})
     first = recoded[0]
@@ -92,7 +92,10 @@ def test_codes_of_missing_values_that_would_count_as_values_say_how_to_recode(kn
 
 
 def test_a_domain_in_json_is_text_or_a_path(tmp_path, monkeypatch):
-    """from_json("domain.json") said how a domain in JSON reads; from_schema and from_codebook take paths."""
+    """Earlier, from_json("domain.json") raised an error about the form of JSON.
+
+    The methods from_schema and from_codebook accept paths, too.
+    """
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "domain.json"
     path.write_text(SAYS.to_json())

@@ -1,4 +1,4 @@
-"""Columns: the meaning of their formulas, the values in blocks, and the labels of results."""
+"""Models of columns: the meaning of their formulas, the values in blocks of rows, and the labels of results."""
 
 import pickle
 
@@ -42,7 +42,7 @@ def test_formulas_of_columns_mean_what_they_say():
 
 def test_values_stay_in_the_users_units_clamped_and_not_rounded():
     third = DATA.head(4).assign(x=[1 / 3, -5.0, np.inf, np.nan])
-    assert values("x", third)[:, 0].tolist() == [1 / 3, 0.0, 10.0, 0.0]  # the last row is absent
+    assert values("x", third)[:, 0].tolist() == [1 / 3, 0.0, 10.0, 0.0]  # the last row has a missing value
     assert bind_columns("x", DOMAIN).block(third).present.tolist() == [True, True, True, False]
     whole = bind_columns("x", Domain(KNOWN, complete=True)).block(third)
     assert whole.numbers[:, 0].tolist() == [1 / 3, 0.0, 10.0, 5.0]

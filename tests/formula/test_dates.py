@@ -64,7 +64,7 @@ def test_bins_of_dates_begin_at_whole_days_and_are_named_by_them():
     with pytest.raises(DomainError, match=r"bounds of 't', which are \('2020-01-01', '2021-12-31'\); begin and end"):
         ps.dp_hist("t", ROWS, 1, domain=SINCE, bins=edges[:2], rng=1)
     mode = ps.dp_mode("t", ROWS, 1e6, domain=DOMAIN, bins=edges, rng=1)
-    assert mode.params.item() in (183, 548)  # the middles of the bins
+    assert mode.params.item() in (183, 548)  # the middles of the bins, in days
     assert [one.key for one in mode.notes if one.key == "dates"] == ["dates"]
 
 

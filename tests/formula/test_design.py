@@ -1,4 +1,4 @@
-"""The design maps rows to the box and back, and equals the design matrix of statsmodels."""
+"""The design maps rows to scaled columns in [-1, 1] and back, and equals the design matrix of statsmodels."""
 
 import pickle
 
@@ -171,7 +171,7 @@ def test_additive_factors_with_levels_left_out_lose_these_levels_only():
     lost = (matrix @ null)[:, 0]
     assert np.flatnonzero(np.abs(lost) > 1e-9).tolist() == [list(design.names).index("g[T.c]")]
     first = design.null_space([np.array([False, True, True]), None])
-    assert np.abs((matrix @ first)[0, 0]) > 0.1  # without the reference the intercept is not identified
+    assert np.abs((matrix @ first)[0, 0]) > 0.1  # without rows at the reference level, the intercept is not identified
 
 
 @pytest.mark.parametrize(
@@ -466,7 +466,8 @@ def test_rows_outside_a_subset_or_without_a_weight_are_absent():
     design = bind_regression("y ~ x", DOMAIN, subset="x > 0 & g == 'a' | z < 3", weights="z")
     data = pd.DataFrame({"y": 5.0, "x": [1, 1, -1, -1, np.nan], "g": list("abaaa"), "z": [4, 4, 4, 2.5, np.nan]})
     block = design.block(data)
-    assert block.present.tolist() == [True, False, False, True, True]  # complete: the middle is 1, and 3.5
+    # in complete columns, missing x and z become the middles of their bounds, 1 and 3.5
+    assert block.present.tolist() == [True, False, False, True, True]
     assert block.weight.tolist() == [0.8, 0.8, 0.8, 0.5, 0.7]
     assert (design.weighted, design.largest_weight) == (True, 5.0)
     partly = bind_regression("y ~ x", INCOMPLETE, weights="z").block(data)
@@ -573,7 +574,8 @@ def test_columns_that_are_products_of_other_columns_name_their_parents():
         ),
         ("x + z", ["x:z", "z:x", "I(x*z)", "I(z*x)"], [(3, 1, 2)]),
         ("x + np.log(z)", ["x:np.log(z)", "I(np.log(z) * x)"], [(3, 1, 2)]),
-        ("I(x**2) + z", ["I(x**2):z", "I(x**2 * z)", "np.square(x):z"], [(3, 1, 2)]),  # x itself is not in the model
+        # x itself is not a column of the model
+        ("I(x**2) + z", ["I(x**2):z", "I(x**2 * z)", "np.square(x):z"], [(3, 1, 2)]),
         ("x + I(x**2)", ["I(x**3)", "np.power(x, 3)", "I(x*x*x)", "I(x**2):x"], [(2, 1, 1)]),  # of a product
         ("x", ["np.power(x, 3)", "I(2 * x**2)", "I(x + x**2)", "np.exp(2 * x)", "g", "poly(z, 2)", "poly(z, 2):x"], []),
         ("poly(x, 2) + z", ["poly(x, 2):z"], []),
@@ -673,7 +675,8 @@ def test_a_centred_product_does_not_depend_on_the_origin_of_its_number():
         assert (design.coding[1, 3] == -sum(bounds) / 2) and np.array_equal(plain.coding, np.eye(4))
     np.testing.assert_array_equal(*found)
     alone = bind_regression("y ~ year + year:C(g)", domain | {"year": (1990, 2020)}, centred=True)
-    assert np.array_equal(alone.coding, np.eye(3))  # no column of the factor from which to subtract
+    # without a main effect of the factor there is no column to subtract from
+    assert np.array_equal(alone.coding, np.eye(3))
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_dates_are_days_since_an_origin_however_they_are_written():
     fast, _ = read(domain, pd.DataFrame({"day": pd.to_datetime(["2020-01-02", "2020-02-01"])}))
     assert fast["day"].tolist() == [1, 31]
     assert Dates("2020-01-01", "2020-01-31", origin="2019-12-31").meaning == Interval(1, 31)
-    old = Domain({"day": Dates("1700-01-01", "2020-12-31")})  # more nanoseconds than an integer holds
+    old = Domain({"day": Dates("1700-01-01", "2020-12-31")})  # a range of more nanoseconds than a 64-bit integer holds
     moments = pd.Series([pd.Timestamp("2020-01-01 12:00"), pd.Timestamp("1975-01-01"), None]).astype("datetime64[ns]")
     (fast, there), (slow, here) = (read(old, {"day": part}) for part in (moments, moments.astype(object)))
     pd.testing.assert_frame_equal(fast, slow)

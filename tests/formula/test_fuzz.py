@@ -1,4 +1,4 @@
-"""Random formulas: columns equal patsy's, exactly the collinear ones are refused, and null spaces are exact."""
+"""Random formulas: columns equal patsy's, exactly the collinear formulas are refused, and null spaces are exact."""
 
 import pickle
 import random
@@ -18,7 +18,7 @@ ATOMS = [
     "bs(x, knots=[0.5], lower_bound=-1, upper_bound=3)", "C(t, Treatment(True))",
 ]  # fmt: skip
 WIDE = Domain({**DOMAIN, "t": bool, "w": (10, 12)}, complete=True)
-OTHER = ("twice; leave out", "no coefficients")  # patsy would make zero columns of these
+OTHER = ("twice; leave out", "no coefficients")  # formulas for which patsy would create columns of zeros
 
 
 def rows(n=400):
@@ -44,7 +44,7 @@ def rank(X, tolerance):
 
 
 def check_centred(design, data, X, codes):
-    """With centred products the scaled columns are those of X C, and the coefficients come back to the user's."""
+    """Check a design with centred products: its scaled columns are those of X C, and coefficients map to user units."""
     block = pickle.loads(pickle.dumps(design)).block(data)
     Z = all_columns(block)[:, :-1]
     assert np.abs(Z).max() <= 1

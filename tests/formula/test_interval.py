@@ -1,4 +1,4 @@
-"""Values of admitted rows stay within the derived bounds, and monotone expressions attain them."""
+"""Values of expressions in valid rows lie within the derived bounds; monotone expressions attain the bounds."""
 
 import ast
 
@@ -58,7 +58,7 @@ def test_values_of_rows_in_the_domain_lie_in_the_derived_bounds(code, a, b, seed
     bounds = bounds_of(parse(code), {"a": a, "b": b})
     values = np.broadcast_to(values_of(parse(code), rows), 200)
     values = values[~np.isnan(values)]
-    with np.errstate(invalid="ignore"):  # inf - inf: a value at an infinite bound is inside
+    with np.errstate(invalid="ignore"):  # inf - inf is NaN: a value at an infinite bound counts as inside
         below, above = bounds.lo - values, values - bounds.hi
     slack = 1e-9 * np.clip(np.abs(values), 1.0, 1e300)
     assert not (below > slack).any()

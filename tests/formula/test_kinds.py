@@ -1,4 +1,4 @@
-"""A domain is checked against names and types of columns, never against cells; its text fits a page."""
+"""A domain is checked against names and types of columns, never against cells; its text fits on a page."""
 
 import numpy as np
 import pandas as pd
@@ -39,7 +39,7 @@ def test_a_kind_of_column_is_said_not_to_fit_where_no_cell_of_it_would_be_admitt
     said = domain.check(pd.DataFrame({"x": CELLS[cells]}))
     _, legal = admitted(domain["x"], CELLS[cells])
     if cells == "words" and known not in ("bounds", "scale"):
-        assert said == []  # texts may be levels, dates or texts of numbers
+        assert said == []  # texts may be levels, dates or numbers written as text
     else:
         assert bool(said) == (not legal.any())
     assert all(words.startswith("column 'x' has ") and "; " in words for words in said)

@@ -1,4 +1,4 @@
-"""A fitted linear predictor written as an expression has the design's value for each row."""
+"""The linear predictor of a fit, written as an expression, has the same value in each row as in the design."""
 
 import numpy as np
 import pandas as pd
@@ -53,7 +53,8 @@ def test_the_expression_of_a_linear_map_is_the_design_times_its_coefficients(for
     params = np.random.default_rng(3).normal(size=len(design.names))
     response, fitted = design.expressions(params)
     matrix, shift = design.to_original()
-    theta = np.linalg.solve(matrix, params - shift)  # in the box, in which blocks are clamped as expressions are
+    # coefficients of the scaled columns; blocks are clamped in the same way as the expressions
+    theta = np.linalg.solve(matrix, params - shift)
     block = design.block(data)
     values = block.times(np.eye(design.width))
     boxed = np.column_stack([values[:, :-1] @ theta, values[:, -1]])
