@@ -1,4 +1,4 @@
-"""Rows for tests of clusters, and the bits by which fits are compared."""
+"""Rows for tests of computing clusters, and the bits by which fits are compared."""
 
 import numpy as np
 
@@ -16,5 +16,5 @@ def data_of():
 
 
 def bits(fit):
-    """Return the releases of a fit, to the last bit."""
+    """Return the names and the bytes of a fit's releases."""
     return [(release.name, release.value.tobytes()) for release in fit.releases]

@@ -1,4 +1,4 @@
-"""The same rows as frames, Arrow tables, Parquet files, and tables and plans of other engines."""
+"""One data set as data frame, Arrow table, Parquet file, and as tables and lazy queries of polars and DuckDB."""
 
 import numpy as np
 import pandas as pd

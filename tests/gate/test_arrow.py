@@ -93,7 +93,7 @@ def test_no_decimal_fails_where_arrow_cannot_write_it_but_is_missing(kind, digit
 
 
 def test_decimals_are_the_nearest_floats():
-    """A cast of decimals to floats rounds twice: some of these are not the nearest."""
+    """A cast of decimals to floats rounds twice, so that some results are not the nearest floats."""
     rng = np.random.default_rng(1)
     digits = rng.integers(-(10**18), 10**18, 100_000).astype(object) * rng.integers(1, 10**18, 100_000)
     exact = [decimal.Decimal(int(number)).scaleb(-18) for number in digits]

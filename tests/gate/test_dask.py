@@ -1,4 +1,4 @@
-"""Frames of Dask give the bits of a frame, each part once, the same rows in each pass; a failed task tells nothing."""
+"""Dask frames give the bits of pandas frames; each pass reads each part once; a failed task reveals nothing."""
 
 import asyncio
 import gc
@@ -44,7 +44,7 @@ def in_parts(data, parts=5):
 
 
 def gathered(call, monkeypatch):
-    """Whether the mechanisms of a call look at the values of all rows at once."""
+    """Whether the mechanisms of a call read the values of all rows at once."""
     found, real = [], ps.gate.rows.RowValues.all
     monkeypatch.setattr(ps.gate.rows.RowValues, "all", lambda self: found.append(1) or real(self))
     call()
@@ -87,7 +87,7 @@ PARTS = {
 @pytest.mark.parametrize("odd", ["\ud800", b"\xff", 7, None, (1, 2)], ids=repr)
 @pytest.mark.parametrize("column", ["g", "who"])
 def test_a_cell_that_is_no_text_is_read_as_in_a_frame(make, odd, column):
-    """Dask would make texts of objects before a fit reads them, and fail at the first two."""
+    """Dask would convert such cells to texts before a fit reads them, and would fail for the first two of them."""
     data = data_of().iloc[:40].reset_index(drop=True)
     data[column] = data[column].astype(str).astype(object)
     data.at[3, column] = odd
@@ -95,7 +95,7 @@ def test_a_cell_that_is_no_text_is_read_as_in_a_frame(make, odd, column):
     assert bits(CALLS["mean by group"](make(data), rng=1, **more)) == bits(CALLS["mean by group"](data, rng=1, **more))
 
 
-@pytest.mark.filterwarnings("ignore")  # of Dask's own calls of pandas
+@pytest.mark.filterwarnings("ignore")  # Dask itself calls pandas functions that warn
 def test_texts_of_files_that_are_no_utf8_are_missing_and_do_not_fail(tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     data = data_of().iloc[:40].reset_index(drop=True)
@@ -106,7 +106,8 @@ def test_texts_of_files_that_are_no_utf8_are_missing_and_do_not_fail(tmp_path):
     call, frame = CALLS["mean by group"], data.assign(g=[None if k == 3 else text for k, text in enumerate(data.g)])
     assert bits(call(dd.read_parquet(tmp_path), rng=1)) == bits(call(frame, rng=1))
     error = refusal(lambda: call(dd.read_parquet(tmp_path, filesystem="arrow"), rng=1), OptionError)
-    assert "dask.dataframe.read_parquet(path)" in str(error)  # Dask itself would fail: it decodes the largest text
+    # Dask itself would fail, because it decodes the largest text
+    assert "dask.dataframe.read_parquet(path)" in str(error)
 
 
 def test_names_that_are_equal_go_to_one_part_whatever_their_types():
@@ -172,10 +173,11 @@ def test_progress_tells_parts_and_not_their_rows(monkeypatch):
     assert set(shown) == {20, 40}
 
 
-@pytest.mark.filterwarnings("ignore")  # of Dask's own calls of pandas
+@pytest.mark.filterwarnings("ignore")  # Dask itself calls pandas functions that warn
 def test_files_may_be_read_but_not_filtered(tmp_path):
     data = frame()
-    in_parts(data[data.columns[::-1]]).to_parquet(tmp_path / "rows")  # of columns in this order it fuses partitions
+    # with columns in this order, Dask fuses partitions
+    in_parts(data[data.columns[::-1]]).to_parquet(tmp_path / "rows")
     whole = CALLS["lm suffstats"](data, rng=1)
     assert bits(CALLS["lm suffstats"](dd.read_parquet(tmp_path / "rows"), rng=1)) == bits(whole)
     with pytest.raises(OptionError, match="does more than choose columns"):
@@ -183,7 +185,7 @@ def test_files_may_be_read_but_not_filtered(tmp_path):
 
 
 def failing(kind):
-    """Make a part of rows, of which the third one fails, or is odd."""
+    """Return a Dask frame of four parts, the third of which raises an error or is malformed, as given by `kind`."""
 
     def make(k):
         part = planted().iloc[10 * k : 10 * k + 10]
@@ -214,7 +216,7 @@ def test_what_is_shipped_shows_and_pickles_no_more_than_it_needs():
 
 
 def test_the_memory_of_a_part_is_free_when_the_part_is_released():
-    """A cycle of references would keep rows on a worker after a fit, until Python searches for cycles."""
+    """A reference cycle would keep rows in a worker's memory after a fit, until Python collects garbage."""
     design = ps.plan("lm", "y ~ x", 100, 1, domain={"y": (0, 100), "x": (0, 100)}).public.design
     part = RowPart(frame())
     gc.disable()
@@ -231,7 +233,7 @@ def test_the_memory_of_a_part_is_free_when_the_part_is_released():
 
 @pytest.mark.parametrize("kind", ["numbers", "truth values", "groups"])
 def test_blocks_of_a_part_are_made_once(kind):
-    """A block may be larger than its rows: a truth value has one byte in a frame."""
+    """A block may need more memory than its rows: in a data frame, a truth value has one byte."""
     rows, domain = pd.DataFrame({"y": np.arange(500) % 2.0, "b": np.arange(500) % 2 == 0}), {"y": (0, 1), "b": bool}
     verb, model = {
         "numbers": ("quantile", "y"),
@@ -248,7 +250,7 @@ def test_blocks_of_a_part_are_made_once(kind):
 
 
 def test_a_part_is_read_by_one_task_at_a_time():
-    """Two would choose the rows of units, and keep blocks, with one another's numbers."""
+    """Two tasks at a time would exchange the numbers by which they choose rows of units and keep blocks."""
 
     class Slow(UnitCount):
         def answer(self, number, part):
@@ -307,9 +309,10 @@ def test_a_worker_that_is_lost_after_a_message_leaves_its_parts_to_tasks(monkeyp
             return {"a": 1, "b": 1, "c": 1}
 
         def run(self, function, work, asked, workers, on_error):
-            assert workers == [*asked] == ["a", "b"]  # two large parts lie on c
+            assert workers == [*asked] == ["a", "b"]  # worker c holds two large parts
             assert asked == {"a": [[(0, 0), (1, 1)]], "b": [[(2, 2), (3, 3)]]}
-            return {"a": [Answer(1, 10, b"", (1,))], "b": OSError("lost")}  # and a has lost one of its parts
+            # worker b is lost, and worker a has lost one of its parts
+            return {"a": [Answer(1, 10, b"", (1,))], "b": OSError("lost")}
 
     def by_tasks(client, work, loaded, tasks):
         asked.extend(tasks)
@@ -326,7 +329,10 @@ def test_a_worker_that_is_lost_after_a_message_leaves_its_parts_to_tasks(monkeyp
 
 
 def test_a_task_of_a_message_that_waits_for_a_thread_counts_as_running():
-    """Workers spoke again after Ctrl-C while it waited behind tasks of others, and it could write a warning then."""
+    """Earlier, after Ctrl-C, workers could print again while such a task waited behind the tasks of other users.
+
+    The task could then print a warning.
+    """
 
     class Worker:
         address, data, active_threads, active_threads_lock = "a", {"one": 7}, {}, threading.Lock()

@@ -1,4 +1,4 @@
-"""The gate with regression designs: presence, blocks of any size, released bounds, rehearsals."""
+"""The gate with regression designs: which rows are used, blocks of any size, estimated bounds, and rehearsals."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ UNITS = Neighbors("replace", "who", 2)
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of least squares at theta, from the rows z and their response."""
+    """Row function: scores of least squares at fixed coefficients, for random mixtures of the columns."""
 
     seed: int = 0
 
@@ -114,7 +114,8 @@ def test_honest_questions_about_a_design_pass_the_audit(design, neighbors):
 def test_bounds_that_were_released_give_another_design_of_the_same_rows():
     lacking = bind_regression("y ~ x", Domain({"g": ["a", "b"]}))
     assert lacking.lacking
-    data, every = frame(300), Neighbors("replace", "who", 300)  # the choice of rows depends on the declarations
+    # the choice of a unit's rows depends on the declarations
+    data, every = frame(300), Neighbors("replace", "who", 300)
     rows = rows_of(data, every, lacking)
     bought = lacking.with_bounds(dict.fromkeys(lacking.lacking, (-2.0, 4.0)))
     declared = bind_regression("y ~ x", Domain({"x": (-2.0, 4.0), "y": (-2.0, 4.0)}))

@@ -1,4 +1,4 @@
-"""A plan of another engine whose rows may differ between passes is refused, with the cure."""
+"""Lazy queries of other engines are refused if their rows may differ between passes; the error names a remedy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The gate answers only planned and charged questions, each once; its errors reveal nothing."""
+"""The gate, which reads the data, answers only planned and charged queries, each once; its errors reveal nothing."""
 
 import contextlib
 import copy
@@ -48,7 +48,7 @@ def test_a_release_is_the_exact_total_plus_the_noise_of_its_own_stream_and_law()
     noise = release.law.sample(streams(9, "digest")("question", "first"), 1)[0]
     np.testing.assert_allclose(release.value, exact[present].sum(axis=0) + noise, atol=2e-4)
     assert release.keeps == PureDP(0.3)
-    assert release.law.scale.tolist() == [4 / 0.3] * 2  # two entries, each of which changes by at most 2
+    assert release.law.scale.tolist() == [4 / 0.3] * 2  # each of two entries changes by at most 2
 
 
 def test_a_closed_gate_tells_laws_and_answers_nothing():
@@ -85,7 +85,7 @@ def test_a_question_that_differs_from_the_plan_is_refused_and_so_is_its_law(ques
         gate(question, by=by)
     with pytest.raises(PrivacyError, match="not planned"):
         gate.law(question, by=by)
-    assert gate(FIRST, by=TOLD).name == "first"  # it was not marked as asked
+    assert gate(FIRST, by=TOLD).name == "first"  # the refused queries were not marked as asked
 
 
 def test_a_refused_question_reads_no_row(monkeypatch):
@@ -107,7 +107,7 @@ def test_questions_of_a_branch_wait_for_the_choice_and_the_other_branch_is_close
     with pytest.raises(PrivacyError, match="not planned"):
         gate(left, by=TOLD)
     gate(SECOND, by=TOLD)
-    assert gate.law(right, by=TOLD)[0] == PureDP(1.0)  # laws of all branches are public
+    assert gate.law(right, by=TOLD)[0] == PureDP(1.0)  # noise laws are public in all branches
     assert gate.choose("estimator", {"l": 2.0, "r": 1.0}) == gate.chosen == "r"
     with pytest.raises(PrivacyError, match="not planned"):
         gate(left, by=TOLD)
@@ -156,7 +156,7 @@ def test_an_optional_question_spends_a_part_of_anothers_share_which_keeps_it_oth
 
 
 def test_an_optional_question_before_the_choice_closes_the_branches_whose_shares_it_does_not_spend():
-    """Else the branches would together cost more than their one charge: this part, and all of another branch."""
+    """Otherwise the branches could cost more than their one charge: this optional query, and all of another branch."""
     other = at(EXTRA, name="other extra", within_share_of=("first",))
     plan = [
         planned(EXTRA, eps=0.5, within_share_of=("second",), fractions=(0.5,)),
@@ -211,7 +211,7 @@ def test_a_part_that_is_no_part_is_refused():
 
 
 def test_no_conversation_spends_more_than_its_charge_whatever_it_asks_in_whatever_order():
-    """The charge: what is before the choice, and one entry for the branches, each of which spends as much."""
+    """The charge contains the queries before the choice, and one entry for the branches, which all cost the same."""
     rng = np.random.default_rng(11)
     reached = 0.0
     for _ in range(120):
@@ -247,7 +247,7 @@ def test_no_conversation_spends_more_than_its_charge_whatever_it_asks_in_whateve
 
 
 def _fits(other, hosts):
-    """Whether one optional question may have several host questions: if each is in a different branch."""
+    """Whether an optional query may have `other` as a further host: all hosts must be in different branches."""
     homes = [host.branch for host in (*hosts, other)]
     return None not in homes and len(set(homes)) == len(homes)
 
@@ -259,7 +259,7 @@ def _split(about):
 
 @dataclass(frozen=True, eq=False)
 class Disguised(Sum):
-    """Adds up all rows of a unit, but has the sensitivity of a folded sum."""
+    """A query that adds up all rows of a unit, but has the sensitivity of a sum that is clipped for each unit."""
 
     @property
     def adds_up_units(self):
@@ -362,16 +362,19 @@ def test_a_column_that_is_not_there_is_a_failure_inside():
 
 
 def test_two_gates_are_never_open_at_once_so_that_filters_of_warnings_stay_whole():
-    """Filters belong to the process: the gate that closes first would restore them under the other's feet."""
+    """Warning filters belong to the whole process.
+
+    Of two open gates, the one that closes first would restore the filters while the other still reads rows.
+    """
     inside, second_is_in, filters = threading.Event(), threading.Event(), list(warnings.filters)
 
     def first():
         inside.set()
-        second_is_in.wait(0.3)  # with a lock the other gate waits
+        second_is_in.wait(0.3)  # because of the lock, the other gate waits until this wait ends
 
     def second():
         second_is_in.set()
-        leaving.join(5)  # the other gate has closed
+        leaving.join(5)  # wait until the other gate has closed
         warnings.warn("secret 4711", stacklevel=1)
 
     with warnings.catch_warnings(record=True) as warned:
@@ -405,14 +408,17 @@ def test_of_threads_that_ask_the_same_question_one_is_answered():
 
 
 def test_no_thread_looks_whether_a_question_was_asked_while_another_asks_it():
-    """The answers of the threads come after each other in any case: what matters is who crosses the question out."""
+    """No other thread may act between the check whether a query was asked and the entry that it was asked.
+
+    The answers themselves are computed one after the other in any case.
+    """
     gate, outcomes, both = gate_of(FIRST), [], threading.Barrier(2)
 
     class Asked(set):
         def __contains__(self, label):
             known = super().__contains__(label)
             with contextlib.suppress(threading.BrokenBarrierError):
-                both.wait(0.3)  # with a lock the other gate waits
+                both.wait(0.3)  # because of the lock, the other thread waits until this wait ends
             return known
 
     def ask():
@@ -452,7 +458,7 @@ def test_a_process_that_is_forked_while_a_gate_is_open_can_open_its_own():
     holder.start()
     inside.wait(10)
     child = os.fork()
-    if child == 0:  # the thread that holds the lock does not exist in this process
+    if child == 0:  # the child process lacks the thread that holds the lock
         signal.alarm(5)
         gate_of(FIRST)(FIRST, by=TOLD)
         os._exit(0)
@@ -465,7 +471,7 @@ def test_a_process_that_is_forked_while_a_gate_is_open_can_open_its_own():
 @pytest.mark.filterwarnings("ignore:.*fork")
 def test_forks_do_not_share_the_noise_of_streams_that_were_made_before():
     stream, pipes = streams(None, "digest"), []
-    stream("question", "score").bytes(8)  # creates everything that is created once per process
+    stream("question", "score").bytes(8)  # creates all objects that exist once per process
     for _ in range(3):
         readable, writable = os.pipe()
         if os.fork() == 0:
@@ -497,7 +503,8 @@ def test_streams_differ_by_kind_label_digest_and_seed_and_repeat():
     assert len(set(drawn)) == len(drawn)
     assert draw(*base) == draw(*base)
     own = streams(None, "digest")
-    assert own("question", "score").uniform() != own("question", "score").uniform()  # a fork has its own stream
+    # each call without a seed returns a new stream
+    assert own("question", "score").uniform() != own("question", "score").uniform()
     with pytest.raises(PrivacyError, match="kind"):
         own("noise", "score")
 

@@ -37,7 +37,7 @@ ODD = [
 
 @dataclass(frozen=True)
 class Counted(Toy):
-    """A design that records each block that it makes."""
+    """A design that records the number of rows of each block that it makes."""
 
     made: list = field(default_factory=list)
 
@@ -61,7 +61,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Blocks of a few rows."""
+    """Limit blocks to 100 rows."""
     monkeypatch.setattr(rows_module, "BLOCK_ROWS", 100)
 
 
@@ -71,7 +71,7 @@ def still_open(folder):
     for one in OPEN.iterdir():
         try:
             found.append(os.readlink(one))
-        except FileNotFoundError:  # the directory listing's own descriptor
+        except FileNotFoundError:  # the descriptor was that of the directory listing itself, now closed
             continue
     return [path for path in found if path.startswith(str(folder))]
 
@@ -94,7 +94,7 @@ def test_no_limit_of_memory_changes_a_bit_and_blocks_are_made_once(small, limit,
     whole = rows_of(data, neighbors).totals(QUESTIONS)
     rows = limited(data, limit, neighbors, design)
     assert rows.totals(QUESTIONS) == whole
-    assert len(design.made) == 10 * (2 if neighbors else 1)  # with units, a pass chooses rows
+    assert len(design.made) == 10 * (2 if neighbors else 1)  # with units, another pass chooses rows
     design.made.clear()
     assert rows.totals(QUESTIONS) == rows.totals(QUESTIONS) == whole
     assert not design.made
@@ -153,7 +153,7 @@ def test_a_file_has_no_name_and_is_closed_when_it_is_not_needed(small, folder):
     rows = limited(frame(1000), 1)
     values = rows.values(Values("x", X(), Line(-1, 1)))
     values.all()
-    assert len(still_open(folder)) == 2  # one for blocks, one for values
+    assert len(still_open(folder)) == 2  # one file for blocks, one for values
     assert not list(folder.iterdir())
     del values
     assert len(still_open(folder)) == 1

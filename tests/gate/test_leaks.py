@@ -1,4 +1,4 @@
-"""Planted values that occur nowhere else do not appear in any output of a conversation that fails."""
+"""Planted values, which occur nowhere else, do not appear in any output of queries that fail."""
 
 import asyncio
 import inspect
@@ -36,7 +36,7 @@ DESIGN = bind_regression("y ~ x + g", Domain({"y": (0, 100), "x": (0, 100), "g":
 
 @dataclass(frozen=True)
 class Rows:
-    """The columns of a row."""
+    """Row function: all columns of a row."""
 
     def __call__(self, block):
         return block.times(np.eye(DESIGN.width))
@@ -62,7 +62,7 @@ def planted():
 
 @door
 def fit(source):
-    """A conversation sealed as in a function of the package."""
+    """Ask two queries of a new gate for the source, in the way of a function of the package."""
     neighbors = Neighbors("replace", "who", 2)
     plan = [planned(SCORE, Laplace()), planned(VALUES, Rank((0.5,)))]
     gate = Gate(BlockRows(source, DESIGN, neighbors, b"key"), plan, streams(None, "digest"))
@@ -74,7 +74,7 @@ def reveals(text):
 
 
 def walk(value, depth=4, seen=None):
-    """Yield everything that can be reached from a local variable."""
+    """Yield all objects that can be reached from the value of a local variable."""
     seen = set() if seen is None else seen
     if depth == 0 or id(value) in seen:
         return
@@ -94,7 +94,7 @@ def walk(value, depth=4, seen=None):
 
 
 def spill(error):
-    """All that an exception carries: its text, chained exceptions, and variables in frames of the package."""
+    """Yield the texts of an exception, of its chained exceptions, and of variables in their frames in the package."""
     chain = [error]
     while chain:
         one = chain.pop()

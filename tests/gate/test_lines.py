@@ -72,7 +72,7 @@ def test_no_package_of_arrow_is_needed(monkeypatch, tmp_path):
 
 
 def test_cells_are_admitted_one_by_one_as_they_are_declared():
-    """What a cell is read as: the next column of the file, or its last row, changes nothing of it."""
+    """The value of a cell does not depend on the next column of the file, or on the last row."""
     cases = [
         ((0, 2000), "3.5", 3.5), ((0, 2000), " 3.5 ", 3.5), ((0, 2000), "1e3", 1000.0), ((0, 2000), "1e400", 2000.0),
         ((0, 2000), "true", 1.0), ((0, 2000), "NA", None), ((0, 2000), None, None), ((0, 2000), "3,5", None),
@@ -250,7 +250,7 @@ def test_a_file_that_changes_between_passes_ends_the_fit_and_tells_nothing(monke
     path, calls, steady = written(data_of(), tmp_path / "a.csv"), itertools.count(), TextLines.steady
 
     def changed_then_steady(self):
-        if next(calls) == 6:  # of number and first passes
+        if next(calls) == 6:  # earlier calls belong to the count of rows and to the first passes
             change(path)
         return steady(self)
 

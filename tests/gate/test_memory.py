@@ -1,4 +1,4 @@
-"""Memory freed by a pass is reused by the next block, and not returned to the system and cleared again."""
+"""Memory freed by a pass is reused for the next block; it is not returned to the system and cleared again."""
 
 import platform
 import resource
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-ROUNDS, PAGES = 20, 2048  # rounds, and memory pages freed after each
+ROUNDS, PAGES = 20, 2048  # number of rounds; number of memory pages freed after each round
 CODE = f"""if True:
     import resource, numpy as np, pandas as pd, privstats as ps
     ps.dp_mean("x", pd.DataFrame({{"x": [0.5]}}), eps=1, domain={{"x": (0, 1)}})

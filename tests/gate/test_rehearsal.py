@@ -207,7 +207,7 @@ class Greedy(Set):
 
 @dataclass(frozen=True)
 class Crooked(Greedy):
-    """A set whose fast total differs from the sum of its contributions."""
+    """A set whose fast method for totals gives another result than the sum of contributions."""
 
     def project(self, rows):
         return np.trunc(np.clip(rows, -1, 1) / self.step) * self.step
@@ -235,7 +235,7 @@ def test_a_set_that_mixes_rows_or_adds_up_something_else_is_refused(within):
 
 @dataclass(frozen=True)
 class MixingDesign(Toy):
-    """A design whose blocks depend on their size."""
+    """A design whose numbers depend on the number of rows in the block."""
 
     def block(self, columns):
         block = super().block(columns)

@@ -1,4 +1,4 @@
-"""Totals are exact: the order of rows, blocks, batches and the size of the data change no bit."""
+"""Totals are exact: no bit depends on the order of rows, on blocks and batches, or on the size of the data."""
 
 import decimal
 import enum
@@ -83,8 +83,9 @@ def test_batches_of_any_size_equal_the_frame_bit_for_bit(size, neighbors):
     whole = rows_of(data, neighbors).totals(QUESTIONS)
     batches = rows_of(in_batches(data, size), neighbors)
     assert batches.totals(QUESTIONS) == whole
-    assert batches.totals(QUESTIONS) == whole  # in a second pass, too
-    text = data.assign(who=data["who"].astype(object))  # unit names read one by one, in batches with types of their own
+    assert batches.totals(QUESTIONS) == whole  # the same in a second pass
+    # names of units are objects and read one by one; each batch has its own type
+    text = data.assign(who=data["who"].astype(object))
     assert rows_of(in_batches(text, size), neighbors).totals(QUESTIONS) == whole
 
 
@@ -145,12 +146,12 @@ def test_the_total_of_one_over_any_rows_of_a_complete_design_is_their_number():
 
 
 def chosen(data, neighbors, design=None):
-    """Mask of the rows that count."""
+    """Return the mask of the rows that are used."""
     return np.concatenate([units >= 0 for _, units in rows_of(data, neighbors, design).blocks()])
 
 
 def by_hand(data, question, most):
-    """Contributions of a folded question, unit by unit, in plain Python."""
+    """Return the total of a query that clips the sum of each unit's rows, computed unit by unit in plain Python."""
     block, unit = Toy().block(data), data["who"].tolist()
     vectors = np.trunc(np.nan_to_num(question.of(block)) / question.within.row_step)
     counts = block.present if question.keep is None else block.present & question.keep(block)
@@ -171,7 +172,7 @@ def test_a_folded_sum_adds_up_the_rows_of_each_unit_and_then_projects_once(quest
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])
 @pytest.mark.parametrize("most", [1, 3])
 def test_replacing_a_units_rows_moves_no_sum_further_than_its_sensitivity(kind, most):
-    """Folded sums move as far as for one row, the others as far as for all rows of the unit that count."""
+    """Sums clipped for each unit move as far as for one row, others as far as for all used rows of the unit."""
     rng, neighbors, reached = np.random.default_rng(3), Neighbors(kind, "who", most), {}
     for trial in range(30):
         data = people(60, seed=trial).assign(who=[f"p{k % 12}" for k in range(60)])
@@ -232,7 +233,7 @@ SPELLINGS = {
 @pytest.mark.parametrize("kind", SPELLINGS)
 @pytest.mark.parametrize("size", [None, 1, 7])
 def test_a_unit_spelt_in_several_ways_is_one_unit_in_every_batch(kind, size):
-    """Batches have types of their own: a column of numbers in one, of texts or objects in another."""
+    """The type of the unit column differs between batches: numbers in one, texts or objects in another."""
     names = [f"p{k}" for k in range(60)]
     for row, name in enumerate(SPELLINGS[kind]):
         names[10 * row] = name
@@ -311,7 +312,8 @@ def test_a_source_that_names_other_units_in_a_later_pass_ends_the_fit_before_any
     data, passes = people(500), itertools.count()
 
     def make():
-        swapped = data.assign(who=data["who"].to_numpy()[::-1]) if next(passes) > 1 else data  # one pass chooses rows
+        # one of the first two passes chooses rows
+        swapped = data.assign(who=data["who"].to_numpy()[::-1]) if next(passes) > 1 else data
         return in_batches(swapped, 100)()
 
     first, second = Sum("first", XY(), Box(2)), Sum("second", XY(), Box(2))
@@ -402,7 +404,7 @@ def test_values_of_a_cell_are_those_of_its_rows(size):
 
 
 def test_cells_are_gathered_several_at_a_time_in_few_passes():
-    """Of 20 cells the first and the last are larger than what may be kept: they are read by themselves."""
+    """Of 20 cells, the first and the last exceed the limit of memory, so that each of them is read by itself."""
     data, within, passes = frame(400, missing=False), ByCell(Line(-1.0, 1.0), 20), itertools.count()
 
     def numbered(block):
@@ -427,7 +429,7 @@ def test_cells_are_gathered_several_at_a_time_in_few_passes():
 def test_each_value_lies_in_its_own_cell_in_the_order_of_the_rows(cells):
     data, within = frame(3000), ByCell(Line(-1.0, 1.0), cells)
 
-    def numbered(block):  # including numbers beyond both ends
+    def numbered(block):  # some cell numbers lie below or above the valid numbers
         return np.column_stack([np.floor((0.55 * block.numbers[:, 0] + 0.5) * cells), block.numbers[:, 1]])
 
     values = rows_of(data).values(Values("cells", numbered, within))

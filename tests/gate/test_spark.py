@@ -1,6 +1,6 @@
-"""Frames of Spark give the bits of a frame, each part once, the same rows in each pass; a failed task tells nothing.
+"""Spark frames give the bits of pandas frames; each pass reads each part once; a failed task reveals nothing.
 
-What needs Spark, and a machine of Java, is among the slow tests.
+Tests that need Spark and a Java virtual machine are among the slow tests.
 """
 
 import os
@@ -45,8 +45,8 @@ def test_packed_batches_are_the_rows_that_were_packed():
 def test_progress_is_the_parts_of_the_last_stage_of_a_job_that_has_begun_since(monkeypatch):
     class Context:
         def __init__(self):
-            self.jobs = {1: [5]}  # of an earlier pass
-            self.stages = {5: (4, 4), 6: (4, 4), 7: (4, 0)}  # numbers of tasks, and of those that are complete
+            self.jobs = {1: [5]}  # a job of an earlier pass
+            self.stages = {5: (4, 4), 6: (4, 4), 7: (4, 0)}  # by stage: number of tasks, number of completed tasks
 
         def statusTracker(self):
             return self
@@ -119,7 +119,7 @@ def spark():
     os.environ["PYSPARK_PYTHON"] = sys.executable
     try:
         session = (
-            sql.SparkSession.builder.master("local[2,4]")  # a task is tried four times
+            sql.SparkSession.builder.master("local[2,4]")  # a failed task is tried up to four times
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .getOrCreate()
@@ -132,7 +132,7 @@ def spark():
 
 @pytest.fixture
 def stored(tmp_path):
-    """Where a frame is stored as Parquet files."""
+    """Return a function that stores a data frame as a Parquet file and returns its path."""
 
     def store(data):
         path = tmp_path / f"{len(os.listdir(tmp_path))}.parquet"
@@ -248,7 +248,7 @@ def test_progress_goes_by_parts_where_it_is_shown(spark, stored, monkeypatch):
 
 
 def python_workers(parent):
-    """The Python processes that Spark's machine of Java has started, but for the one that starts the others."""
+    """The Python processes that Spark's Java process has started, except the one that starts the others."""
     listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
     rows = [line.split(maxsplit=2) for line in listed.splitlines()[1:]]
     daemons = {pid for pid, _, args in rows if "pyspark.daemon" in args}

@@ -43,7 +43,7 @@ def bits(fit):
 
 @pytest.fixture(scope="module")
 def whole():
-    """The fits of a frame."""
+    """Return the fits of the data as a pandas frame, by name."""
     return {name: CALLS[call](data_of(), rng=1, **more) for name, (call, more) in VERBS.items()}
 
 
@@ -91,7 +91,7 @@ def test_columns_of_the_same_name_and_missing_ones_are_refused_as_in_a_frame(tmp
 
 
 def test_the_index_of_a_frame_is_a_column_of_its_table():
-    """A file has no index: what pandas writes as one is a column for every engine."""
+    """A file has no index. An index that pandas writes to a file is a column for every engine."""
     indexed = data_of().set_index("x")
     with pytest.raises(ps.FormulaError, match="is the index"):
         CALLS["mean"](indexed, rng=1)
@@ -224,7 +224,7 @@ def test_a_file_that_changes_after_the_charge_is_noticed_by_the_first_pass(tmp_p
 
 
 def failing(engine):
-    """A source of an engine whose later rows cannot be cast."""
+    """Return a function that returns data of the given engine, in which later rows cannot be cast to another type."""
     data = pd.concat([frame(), planted()], ignore_index=True)
     if engine == "duckdb":
         return lambda: in_duckdb(data).sql("select * replace (cast(g as int) as x) from rows")
@@ -299,7 +299,10 @@ def test_what_engines_warn_of_is_not_shown(tmp_path):
 
 @pytest.mark.parametrize("of", ["Categorical", "Enum"])
 def test_categories_of_polars_are_read(of):
-    """Arrow makes no empty array of a dictionary of views; the whole frame was refused, used or not."""
+    """Earlier, the whole frame was refused, even if the formula did not use this column.
+
+    Arrow cannot make an empty array of this type.
+    """
     pl = pytest.importorskip("polars")
     plain = pd.DataFrame({"y": np.arange(100.0), "g": ["a", "b"] * 50})
     kind = pl.Categorical if of == "Categorical" else pl.Enum(["a", "b"])

@@ -1,7 +1,7 @@
-"""Fits of neighbouring frames along one transcript: the joint shift of all answers costs at most the charge.
+"""Neighbouring data with the same transcript of releases: the joint shift of all answers costs at most the charge.
 
-A row function may depend on earlier releases, and does so here: each frame is asked the questions of the first frame's
-transcript, as in the definition of adaptive composition.
+A row function may depend on earlier releases, and does so here. Therefore each frame gets the queries and releases of
+the first frame's transcript, as in the definition of adaptive composition.
 """
 
 import math
@@ -26,7 +26,7 @@ ROUNDING = 1e-6
 
 
 class Replay(Gate):
-    """A gate that records exact answers; with a given transcript it returns that in place of its own releases."""
+    """A gate that records exact answers; if a transcript is given, it returns the releases of the transcript."""
 
     def __init__(self, rows, planned, stream, transcript=None):
         super().__init__(rows, planned, stream)
@@ -44,7 +44,7 @@ class Replay(Gate):
 
 
 def along(plan, frames, seed):
-    """The exact answers of each frame along the transcript of the first."""
+    """Return the exact answers of each frame, if all frames receive the releases of the first one."""
     transcript, answers = None, []
     for frame in frames:
         rows = BlockRows(Frame(frame), plan.public.design, plan.specification.neighbors, b"key")
@@ -58,13 +58,13 @@ def along(plan, frames, seed):
 
 
 def mu_between(here, there):
-    """Joint shift of all answers, in standard deviations of normal noise."""
+    """Return the joint shift of all answers, in standard deviations of normal noise."""
     shifts = [(here[k][0] - there[k][0]) ** 2 / here[k][3].variance() for k in here]
     return math.sqrt(sum(shift.sum() for shift in shifts))
 
 
 def eps_between(here, there):
-    """Largest log ratio of K-norm densities over the shifts of all answers."""
+    """Return the largest log ratio of the densities of K-norm noise, for the joint shift of all answers."""
     total = 0.0
     for k, (exact, sensitivity, promise, _) in here.items():
         gap = norm_of(sensitivity)((sensitivity.weights * (exact - there[k][0]))[None])[0]
@@ -73,7 +73,7 @@ def eps_between(here, there):
 
 
 def base(n=240):
-    """Rows close to a line, so that residuals are soon clipped; correlated predictors far from their bounds."""
+    """Return rows close to a line, so that clipping is frequent; correlated predictors far from their bounds."""
     rng = np.random.default_rng(2)
     X = 0.3 * rng.standard_normal((n, 2)) @ (np.eye(2) + 0.5) + 0.4
     data = pd.DataFrame(np.clip(X, -2, 2), columns=["a", "b"])
@@ -84,27 +84,28 @@ def base(n=240):
 
 
 def rows_to_try():
-    """Rows of growing leverage in two directions, with both extreme responses; also corners, inner points and a gap."""
+    """Return rows of growing leverage in several directions, with extreme responses; also random and invalid rows."""
     rng = np.random.default_rng(7)
     ways = [np.eye(2)[0], np.ones(2), np.eye(2)[0] - np.eye(2)[1]]
     X = [0.4 + far * way for way in ways for far in (0.6, 1.6, -2.4)]
     tried = [(*x, y, g) for x in X for y, g in zip(RESPONSE, ("u", "v"), strict=True)]
     tried += [(*rng.uniform(-2, 2, 2), rng.uniform(*RESPONSE), "v") for _ in range(3)]
     odd = [(np.nan, np.nan, 1.0, "u"), (2.0, -2.0, 5.0, "neither"), (1e308, -1e308, -np.inf, "v")]
-    apart = [(2.0, -2.0, RESPONSE[0], "u"), (-0.5, 1.5, RESPONSE[0], "u")]  # their clipped scores are opposite
-    opposite = [(6**-0.5 * 2, 6**-0.5 * 2, y, "u") for y in RESPONSE]  # as long as rows without a reduced weight may be
+    apart = [(2.0, -2.0, RESPONSE[0], "u"), (-0.5, 1.5, RESPONSE[0], "u")]  # two rows with opposite clipped scores
+    opposite = [(6**-0.5 * 2, 6**-0.5 * 2, y, "u") for y in RESPONSE]  # the longest rows whose weight is not reduced
     return [*tried, *odd, *apart, *opposite]
 
 
 def neighbours(unit, kind):
-    """Frames in which one unit's rows, or one row, are replaced or removed."""
+    """Return neighbouring frames, in which the rows of one unit, or one row, are replaced or removed."""
     data = base()
     rows = [0] if unit is None else [0, 1, 2]
     away = data.drop(index=rows)
     frames = [data, away] if kind == "add_remove" else [data]
     for number, row in enumerate(rows_to_try()):
         frame = data.copy()
-        signs = [1, 1, -1] if number % 4 == 3 else [1, 1, 1]  # signs of a unit's rows, some of them opposite
+        # signs of the rows of the unit; in some frames, one row is opposite to the others
+        signs = [1, 1, -1] if number % 4 == 3 else [1, 1, 1]
         for at, sign in zip(rows, signs, strict=False):
             frame.loc[at, ["a", "b", "y"]] = sign * np.array(row[:3])
             frame.loc[at, "g"] = row[3]
@@ -112,9 +113,9 @@ def neighbours(unit, kind):
     return frames
 
 
-# a small budget allows little to rows of units: its releases would not lead rows to the ends of the bounds
+# units have larger budgets: after releases with a small budget, their rows would not reach the limits
 MU, EPS, MUCH, LARGE = {"mu": 1.0}, {"eps": 8.0}, {"mu": 8.0}, {"eps": 60.0}
-USED = {"noisy_newton": 0.65}  # opposite scores have equal Hessians, whose steps have half of mu^2
+USED = {"noisy_newton": 0.65}  # rows with opposite scores have equal Hessians, which have half of mu^2
 CASES = [
     ("newton", MU, "replace", None),
     ("newton", MUCH, "replace", "who"),
@@ -146,4 +147,5 @@ def test_no_neighbours_shift_all_answers_of_a_transcript_by_more_than_the_budget
     else:
         shifts = [between(here, answers[1]) for here in answers]
     assert max(shifts) <= whole * (1 + ROUNDING)
-    assert max(shifts) >= USED.get(mech, 0.9) * whole  # the budget is used: slightly too little noise would fail here
+    # nearly the whole budget is used, so slightly less noise would be detected
+    assert max(shifts) >= USED.get(mech, 0.9) * whole

@@ -1,4 +1,4 @@
-"""Transcripts of other models: the joint shift of all answers between neighbours costs at most the charge."""
+"""Other models: for neighbours with the same transcript, the joint shift of all answers costs at most the charge."""
 
 import math
 
