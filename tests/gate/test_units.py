@@ -1,4 +1,4 @@
-"""The choice of a unit's rows depends on that unit's rows alone, not on their order, and favours no row."""
+"""The choice of a unit's rows depends on the rows of this unit only, not on their order, and favours no row."""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ def people(n=600, units=90, seed=0):
 
 
 def counted(data, most=3, design=DESIGN, key=b"key", source=None, first=None):
-    """The rows of a frame that count."""
+    """Return the rows of a frame that are used."""
     rows = BlockRows(
         source_of(data if source is None else source), first or design, Neighbors("replace", "who", most), key
     )
@@ -36,7 +36,7 @@ def counted(data, most=3, design=DESIGN, key=b"key", source=None, first=None):
 
 
 def contributions(data, **options):
-    """The rows that count as a set with copies: each row's cells with its unit."""
+    """Return the used rows as a sorted list of pairs: the unit, and the values of the row."""
     rows = counted(data, **options)
     block = DESIGN.block(rows)
     return sorted(zip(rows["who"], map(tuple, block.times(np.eye(DESIGN.width))), strict=True))
@@ -50,7 +50,7 @@ def test_the_order_of_rows_the_batches_and_the_source_choose_nothing(most, monke
     for seed in range(5):
         assert contributions(data.sample(frac=1.0, random_state=seed), most=most) == here
     assert contributions(data, most=most, source=in_batches(data, 17)) == here
-    monkeypatch.setattr(units_module, "SORTED_ROWS", 50)  # units are sorted in several parts
+    monkeypatch.setattr(units_module, "SORTED_ROWS", 50)  # units are now sorted in several parts
     assert contributions(data, most=most) == here
 
 
@@ -60,7 +60,8 @@ def test_replacing_all_rows_of_a_unit_changes_no_other_unit(rows):
     new = people(40, seed=5).head(rows).assign(who=7.0)
     others = data[data["who"] != 7]
     here = [one for one in contributions(data) if one[0] != 7]
-    for changed in (pd.concat([others, new]), pd.concat([new, others])):  # the new unit is numbered last, or first
+    # the new unit has the last number, or the first
+    for changed in (pd.concat([others, new]), pd.concat([new, others])):
         there = contributions(changed)
         assert [one for one in there if one[0] != 7] == here
         assert sum(one[0] == 7 for one in there) == min(3, DESIGN.block(new).present.sum() if rows else 0)
@@ -76,7 +77,10 @@ def test_as_many_rows_of_a_unit_count_as_may_and_all_of_them_are_present():
 
 
 def test_each_row_is_as_likely_to_count_as_the_next_one_copies_too():
-    """Of nine rows with a one and a single zero, a one counts in nine units of ten: 4 sd of 20,000 units are .0085."""
+    """Nine of ten rows of a unit have a one, so that a one is used in nine of ten units.
+
+    For 20,000 units, four standard deviations of this share are .0085.
+    """
     n = 20_000
     data = pd.DataFrame({"x": np.tile(np.arange(10) > 0, n) * 1.0, "who": np.repeat(np.arange(n), 10)})
     data = data.assign(y=0.0, g="a", day=pd.Timestamp("2020-02-02"))
@@ -99,7 +103,7 @@ SPELT = {
 
 
 def test_cells_that_are_read_alike_are_one_cell():
-    """Signs of zero, kinds of missing values, types of columns and what is beyond the bounds."""
+    """Cells may differ in signs of zero, kinds of missing values, column types, and values beyond the bounds."""
     data = pd.DataFrame({**SPELT, "y": 0.25, "day": pd.Timestamp("2020-03-01"), "who": "p"})
     complete = Domain(dict(DOMAIN), complete=True)
     of = units_module.Units("who", 1, b"key")
@@ -109,7 +113,7 @@ def test_cells_that_are_read_alike_are_one_cell():
 
     here = hashes(data)
     assert here[0] == hashes(data.assign(g="a"))[1]
-    assert len(set(hashes(data.assign(g="a")))) == 4  # zero, missing, .5, and the bound
+    assert len(set(hashes(data.assign(g="a")))) == 4  # the distinct values are zero, missing, .5 and the bound
     objects = data.astype(object).assign(x=[0, -0.0, None, 0.5, 7, "9"], g=["a", "b", "a", np.nan, "b", "a"])
     assert hashes(objects) == here
     assert hashes(data.astype({"g": "category", "x": "Float64"})) == here
@@ -127,7 +131,10 @@ def test_names_of_units_are_hashed_as_they_are_told_apart():
 
 
 def test_rows_that_only_a_later_design_tells_apart_are_chosen_in_no_order():
-    """Made-up bounds clamp what estimated ones leave: which rows count is decided on what is declared."""
+    """Until bounds are estimated, placeholder bounds clamp such rows to equal values.
+
+    The choice uses only declarations.
+    """
     lacking = bind_regression("y ~ x", Domain({"y": (-1, 1)}))
     bought = lacking.with_bounds({"x": (0.0, 100.0)})
     data = pd.DataFrame({"x": np.arange(60.0) + 10, "y": 0.5, "who": np.arange(60) % 4})

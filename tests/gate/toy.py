@@ -28,7 +28,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Toy:
-    """Columns x and y in [-1, 1] and g among "a", "b"; a row is absent where one is missing, unless `complete`."""
+    """Design with numbers x, y in [-1, 1] and levels g; rows with missing values are absent, unless `complete`."""
 
     complete: bool = False
     reads: tuple = ("x", "y", "g")
@@ -70,7 +70,7 @@ class X:
 
 @dataclass(frozen=True)
 class One:
-    """The number 1, repeated."""
+    """Row function: the same number for each row, in `width` columns."""
 
     width: int = 1
     value: float = 1.0
@@ -142,22 +142,22 @@ def rows_of(data, neighbors=None, design=None):
 
 
 def planned(question, by=TOLD, branch=None, eps=1.0, **more):
-    """A question of the plan."""
+    """Return a query as an entry of a plan."""
     return Planned(question.label, question.name, question.kind, by, branch, PureDP(eps), **more)
 
 
 def gate_of(*questions, data=None, neighbors=None, design=None, seed=5):
-    """A gate for rows in memory, whose plan has these questions."""
+    """Return a gate for rows in memory, whose plan consists of these queries."""
     data = frame() if data is None else data
     plan = [question if isinstance(question, Planned) else planned(question) for question in questions]
     return Gate(rows_of(data, neighbors, design), plan, streams(seed, "digest"))
 
 
 def in_batches(data, size):
-    """A function that returns the rows of a frame again at each call, in frames of this size."""
+    """Return a function that yields the rows in frames of the given size, again at each call."""
     return lambda: (data.iloc[start : start + size] for start in range(0, len(data), size))
 
 
 def at(question, **changes):
-    """A question with other values of some fields."""
+    """Return a copy of a query with other values of some fields."""
     return replace(question, **changes)

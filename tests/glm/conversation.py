@@ -1,4 +1,4 @@
-"""A conversation for tests: numeric rows in the box, shares of a promise, exact sums and the package's mechanisms."""
+"""A substitute for the gate: scaled numeric rows, shares of a budget, and exact sums plus the package's noise."""
 
 from __future__ import annotations
 
@@ -97,7 +97,10 @@ class Sealed:
 
 @dataclass(eq=False)
 class Conversation:
-    """Answers questions about one block. `parts` divide the promise; without them each question has all of it."""
+    """Answers queries about one block of rows; `parts` are shares of the budget.
+
+    Without `parts`, each query has the whole budget.
+    """
 
     block: Block
     promise: object
@@ -142,7 +145,7 @@ _PARTS: dict = {}
 
 
 def parts_of(estimator, public, block, promise, key):
-    """Return each label's part of the promise: shares by name, equal within a name."""
+    """Return the share of the budget for each query label: shares by name, divided equally among the name's labels."""
     if key not in _PARTS:
         few = Block(block.z[:500], block.weight[:500])
         rehearsal = Conversation(few, promise, public_stream(1), rehearses=True)
@@ -181,11 +184,12 @@ def fit(estimator, X, y, promise, seed, low=-1.0, high=1.0, family=False, offset
 
 
 REPEATS = 14
-LEAST = 0.93 - 2.6 * (0.95 * 0.05 / REPEATS) ** 0.5  # least coverage of a coefficient: .93 less the Monte Carlo error
+# least coverage of a coefficient: .93 minus 2.6 Monte Carlo standard errors
+LEAST = 0.93 - 2.6 * (0.95 * 0.05 / REPEATS) ** 0.5
 
 
 def coverage(estimator, rows, promise, truth, repeats=REPEATS, **known):
-    """Return coverage, the share given and the intervals' half-lengths of each coefficient over seeded fits."""
+    """Return coverage, share of fits with an interval, and half-lengths of the intervals, for each coefficient."""
     covered, given, lengths = [], [], []
     for seed in range(repeats):
         X, y, more = rows(public_stream(100 + seed))

@@ -74,7 +74,7 @@ def test_weights_and_scores_far_out_stay_finite():
 
 @pytest.mark.parametrize("mean", [0.05, 0.5, 3.0, 300.0, 4e4])
 def test_counts_start_at_the_mean_that_their_released_logarithms_have(mean):
-    """The start from the mean of log(y + 1/2) is within .05 of the log mean, whether that is small or large."""
+    """The starting constant, computed from the mean of log(y + 1/2), is near the log mean of small and large counts."""
     rng = public_stream(4)
     x = rng.standard_normal((4000, 1))
     y = rng.poisson(mean * np.exp(0.5 * x[:, 0]))
@@ -95,7 +95,10 @@ def test_a_logit_starts_at_the_discriminants_slope_and_constant(a, b):
 
 
 def test_a_logit_on_a_dummy_with_few_events_starts_near_both_log_odds():
-    """A dummy of 5 % is not normal: the discriminant alone is off by 2 at one value and by 4 at the other."""
+    """A dummy with 5 % ones is not normal.
+
+    Linear discriminant analysis alone would be off by 2 at one value and by 4 at the other.
+    """
     x = (np.arange(40_000) % 20 == 0).astype(float)
     p = np.where(x > 0, 0.3, 0.02)
     centred = (x - x.mean()) / x.std()
@@ -106,7 +109,10 @@ def test_a_logit_on_a_dummy_with_few_events_starts_near_both_log_odds():
 
 
 def test_groups_that_are_normal_have_the_discriminants_constant():
-    """log odds at the mean of all rows, ``log(p / (1 - p)) - (1/2 - p) D^2``: D is in units within groups."""
+    """Normal predictors in both groups: log odds at the mean of all rows are ``log(p / (1 - p)) - (1/2 - p) D^2``.
+
+    D is the distance of the group means, in standard deviations within groups.
+    """
     rng = public_stream(8)
     y = (rng.uniform(size=40_000) < 0.3).astype(float)
     x = rng.standard_normal(len(y)) + 1.5 * y

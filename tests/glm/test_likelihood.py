@@ -20,7 +20,7 @@ from tests.glm.conversation import LEAST, coverage, fit
 
 
 def logistic(a, b, n=8000, skewed=False, fill=1.0):
-    """Rows of a logit; skewed predictors are lognormal and fill about a fiftieth of their bounds."""
+    """Return a function that draws rows of a logit; skewed predictors are lognormal and fill 1/50 of their bounds."""
     b = np.asarray(b)
 
     def rows(rng):
@@ -60,7 +60,10 @@ def test_logits_cover_under_pure_eps(name):
 
 
 def test_forty_events_are_looked_for_though_no_bin_shows_them():
-    """Clips used to take off all events, whose histogram noise hides: each step then lowered the constant by one."""
+    """Earlier, clipping removed all events, because noise hid them in the histogram.
+
+    Each step then lowered the constant by one.
+    """
     a, b = -4.3, [2.1, -1.5]
     rows = logistic(a, b, n=2000)
     covered, given, _ = coverage(
@@ -71,7 +74,7 @@ def test_forty_events_are_looked_for_though_no_bin_shows_them():
 
 
 def test_a_level_with_hardly_an_event_takes_only_its_own_coefficient():
-    """It moves the linear predictor of its rows far in the last step, and tells nothing of the others."""
+    """The last step moves the linear predictor at this level far, which says nothing about the other coefficients."""
     rng = np.random.default_rng(3)
     n = 8000
     data = pd.DataFrame({"x": rng.uniform(-1, 1, n), "g": rng.choice(["a", "b", "c"], n, p=[0.6, 0.35, 0.05])})
@@ -90,7 +93,7 @@ def test_a_level_with_hardly_an_event_takes_only_its_own_coefficient():
 
 
 def test_a_predictor_far_from_zero_leaves_all_coefficients_given():
-    """Its constant is that of the year 0: one coefficient moves together with the other, never by itself."""
+    """The constant refers to the year 0. It can only move together with the slope, never by itself."""
     rng = np.random.default_rng(4)
     data = pd.DataFrame({"year": rng.uniform(1972, 2024, 5000)})
     data["y"] = (rng.uniform(size=5000) < expit((data["year"] - 2010) / 20)).astype(int)
@@ -101,7 +104,10 @@ def test_a_predictor_far_from_zero_leaves_all_coefficients_given():
 @pytest.mark.parametrize("budget", [{"mu": 1.0}, {"eps": 8.0}])
 @pytest.mark.parametrize("family", ["binomial", "poisson"])
 def test_offsets_far_from_the_middle_of_their_bounds_cost_nothing(family, budget):
-    """Their mean was taken to be the middle: weights of rows were e^3 times wrong, and no coefficient was given."""
+    """Earlier, the mean offset was assumed to be the middle of the bounds.
+
+    Weights of rows were then wrong by a factor e^3, and no coefficient was given.
+    """
     rng = np.random.default_rng(6)
     n = 8000
     X, offset = rng.uniform(-1, 1, (n, 2)), rng.normal(1.0, 0.3, n).clip(0, 8)
@@ -110,7 +116,7 @@ def test_offsets_far_from_the_middle_of_their_bounds_cost_nothing(family, budget
     data = pd.DataFrame(X, columns=["a", "b"]).assign(log_days=offset, y=y)
     domain = {"a": (-1, 1), "b": (-1, 1), "log_days": (0, 8), "y": (0, 60) if family == "poisson" else [0, 1]}
     told = {"domain": domain, "family": family, "offset": "log_days", **budget}
-    exact = {"poisson": 0.011, "binomial": 0.024}[family]  # std error of the constant without privacy, about
+    exact = {"poisson": 0.011, "binomial": 0.024}[family]  # approximate std error of the constant without privacy
     for seed in range(3):
         fit = privstats.dp_glm("y ~ a + b", data, rng=seed, **told)
         assert (np.abs(fit.params.to_numpy() - [-1.0, 0.5, -0.5]) < 5 * fit.bse.to_numpy()).all()
@@ -132,7 +138,7 @@ def test_fits_without_an_intercept_start_from_the_mean_of_the_predictors(family)
 
 
 def test_intervals_of_rare_outcomes_under_eps_are_no_shorter_than_without_privacy():
-    """Scores of rare outcomes are long: a radius for Hessian rows cut their variance to a half."""
+    """Rare outcomes have large scores. Earlier, a limit on the norm of rows in the Hessian halved their variance."""
     n, a, b = 10_000, -3.0, np.array([3.0, -1.5])
     X, y, _ = logistic(a, b, n=n)(np.random.default_rng(8))
     data = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
@@ -159,7 +165,10 @@ def counts(mean, n=6000, shape=None):
 @pytest.mark.parametrize("mean", [0.1, 3.0, 300.0, 1e5])
 @pytest.mark.parametrize("shape", [None, 3.0])
 def test_counts_cover_or_are_not_given_whatever_their_mean(mean, shape):
-    """The old iteration had a wrong fixed point for mean counts above 250: slopes of 3 for .9, at any budget."""
+    """Earlier, steps converged to a wrong point for mean counts above 250.
+
+    Slopes were 3 in place of .9, at any budget.
+    """
     loss, truth = Likelihood(Poisson()), np.array([np.log(mean), 2.0])
     known = {"high": 30 * max(mean, 1.0), "low": 0.0, "family": True, "key": (mean, shape)}
     covered, given, _ = coverage(LikelihoodSteps(loss=loss), counts(mean, shape=shape), GaussianDP(1.0), truth, **known)
@@ -204,7 +213,10 @@ def test_gamma_covers_with_the_losses_own_second_derivative():
 
 
 def test_a_start_that_is_wrong_on_purpose_gives_no_interval_that_misses(monkeypatch):
-    """The check of the last step: from a start six units of eta off, steps of at most one each do not arrive."""
+    """The starting values are off by six units of the linear predictor.
+
+    Steps of at most one unit each do not arrive, which the check of the last step must notice.
+    """
     right = likelihood.started
 
     def wrong(prefix, loss):
@@ -233,7 +245,7 @@ def test_scores_without_a_bound_are_refused_under_pure_eps(family):
 
 
 def test_a_tiny_budget_gives_no_interval_that_is_short():
-    """Where noise hides everything nothing is given, or it covers: never a short interval elsewhere."""
+    """If noise exceeds all information, intervals are not given, or they cover; no short interval lies elsewhere."""
     a, b, *_ = LOGITS["usual"]
     for estimator, promise in ((LikelihoodSteps(), GaussianDP(0.05)), (PerturbedLikelihood(), PureDP(0.05))):
         covered, given, _ = coverage(

@@ -32,7 +32,7 @@ def rows_of(seed, n=N):
 
 
 def without_privacy(frame, formula, mean):
-    """Return the effects by hand: slopes of numbers, and changes from the reference of dummies."""
+    """Return the effects: for numbers, difference quotients; for levels, changes from the reference level."""
     at = {level: mean(frame.assign(g=level)).mean() for level in "abc"}
     step = 1e-5
     slopes = {name: (mean(frame.assign(**{name: frame[name] + step})) - mean(frame)).mean() / step for name in "xz"}
@@ -116,8 +116,8 @@ def test_parts_lie_in_the_box_by_themselves_and_each_row_has_its_own(family):
     parts = row(design.block(frame))
     assert parts.shape == (500, len(row.sizes))
     assert np.abs(parts).max() <= 1 + 1e-12
-    assert (np.abs(parts).max(axis=0) > 0.01).all()  # and no part is negligible relative to its bound
-    for i in (0, 17, 400):  # the same bits in a block by itself
+    assert (np.abs(parts).max(axis=0) > 0.01).all()  # each part exceeds 1 % of its bound in some row
+    for i in (0, 17, 400):  # a row in a block of its own has the same bits
         np.testing.assert_array_equal(row(design.block(frame.iloc[[i]]))[0], parts[i])
 
 
@@ -145,7 +145,8 @@ def test_effects_on_counts_are_about_as_precise_as_coefficients_whatever_the_bou
     counts = pd.DataFrame({"x": x, "y": np.minimum(rng.poisson(np.exp(0.5 + 0.5 * x)), 500)})
     fit = ps.dp_glm("y ~ x", counts, eps=2, domain={"x": (-1, 1), "y": (0, 500)}, family="poisson", margins=True, rng=1)
     (effect,), (coefficient,) = np.diff(np.asarray(fit.get_margeff().conf_int())), np.diff(fit.conf_int().loc[["x"]])
-    assert effect[0] < 1.3 * coefficient[0] * counts["y"].mean()  # 30 times, if parts are scaled by the bound
+    # the ratio would be 30 if parts were scaled by the bound
+    assert effect[0] < 1.3 * coefficient[0] * counts["y"].mean()
 
 
 def test_effects_on_probabilities_do_not_depend_on_far_bounds_of_a_predictor():
@@ -154,4 +155,5 @@ def test_effects_on_probabilities_do_not_depend_on_far_bounds_of_a_predictor():
     rows = pd.DataFrame({"x": x, "y": (rng.random(20_000) < 1 / (1 + np.exp(-x))).astype(int)})
     fit = ps.dp_glm("y ~ x", rows, mu=8, domain={"x": (-1000, 1000), "y": [0, 1]}, margins=True, rng=1)
     low, high = np.asarray(fit.get_margeff().conf_int())[0]
-    assert low <= 0.2066 <= high and high - low < 0.02  # half of it, if large parts of rows are cut off
+    # the length would be half of it if large parts of rows were clipped
+    assert low <= 0.2066 <= high and high - low < 0.02

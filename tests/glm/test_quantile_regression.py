@@ -15,7 +15,10 @@ from tests.glm.conversation import LEAST, coverage, fit
 
 
 def linear(errors, n=8000, spread=0.0, width=12.0):
-    """Rows with quantile slopes 3 and -2, heteroskedastic where `spread` is not zero, of bounds -width to width."""
+    """Return a function that draws rows with slopes 3 and -2; with `spread`, the errors are heteroskedastic.
+
+    The response is clipped to [-width, width].
+    """
 
     def rows(rng):
         X = np.clip(rng.standard_normal((n, 2)) / 3, -1, 1)
@@ -30,7 +33,7 @@ def normal_errors(rng, n):
 
 
 def with_atoms(rng, n):
-    """A third of the errors are rounded to halves."""
+    """Return normal errors, a third of which are rounded to multiples of one half."""
     e = rng.standard_normal(n)
     return np.where(rng.uniform(size=n) < 0.33, np.rint(2 * e) / 2, e)
 
@@ -57,7 +60,7 @@ def test_medians_cover(name, budget):
     covered, given, length = coverage(estimator, linear(errors, spread=spread, width=width), promise, truth, **known)
     assert (covered >= LEAST).all()
     assert given.min() > 0.9
-    assert length[1] * width < 0.16  # without privacy .08: the width of the box is no matter
+    assert length[1] * width < 0.16  # about .08 without privacy; the width of the box must not matter
 
 
 def test_medians_with_atoms_have_no_interval_that_is_far_off():
@@ -67,7 +70,7 @@ def test_medians_with_atoms_have_no_interval_that_is_far_off():
     assert (covered >= 0.85).all()
 
 
-RESPONSES = {  # in bins; whether the values are farther apart than a bin
+RESPONSES = {  # values in units of bins, and whether they lie farther apart than a bin
     "whole numbers": (lambda rng, n: 3 * np.rint(rng.normal(size=n) * 2.5), True),
     "heaped": (
         lambda rng, n: np.where(rng.random(n) < 0.6, 4 * np.rint(rng.normal(0, 2, n)), rng.normal(0, 8, n)),
@@ -89,7 +92,7 @@ def test_the_histogram_of_equal_responses_has_a_limited_number_of_bins_wherever_
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 @pytest.mark.parametrize("name", RESPONSES)
 def test_responses_with_few_values_are_told_from_a_density(name, law):
-    """At most one histogram in ten is taken for the other kind: counts of 10,000 rows have noise of sd 35 (eps = 4)."""
+    """At most one histogram in ten is misclassified. Counts of 10,000 rows have noise with sd 35, as under eps = 4."""
     draw, few = RESPONSES[name]
     wrong = []
     for seed in range(60):
@@ -113,7 +116,10 @@ def test_outer_quantiles_cover_under_mu_where_the_spread_differs(tau):
 
 @pytest.mark.parametrize("tau", [0.1, 0.9])
 def test_outer_quantiles_cover_under_pure_eps_by_steps(tau):
-    """Heteroskedastic rows, where the minimiser of a smoothed loss has slopes that are several std errors off."""
+    """The rows are heteroskedastic.
+
+    The minimiser of a smoothed loss then has slopes that are several std errors off.
+    """
     z = float(norm.ppf(tau))
     truth = np.array([1.0 + z, 3.0 + 0.7 * z, -2.0]) / 12
     known = {"low": -12.0, "high": 12.0, "key": ("pure", tau), "repeats": 10}
@@ -124,7 +130,10 @@ def test_outer_quantiles_cover_under_pure_eps_by_steps(tau):
 
 
 def test_the_last_step_begins_where_smoothing_has_hardly_moved_slopes():
-    """The steps before it used scores smoothed over half a scale: constants were three std errors off, unsaid."""
+    """The earlier steps used scores smoothed over half a residual scale.
+
+    Constants were then three std errors off, without a note.
+    """
     z, errors = float(norm.ppf(0.9)), []
     truth = np.array([z, 1 + 0.9 * z, -0.5]) / 15
     for seed in range(10):
@@ -133,7 +142,7 @@ def test_the_last_step_begins_where_smoothing_has_hardly_moved_slopes():
         y = X @ np.array([1.0, -0.5]) + (1 + 0.9 * X[:, 0]) * rng.standard_normal(len(X))
         result = fit(QuantileSteps(taus=(0.9,)), X, y, GaussianDP(1.0), seed, -15.0, 15.0, key="spread")
         errors.append((result.params() - truth) / result.bse())
-    assert (np.abs(np.mean(errors, axis=0)) < 0.8).all()  # ten of them: a standard error of .3
+    assert (np.abs(np.mean(errors, axis=0)) < 0.8).all()  # the mean of ten z scores has a standard error of .3
 
 
 def test_outer_quantiles_of_many_rows_have_estimates_and_no_intervals_under_pure_eps():

@@ -1,9 +1,9 @@
-"""About ninety seeded calls over all functions and mechanisms, with the recorded parts: releases, laws and texts.
+"""About ninety seeded calls over all functions and mechanisms, and the recorded results: releases, noise laws, texts.
 
-A change of the code that is not meant to change numbers is checked against `golden.json`:
+Changes of the code that should not change numbers are checked against `golden.json`:
 
     python -m tests.golden.calls --compare     # prints the calls that differ, and by how much
-    python -m tests.golden.calls --write       # keeps what the calls give now; say why in the commit
+    python -m tests.golden.calls --write       # records the present results; say why in the commit
 """
 
 import argparse
@@ -36,7 +36,7 @@ DATA = pd.DataFrame(
     }
 )
 HOLES = DATA.assign(x=DATA["x"].where(RNG.uniform(size=N) > 0.1), g=DATA["g"].where(RNG.uniform(size=N) > 0.05))
-MANY = 4000  # rows of the engine's calls
+MANY = 4000  # number of rows in calls of the regression engine
 MORE = np.random.default_rng(20261124)
 X, Z = MORE.uniform(0, 10, (2, MANY))
 G = np.array(["a", "b", "c"])[MORE.choice(3, MANY, p=[0.5, 0.3, 0.2])]
@@ -167,7 +167,7 @@ ROUNDED = {"median geometric": 3e-3, "steps rare level": 1e-3, "steps rare respo
 
 
 def run(name):
-    """Make a seeded call; the digest of the call does not enter the noise, so only intended changes change it."""
+    """Make a seeded call. The noise does not depend on a digest of the call, so that only intended changes alter it."""
     verb, formula, options = CALLS[name]
     arguments = {"data": DATA, "domain": DOMAIN, "rng": 7, **options}
     return getattr(ps, f"dp_{verb}")(formula, arguments.pop("data"), **arguments)
