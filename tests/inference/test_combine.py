@@ -1,4 +1,4 @@
-"""Pooled estimates: weights by precision, errors with their laws, directions that only some estimates identify."""
+"""Pooled estimates: precision weights, error laws, and directions that only some of the estimates identify."""
 
 from dataclasses import replace
 
@@ -91,7 +91,7 @@ def test_a_direction_that_noise_hides_in_one_estimate_has_its_weight_in_the_othe
 
 
 def test_what_two_estimates_each_hide_in_another_direction_is_given_together():
-    """x + z is known in one, x - z in the other."""
+    """The first estimate identifies x + z, the second x - z; together they identify both coefficients."""
     parts = []
     for sign in (1.0, -1.0):
         lost = np.array([[0.0], [1.0], [-sign]])
@@ -114,7 +114,7 @@ def test_bounds_of_bias_add_up_in_absolute_value_and_take_weight():
     assert pooled([one, one], same=False).bias_bound() == pytest.approx([0.0, 0.5, 0.0])
     other = normal(np.ones(3), np.eye(3) / 2, np.eye(3) / 2)
     both = pooled([one, other], same=False)
-    weight = 1 / (1 + 1.25)  # of the one that may have been moved: its mean squared error is 1 + .25
+    weight = 1 / (1 + 1.25)  # weight of the possibly biased estimate, whose mean squared error is 1 + .25
     assert both.params()[1] == pytest.approx(1 - weight)
     assert both.bias_bound()[1] == pytest.approx(0.5 * weight)
 
@@ -126,7 +126,7 @@ def test_weights_that_follow_noise_are_allowed_for_where_noise_is_a_part_of_the_
 
 
 def test_noises_keep_their_laws():
-    """The half-length covers the weighted mean of five errors, normal and Laplace of unequal scales, in .95."""
+    """At the level .95, the interval covers the weighted mean of five normal and Laplace errors of unequal scales."""
     sds, scales = np.array([0.2, 0.2, 0.1, 0.1, 0.3]), np.array([0.3, 0.1, 0.1, 0.05, 0.2])
     parts = [
         NormalEstimate.of(("x",), np.zeros(1), np.array([[sd**2]]), (Loading(np.eye(1), LaplaceLaw(np.array([b]))),))
@@ -168,7 +168,7 @@ def test_means_by_group_are_pooled_with_normal_estimates_where_methods_differ():
 
 
 class Ranks:
-    """A law of ranks whose noise is as long at each level as normal noise is."""
+    """A law of rank errors for which lengths depend on the level in the same way as for normal noise."""
 
     def stretch(self, alpha):
         return norm.isf(alpha / 2) / norm.isf(0.025)

@@ -39,7 +39,7 @@ def data(n=300, seed=1):
 
 
 def equation(X, y, theta0=(0.0, 0.0, 0.0), sd=0.0, P=None, **more):
-    """The estimating equation of least squares at theta0, in coordinates theta = theta0 + P t."""
+    """Return the estimating equation of least squares at theta0, in coordinates t with theta = theta0 + P t."""
     theta0, P = np.asarray(theta0), np.eye(3) if P is None else P
     r = y - X @ theta0
     u = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
@@ -260,7 +260,7 @@ def test_intervals_cover_at_their_level_under_a_known_noise_law(name, share, alp
     R = np.array([[1.0, 0, 0], [0, 1, 0], [1, -1, 2]])
     half = fit.contrast(R, alpha)[3]
     missed = (np.abs(errors @ R.T) > half).mean(axis=0)
-    # 4 Monte Carlo errors of the coverage here, and of the simulated quantile there
+    # four Monte Carlo errors, of the coverage in this test and of the quantile simulated in the package
     error = np.sqrt(alpha * (1 - alpha) * (1 / size + (1 / 9999 if name != "normal" else 0)))
     np.testing.assert_allclose(missed, alpha, atol=4 * error)
 
@@ -288,7 +288,8 @@ def test_intervals_cover_whatever_the_allowed_bias_is(simulated):
             for b in (0.0, worst / 2, -worst):
                 missed = (np.abs(errors @ R[k] + b) > half[k]).mean()
                 assert missed <= 0.05 + 4 * np.sqrt(0.05 * 0.95 * (1 / size + 1 / 9999))
-            assert missed >= 0.05 - 4 * np.sqrt(0.05 * 0.95 * (1 / size + 1 / 9999))  # the worst bias reaches the level
+            # with the worst bias, the error rate reaches the level
+            assert missed >= 0.05 - 4 * np.sqrt(0.05 * 0.95 * (1 / size + 1 / 9999))
 
 
 def test_a_joint_test_holds_its_level_under_heavy_noise():
@@ -308,7 +309,10 @@ def test_a_normal_quantile_would_miss_the_tails_of_heavy_noise():
 
 
 def weak(eigenvalue, signal, hidden=None, **more):
-    """Two collinear columns: the information of their difference is `eigenvalue`, its noise sd 1."""
+    """Return an equation with two collinear columns.
+
+    The information about their difference is `eigenvalue`, with a noise sd of 1.
+    """
     within = Products(3)
     squares = within.pairs[0] == within.pairs[1]
     V = np.column_stack([[1, 0, 0], [0, 1, 1], [0, 1, -1]]) / np.sqrt([1, 2, 2])
@@ -337,7 +341,10 @@ def test_collinear_terms_are_nan_everywhere_and_their_sum_stays():
 
 
 def test_a_column_that_noise_hides_may_move_all_others_and_the_note_names_it():
-    """With B = H^-1 (A + v v'), a vector v with |v|^2 A <= signal^2 moves R theta by at most signal sqrt(R A^-1 R')."""
+    """Let B = H^-1 (A + v v') with |v|^2 A <= signal^2.
+
+    The vector v moves R theta by at most signal sqrt(R A^-1 R').
+    """
     A = np.array([[1000.0, 500.0, 0.3], [500.0, 1000.0, 0.4], [0.3, 0.4, 0.5]])
     law = NormalLaw(np.where(np.equal(*Products(3).pairs), np.sqrt(2), 1.0) / np.sqrt(2))
     H = NoisyMatrix.noise_of(law, Products(3)).plus(A)
@@ -358,7 +365,8 @@ def test_a_column_that_noise_hides_may_move_all_others_and_the_note_names_it():
 
 
 def test_columns_far_from_zero_are_seen_only_if_they_vary_about_their_mean():
-    A = np.array([[1000.0, 900.0], [900.0, 810.5]])  # the sum of squares about the mean is 0.5
+    # the sum of squares about the mean is 900^2 / 1000 less than 810.5, which is 0.5
+    A = np.array([[1000.0, 900.0], [900.0, 810.5]])
     law = NormalLaw(np.where(np.equal(*Products(2).pairs), np.sqrt(2), 1.0) / np.sqrt(2))
     H = NoisyMatrix.noise_of(law, Products(2))
     for more, seen in ((0.0, False), (10.0, True)):
@@ -367,10 +375,11 @@ def test_columns_far_from_zero_are_seen_only_if_they_vary_about_their_mean():
         assert replace(e, numeric=NumericColumns((1,), 0)).unseen[0] == [1] * (not seen)
         assert replace(e, numeric=NumericColumns((1,), None)).unseen[0] == []
     product = replace(e, hessian=H.plus(A), numeric=NumericColumns((0, 1), None, ((0, 1, 1),)))
-    assert product.unseen[0] == []  # without an intercept both are seen
-    assert replace(product, hessian=H.plus(np.diag([1000.0, 0.5]))).unseen[0] == [0, 1]  # and a square with its root
+    assert product.unseen[0] == []  # without an intercept, noise hides neither column
+    # if noise hides x^2, it hides x, too
+    assert replace(product, hessian=H.plus(np.diag([1000.0, 0.5]))).unseen[0] == [0, 1]
     empty = replace(e, hessian=H, numeric=NumericColumns((1,), 0))
-    assert empty.unseen[0] == [1]  # not even the number of rows is seen
+    assert empty.unseen[0] == [1]  # noise hides even the number of rows
 
 
 def test_noise_that_is_a_large_part_of_the_information_is_noted_with_its_cure():
@@ -382,13 +391,15 @@ def test_noise_that_is_a_large_part_of_the_information_is_noted_with_its_cure():
 
 
 def test_a_lean_lengthens_the_interval_until_it_says_no_more_than_the_domain():
-    # direction 2 hides at most signal / sqrt(3); x depends on it by `turn`, and its own range is signal / sqrt(1000)
+    # the effect along direction 2 is at most signal / sqrt(3); x depends on this direction by `turn`, and the range of
+    # x itself is signal / sqrt(1000)
     half = []
     for turn in (0.0, 0.02, 0.04, 0.08):
         e = weak(0.5, signal=5.0)
         Q = np.array([[1.0, 0, 0], [0, 1, 1], [0, 1, -1]]) / np.sqrt([1, 2, 2])
         c, s = np.cos(turn), np.sin(turn)
-        P = np.array([[1.0, 0, 0], [0, c, s], [0, -s, c]]) @ Q.T  # theta = (Intercept, sum, difference), turned
+        # theta has the coordinates (Intercept, sum, difference)
+        P = np.array([[1.0, 0, 0], [0, c, s], [0, -s, c]]) @ Q.T
         fit = replace(e, coordinates=Coordinates(np.zeros(3), P, np.zeros((3, 0)))).solve(NAMES)
         _, sd, low, high, _ = fit.contrast([0, 1.0, 0])
         half.append((high - low)[0] / 2)
@@ -406,7 +417,8 @@ def test_a_known_null_space_hides_what_leans_on_it_whatever_the_units():
     centred = np.array([[1.0, 1e7, 3e5], [0.0, 1e-6, 0.0], [0.0, 0.0, 1e3]])
     users = fit.mapped(centred, np.array([1e6, 0, 0]))
     np.testing.assert_array_equal(np.isnan(users.params()), [True, True, False])
-    back = np.array([1.0, 1.0, 0.0]) @ np.linalg.inv(centred)  # rounding errors of 1e7 must not hide it
+    # rounding errors of size 1e7 must not make the contrast unidentified
+    back = np.array([1.0, 1.0, 0.0]) @ np.linalg.inv(centred)
     assert np.isfinite(users.contrast(back)[0][0])
 
 
@@ -415,7 +427,7 @@ def test_rounding_does_not_lean_on_a_null_space():
     fit = replace(weak(500.0, 1.0), coordinates=Coordinates(np.zeros(3), np.eye(3), hidden)).solve(NAMES)
     M = np.array([[0.3 * 1e5, -1.0 * 1e5, 0.0], [0, 0, 1.0]])
     users = fit.mapped(M, np.zeros(2), ("kept", "z"))
-    assert np.isfinite(users.params()).all()  # the entry of the null space is 0.3e5 - 0.3e5
+    assert np.isfinite(users.params()).all()  # the null space contributes 0.3e5 - 0.3e5 = 0
 
 
 def test_whether_a_coefficient_is_given_does_not_depend_on_the_level():
@@ -430,7 +442,7 @@ def test_what_clipping_moved_is_noted_in_the_units_of_the_user():
     (found,) = fit.notes
     assert found.key == "clipped" and "2.1% of the rows" in found.text and "'x' by up to 6.3e-05" in found.text
     usual = weak(900.0, 1.0, clipped=(Allowance(np.diag([0, 15.0, 0]), 1.0),)).solve(NAMES)
-    assert usual.notes == ()  # no note about half a standard error
+    assert usual.notes == ()  # a bias bound of half a standard error has no note
     also = weak(900.0, 1.0, moved=(Allowance(np.eye(3)[:, 1:2], 0.01),)).solve(NAMES)
     assert also.error_law(np.eye(3)).allowance == pytest.approx([0, 0.01, 0])
 
@@ -452,7 +464,8 @@ def test_several_quantile_regressions_have_koenkers_joint_covariance():
     X, _ = data()
     taus, densities = (0.1, 0.5, 0.9), (0.2, 0.4, 0.2)
     J = X.T @ X
-    P = [np.eye(3), np.array([[1.0, 0.2, 0], [0, 3.0, 0], [0, 0.5, 1.0]]), 2 * np.eye(3)]  # each has own coordinates
+    # each quantile has its own coordinates
+    P = [np.eye(3), np.array([[1.0, 0.2, 0], [0, 3.0, 0], [0, 0.5, 1.0]]), 2 * np.eye(3)]
     equations = [
         EstimatingEquation(
             np.ones(3),
@@ -503,7 +516,10 @@ def test_a_hundred_coefficients_take_less_than_a_few_seconds():
 
 
 def test_an_interval_that_moves_the_linear_predictor_too_far_is_not_given_and_says_so():
-    """A contrast by the sum of what its coefficients move; what clipping may have moved counts as noise does."""
+    """The limit for a contrast is the sum over its coefficients.
+
+    Possible bias from clipping counts in the same way as noise.
+    """
     fit = NormalEstimate.of(("a", "b", "c"), np.zeros(3), np.diag([1.0, 1.0, 1e-4]))
     fit = replace(fit, per_eta=np.array([0.19, 0.2, 0.19]))
     assert np.isnan(fit.params()).tolist() == [True, False, False]  # 1.96 > 10 * .19

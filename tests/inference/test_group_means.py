@@ -22,7 +22,7 @@ def sums_of(groups):
 
 
 def one_law_a_group(groups, law):
-    """Independent laws: the noise of the three sums in each group."""
+    """Return independent noise laws, one for the three sums of each group."""
     laws = []
     for g in range(groups):
         places = np.full((groups, 3), -1)
@@ -75,7 +75,7 @@ def test_means_with_noise_cover_at_their_level(law):
 
 
 def test_a_group_that_may_be_empty_is_not_given_and_says_so():
-    law = LaplaceLaw(np.full(3, 6.0))  # sd 8.5 of each count
+    law = LaplaceLaw(np.full(3, 6.0))  # each count has noise with sd 8.5
     sums = np.array([[9.0, 3.0, 2.0], [500.0, 100.0, 200.0]])
     fit = GroupMeans.of_sums(names(2), sums, CENTRE, HALF, one_law_a_group(2, law), budget="eps = 1")
     for values in (fit.params(), fit.bse(), fit.pvalues(), fit.noise_share(), np.diag(fit.covariance())):
@@ -108,7 +108,7 @@ def test_columns_of_one_group_may_depend_on_each_other_in_any_way():
 
 
 def test_other_units_change_nothing_else_and_independent_groups_have_an_f_test():
-    """The p-value was a tail of the chi-squared law, too small if a group has few rows."""
+    """Earlier, the p-value was a tail of the chi-squared law, which is too small for groups with few rows."""
     law = NormalLaw(np.full(3, 2.0))
     sums = np.array([[300.0, 30.0, 100.0], [500.0, 100.0, 200.0]])
     fit = GroupMeans.of_sums(names(2), sums, CENTRE, HALF, one_law_a_group(2, law))
@@ -127,7 +127,10 @@ WRITTEN = ([[1, -1, 0], [0, 1, -1]], [[1, -1, 0], [1, 0, -1]], [[1, -1, 0], [1, 
 
 @pytest.mark.parametrize("law", [NormalLaw(np.full(3, 4.0)), LaplaceLaw(np.full(3, 4.0))])
 def test_a_joint_test_of_groups_is_the_same_however_it_is_written(law):
-    """Under noise that is not normal, the statistic was the largest squared z statistic of the written hypotheses."""
+    """Earlier, for noise that is not normal, the statistic was the largest squared z statistic.
+
+    It depended on the way in which the hypotheses were written.
+    """
     sums = np.array([[300.0, 30.0, 100.0], [500.0, 100.0, 200.0], [400.0, 40.0, 200.0]])
     fit = GroupMeans.of_sums(names(3), sums, CENTRE, HALF, one_law_a_group(3, law))
     first, *others = (fit.wald(R) for R in WRITTEN)
@@ -141,7 +144,7 @@ def test_a_joint_test_of_groups_is_the_same_however_it_is_written(law):
 
 
 def test_a_joint_test_of_columns_of_a_group_is_the_same_however_it_is_written():
-    """The number of hypotheses, by which the smallest p-value is multiplied, was that of the hypotheses as written."""
+    """Earlier, the smallest p-value was multiplied by the number of hypotheses as written, which may be redundant."""
     sums = np.array([[300.0, 30.0, 60.0, 100.0, 150.0], [500.0, 100.0, 20.0, 200.0, 300.0]])
     fit = GroupMeans.of_sums(tuple("abcd"), sums, np.zeros(2), np.ones(2), [], known=True)
     one = np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0]])
@@ -162,7 +165,8 @@ def test_a_count_has_the_noise_alone_and_a_density_sampling_error_as_well():
     p = counts[0] / 100
     D = np.diag(1 / width)
     expected = D @ (np.diag(p) - np.outer(p, p)) @ D / 100 + D @ ((8 + 1) * np.eye(3)) @ D / 1e4
-    np.testing.assert_allclose(density.covariance(), expected)  # 8 of the noise, 1 for bins with few rows
+    # variance of a count: 8 from the noise, 1 as an allowance for bins with few rows
+    np.testing.assert_allclose(density.covariance(), expected)
     np.testing.assert_allclose(density.params(), p / width)
 
 

@@ -1,4 +1,4 @@
-"""Hypotheses in a basis that does not depend on how they are written."""
+"""Joint hypotheses are tested in a basis that does not depend on how the hypotheses are written."""
 
 import numpy as np
 import pytest

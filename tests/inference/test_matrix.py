@@ -1,4 +1,4 @@
-"""Laws of released symmetric matrices: the law of their noise, mapped, in products and in quadratic forms."""
+"""Released symmetric matrices: the law of their noise, also after a linear map, in products and in quadratic forms."""
 
 import time
 import tracemalloc
@@ -45,13 +45,13 @@ cases = pytest.mark.parametrize(
 
 
 def drawn(N, within, size=40_000):
-    """Return draws of the mapped noise matrix."""
+    """Return random draws of the noise matrix after the linear map of N."""
     values = N.noise.law.sample(public_stream(3), size)
     return np.array([N.map.T @ within.unpacked(v) @ N.map for v in values])
 
 
 def dense(loading):
-    """Return the coefficient of each coordinate of the draw, as a dense array."""
+    """Return the matrix of the linear map from the coordinates of the random draw, as a dense array."""
     return loading.of(np.eye(loading.coordinates)).T
 
 
@@ -64,7 +64,7 @@ def test_products_and_quadratic_forms_have_the_stated_covariances(kind, name):
     draws = drawn(N, within)
     v = np.array([0.7, -1.2])
     mean_square = np.einsum("dij,dkj->ik", draws, draws) / len(draws)
-    # Monte Carlo errors of variances are a few per cent here, of matrix-t noise with its heavier tails more
+    # Monte Carlo errors of variances are a few per cent, and larger for matrix-t noise with its heavy tails
     tolerance = 0.2 if kind == "matrixt" else 0.06
     Nv = draws @ v
     scale = np.trace(N.times(v).covariance())
@@ -79,7 +79,8 @@ def test_the_mean_of_products_over_a_basis_is_the_mean_over_directions(kind, nam
     N, _ = noise(kind, name)
     p = len(N.value)
     N = N.mapped(np.random.default_rng(1).normal(size=(p, p)))
-    total = sum(N.times(e).covariance() for e in np.eye(p))  # each entry's covariances from the law itself
+    # sum of covariances, computed for each basis vector from the law itself
+    total = sum(N.times(e).covariance() for e in np.eye(p))
     np.testing.assert_allclose(N.mean_square(), total, rtol=1e-9, atol=1e-9 * np.trace(total))
     np.testing.assert_allclose(N.noise_in(2.0), 4 * total / p, rtol=1e-9, atol=1e-9 * np.trace(total))
 
@@ -89,7 +90,7 @@ def test_the_variance_of_the_trace_is_that_of_the_sum_of_the_diagonal(kind, name
     N, _ = noise(kind, name)
     p = len(N.value)
     N = N.mapped(np.random.default_rng(1).normal(size=(p, p)))
-    one = N.times(np.eye(p)[0])  # all loadings have the same draw
+    one = N.times(np.eye(p)[0])  # all products with N depend on the same random draw
     trace = sum(dense(N.times(e))[k] for k, e in enumerate(np.eye(p)))
     assert N.trace_variance() == pytest.approx(float(one.law.covariance(trace[None])[0, 0]), rel=1e-9)
 
@@ -99,7 +100,7 @@ def test_the_variance_along_a_direction_is_that_of_the_product_with_it(kind, nam
     N, _ = noise(kind, name)
     rng, p = np.random.default_rng(2), len(N.value)
     V, N = rng.normal(size=(p - 1, 7)), N.mapped(rng.normal(size=(p, p - 1)))
-    products = [v @ N.times(v).covariance() @ v for v in V.T]  # from the law itself
+    products = [v @ N.times(v).covariance() @ v for v in V.T]  # computed from the law itself
     np.testing.assert_allclose(N.variance_along(V), products, rtol=1e-12)
 
 
@@ -113,7 +114,7 @@ def test_the_noise_of_a_product_is_the_matrix_of_a_draw_times_the_vector(kind, n
 
 @pytest.mark.parametrize("kind", ["matrixt", "normal"])
 def test_variances_of_entries_are_those_of_products_with_a_vector(kind):
-    """Of a law that no rotation changes: matrix-t noise, or normal noise with twice the variance on the diagonal."""
+    """Both laws are invariant under rotations. The normal noise has twice the variance on the diagonal."""
     within = Products(4)
     if kind == "matrixt":
         law = MatrixTLaw(np.ones(within.size), within.pairs)
@@ -219,7 +220,10 @@ def test_shrinkage_moves_toward_the_target_by_the_share_of_noise():
 
 
 def test_a_shrunk_matrix_is_not_raised_far_beyond_a_small_expected_value():
-    """Scores at a rare level, whose rows a ridge holds, vary little: their variance was put at .4 of the others'."""
+    """Scores at a rare level vary little, because a ridge holds the coefficients of the level.
+
+    Earlier, their variance was set to at least .4 of the others' variance.
+    """
     expected, truth = np.diag([1.0, 1.0, 0.05]), np.diag([100.0, 100.0, 5.0])
     precise, noisy = with_value(truth, 1e-6), with_value(np.diag([100.0, 100.0, -50.0]), 1.0)
     np.testing.assert_allclose(precise.shrunk(100 * np.eye(3), expected), truth, atol=0.1)
@@ -244,7 +248,7 @@ def test_a_hundred_columns_take_no_tensor_and_less_than_a_few_seconds():
 
 
 def test_what_is_hidden_does_not_depend_on_the_basis_of_equal_eigenvalues():
-    """Eigenvalues that are equal but for rounding: processors find different eigenvectors of theirs."""
+    """Eigenvalues are equal except for rounding errors, so that eigenvectors differ between processors."""
     uneven = noise("normal", "products")[0].mapped(np.diag([1.0, 2.0, 4.0]))
     found = []
     for seed in range(3):
@@ -267,7 +271,7 @@ def test_a_product_with_a_vector_has_the_law_of_its_coordinates_written_out(kind
 
 
 def test_noise_of_many_columns_takes_the_room_of_a_few_matrices():
-    """Written out, the loading below has 402 x 80,600 numbers; the functions of the draw are 402 matrices."""
+    """As a dense matrix, the linear map below would have 402 x 80,600 entries; it is stored as 402 matrices."""
     within = BoxProducts(401, intercept=True, counted=False)
     N = NoisyMatrix.noise_of(MatrixTLaw(np.ones(within.size), within.pairs), within)
     tracemalloc.start()

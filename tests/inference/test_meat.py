@@ -48,7 +48,7 @@ def test_a_positive_number_behind_noise_has_the_mean_of_a_truncated_normal_law()
 
 
 def test_intervals_with_a_residual_variance_behind_noise_cover():
-    # noise of the residual sum of squares as large as itself: its estimate is often zero
+    # the noise of the residual sum of squares is as large as this sum, so that its estimate is often zero
     rng, size, truth, sd = np.random.default_rng(2), 4000, 1.0, 1.0
     errors, seen = rng.normal(size=size), truth + sd * rng.normal(size=size)
     covered = []
@@ -76,7 +76,7 @@ def test_the_kernel_has_its_mean_and_the_density_its_freedom():
         q = stats.norm.ppf(tau)
         mean = np.maximum(0, 1 - ((r - q) / width) ** 2).mean()
         assert mean / (stats.norm.pdf(q) * width) == pytest.approx(kernel_mean(width, tau), rel=0.03)
-    # a variance that is 1 / squared density: its coefficient of variation is that of 2 / freedom
+    # a variance 1 / density^2 has twice the density's coefficient of variation, the square of which is 2 / freedom
     H, width = np.eye(1), 0.05
     sums = [np.maximum(0, 1 - (rng.normal(size=2000) / width) ** 2).sum() for _ in range(2000)]
     squared = (np.std(sums) / np.mean(sums)) ** 2

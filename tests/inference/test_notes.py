@@ -41,7 +41,7 @@ keys = pytest.mark.parametrize("key", NOTES)
 
 
 def fields(key):
-    """Return the fields of a template that a caller of `note` gives; the function itself fills in the other two."""
+    """Return the fields of a note's template that callers must give; `note` itself fills in the other two."""
     return {name for _, name, _, _ in string.Formatter().parse(NOTES[key]) if name} - {"names", "about"}
 
 

@@ -42,7 +42,8 @@ def test_the_released_interval_is_reported_as_it_is():
 
 def test_squared_lengths_of_independent_estimates_add_and_lengths_of_dependent_ones():
     apart, together = between(), between(cell=(0, 0))
-    np.testing.assert_allclose(lengths(apart, [1, -1]), [[np.sqrt(1 + 1), np.sqrt(4 + 4)]])  # its low, the other's high
+    # lower half-length of one estimate, upper half-length of the other
+    np.testing.assert_allclose(lengths(apart, [1, -1]), [[np.sqrt(1 + 1), np.sqrt(4 + 4)]])
     np.testing.assert_allclose(lengths(together, [1, -1]), [[2, 4]])
 
 
@@ -76,7 +77,7 @@ def test_with_noise_alone_other_levels_are_those_of_the_noise_of_ranks(levels, a
     ]
     stretched = lengths(between(sampling=(0.0, 0.0), law=law), [1, 0], alpha=0.01)[0, 0]
     assert stretched == pytest.approx(noise[0] / noise[1], rel=1e-6)
-    assert stretched > 2.5758 / 1.95996  # its tails are heavier than normal ones
+    assert stretched > 2.5758 / 1.95996  # tails of rank errors are heavier than normal tails
 
 
 def test_an_estimate_that_another_mechanism_chose_has_an_interval_and_no_std_error():
@@ -159,7 +160,7 @@ THREE = OrderStatisticEstimate(
 
 
 def test_a_joint_test_of_groups_is_the_same_however_it_is_written_and_allows_for_the_noise():
-    """The statistic was the largest squared z statistic of the hypotheses as written."""
+    """Earlier, the statistic was the largest squared z statistic of the hypotheses as written."""
     R = np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]])
     b = R @ THREE.estimate
     exact = b @ np.linalg.solve(R @ THREE.covariance() @ R.T, b)
@@ -167,14 +168,15 @@ def test_a_joint_test_of_groups_is_the_same_however_it_is_written_and_allows_for
     for statistic, df, p in map(THREE.wald, written):
         assert (statistic, df) == pytest.approx((exact, 2))
         normal = chi2.sf(exact, 2)
-        assert p == pytest.approx(normal, abs=3 * np.sqrt(normal / 9999))  # three std errors of the draws
-    far = b - 1.2 * b  # here p is small, and noise has heavier tails than sampling error
+        # three Monte Carlo std errors of the simulated p-value
+        assert p == pytest.approx(normal, abs=3 * np.sqrt(normal / 9999))
+    far = b - 1.2 * b  # p is small here, and the tails of the noise are heavier than those of the sampling error
     assert replace(THREE, sampling=np.zeros(3)).wald(R, far)[2] > 2 * THREE.wald(R, far)[2] > 0
     assert THREE.wald([[1, -1, 0], [-2, 2, 0]])[2] == pytest.approx(THREE.contrast([1.0, -1.0, 0.0])[4][0])
 
 
 def test_a_joint_test_of_quantiles_of_the_same_rows_is_the_same_however_it_is_written():
-    """The number of hypotheses, by which the smallest p-value is multiplied, was that of the hypotheses as written."""
+    """Earlier, the smallest p-value was multiplied by the number of hypotheses as written, which may be redundant."""
     same, one = replace(THREE, cell=np.array([0, 0, 1])), np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
     mixed, q = np.array([one[0] + one[1], one[1], one[0]]), np.array([3.0, 3.0, 0.0])
     assert same.wald(mixed, q) == pytest.approx(same.wald(one, [0.0, 3.0])) and same.wald(mixed, q)[1] == 2

@@ -1,4 +1,4 @@
-"""Noise of a large matrix in a few linear functions: a small matrix with the same law, compared with the large one."""
+"""Linear functions of a large noise matrix have the same joint law as functions of a smaller matrix."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ MOMENTS = {
 
 
 def loading(name):
-    """Noise of a few coefficients: rows of F, times noisy moments, times a vector."""
+    """Return the noise of a few coefficients: a matrix F times the noise of moments times a vector."""
     within, chance = MOMENTS[name], public_stream(1)
     law = MatrixT().law(PureDP(1.0), within, Relation(1, exchange=True, appear=False))
     moments = NoisyMatrix.noise_of(law, within)
@@ -51,7 +51,7 @@ def test_several_functions_have_their_joint_law(name):
     assert 3 * small.coordinates < whole.coordinates
     np.testing.assert_allclose(small.covariance(), whole.covariance(), rtol=1e-9)
     drawn, large = (one.of(one.law.sample(public_stream(3), DRAWS)) for one in (small, whole))
-    for function in (np.linalg.norm, np.prod):  # covariances determine neither of these
+    for function in (np.linalg.norm, np.prod):  # functions whose laws do not follow from covariances
         assert stats.ks_2samp(function(drawn, axis=1), function(large, axis=1)).pvalue > 1e-3
 
 
@@ -70,7 +70,8 @@ def test_intervals_of_pure_noise_cover_whole_draws_as_often_as_they_say(name):
     drawn = noise.of(noise.law.sample(public_stream(4), DRAWS))
     for alpha in (0.5, 0.1, 0.05, 0.01):
         half = estimate.contrast(np.eye(R), alpha)[3]
-        tolerance = 4 * np.sqrt(alpha * (1 - alpha) / DRAWS) + 0.06 * alpha  # neighbouring sizes are 12 % apart
+        # sizes in the table of quantiles are 12 % apart
+        tolerance = 4 * np.sqrt(alpha * (1 - alpha) / DRAWS) + 0.06 * alpha
         assert np.abs((np.abs(drawn) > half).mean(axis=0) - alpha).max() < tolerance
 
 

@@ -15,7 +15,7 @@ from privstats.mechanisms.additive.laplace import LaplaceLaw
 
 NAMES = tuple("abcd")
 PAIRS = np.array([np.eye(4)[j] - np.eye(4)[i] for i, j in itertools.combinations(range(4), 2)])
-ROUGH = 0.03  # relative error of a .95 quantile of 9,999 draws, at three standard errors
+ROUGH = 0.03  # relative Monte Carlo error (three standard errors) of a .95 quantile from 9,999 draws
 
 
 def normal(noises=(), sampling=1.0, **more):
@@ -48,7 +48,7 @@ def test_nothing_is_shorter_than_for_a_single_function():
         assert alone.half >= far and alone.pvalues >= single.pvalues(far)
 
 
-FAR = (1.5e-4, 9.9e-5, 1e-5, 1e-7, 1e-10)  # of 9,999 draws, the first is the last that they reach
+FAR = (1.5e-4, 9.9e-5, 1e-5, 1e-7, 1e-10)  # the first level is the smallest one that 9,999 draws reach
 
 
 @pytest.mark.parametrize("freedom", [np.inf, 30.0])
@@ -66,7 +66,7 @@ def test_levels_beyond_the_draws_have_the_exact_lengths_of_independent_means(fre
             np.testing.assert_allclose(half, law.isf(alpha / 8), rtol=1e-6)  # 2 tails, 4 means
 
 
-@pytest.mark.parametrize("sampling", [1e-9, 1.0, 200.0])  # noise is all of the variance, two thirds, and one percent
+@pytest.mark.parametrize("sampling", [1e-9, 1.0, 200.0])  # the noise is all, two thirds, or one percent of the variance
 def test_levels_beyond_the_draws_are_not_too_short_under_heavy_noise(sampling):
     noise = Loading(np.eye(4), LaplaceLaw(np.ones(4)))
     before = 0.0
@@ -81,7 +81,7 @@ def test_levels_beyond_the_draws_are_not_too_short_under_heavy_noise(sampling):
 
 
 def normal_plus_laplace(c, sd):
-    """P(|sd Z + L| > c) for a normal Z and a Laplace L of scale 1, exactly."""
+    """Return P(|sd Z + L| > c), exactly, for a standard normal Z and a Laplace variable L of scale 1."""
     up = np.exp(sd**2 / 2 - c + norm.logcdf(c / sd - sd)) if sd else np.exp(-c)
     down = np.exp(sd**2 / 2 + c + norm.logcdf(-c / sd - sd))
     return 2 * norm.sf(c / sd) + up - down

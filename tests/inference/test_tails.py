@@ -20,7 +20,8 @@ from privstats.sets.base import Sensitivity
 LEVELS = 10.0 ** -np.array([2, 4, 6, 9, 15])
 PACKED = np.triu_indices(4)
 HOLLOW = tuple(index[1:] for index in PACKED)  # no count
-ALONE = tuple(np.r_[0, index] for index in np.triu_indices(2) + np.ones((2, 1), int))  # a count, and no first order
+# entries: a count and second-order products, without first-order products
+ALONE = tuple(np.r_[0, index] for index in np.triu_indices(2) + np.ones((2, 1), int))
 DRAWS = 60_000
 
 
@@ -36,7 +37,7 @@ def test_student_quantiles_are_those_of_scipy_and_the_normal_ones_in_the_limit()
 def test_a_log_concave_tail_is_at_most_exponential_beyond_the_draws():
     scale = np.array([1.0, 3.0])
     bound = each(far_quantile([Loading(np.eye(2), LaplaceLaw(scale))]), 2)
-    ratio = bound / (-np.log(LEVELS)[:, None] * scale)  # of the Laplace tail exp(-c)
+    ratio = bound / (-np.log(LEVELS)[:, None] * scale)  # relative to quantiles of the Laplace tail exp(-c)
     assert ((ratio > 1) & (ratio < 1.2)).all(), ratio
     assert (np.diff(bound, axis=0) > 0).all()
 
@@ -47,7 +48,7 @@ def test_laws_that_say_so_have_log_concave_tails(name):
     assert law.log_concave
     draws = np.abs(law.sample(public_stream(3), DRAWS) @ np.random.default_rng(1).normal(size=(10, 4)))
     near, far = np.quantile(draws, [1 - 0.05, 1 - 0.05**2], axis=0)
-    noise = 4 * np.sqrt((1 / 0.05 + 1 / 0.05**2) / DRAWS)  # sds of the log probabilities
+    noise = 4 * np.sqrt((1 / 0.05 + 1 / 0.05**2) / DRAWS)  # four sds of the logarithms of both probabilities
     assert (far <= 2 * near * (1 + noise / -np.log(0.05))).all()
 
 
@@ -89,7 +90,7 @@ def test_noise_through_sums_and_of_several_laws_is_bounded_part_by_part():
 
 
 class HeavyLaw(ScaledLaw):
-    """Student's law with three degrees of freedom, which says nothing of its tails."""
+    """Student's law with three degrees of freedom, which makes no claim about its tails."""
 
     def standard(self, rng, shape):
         return rng.standard_normal(shape) / np.sqrt(2 * rng.standard_gamma(1.5, shape) / 3)
