@@ -1,9 +1,9 @@
 """Densities of releases, from the inputs of samplers, and the privacy loss between neighbours in one release.
 
-A mechanism is asked for its release of given rows; its samplers record their arguments and do not draw. The density of
-the release follows from the formula in the sampler's docstring (other tests compare draws with it). The loss of two
-records is the largest difference of their log densities over outcomes of all kinds. A density with a normaliser is
-compared at points: a choice by score or loss keeps its promise for any base measure of theta.
+Mechanisms release answers about given rows, while their samplers only record their arguments and draw nothing. The
+density of the release follows from the formula in the sampler's docstring (other tests compare draws with it). The
+loss between two records is the largest difference of their log densities over all outcomes. A density with unknown
+normaliser is compared at points: choices by score or loss keep their guarantee for any base measure of theta.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ POINTS = 400  # number of points at which densities of coefficients are compared
 
 @dataclass(frozen=True, eq=False)
 class Sealed:
-    """Values as a gate passes them to a mechanism; those of a cell are without its number."""
+    """Values in the form in which the gate passes them to a mechanism; values of a cell are without the cell number."""
 
     values: np.ndarray
 
@@ -55,7 +55,7 @@ class Sealed:
 
 
 def apart(here, there):
-    """Largest difference of two log densities at the same points, where one density may be zero."""
+    """Return the largest difference of two log densities at the same points; both must be zero at the same points."""
     assert np.array_equal(np.isfinite(here), np.isfinite(there))
     return float(np.abs(here - there)[np.isfinite(here)].max())
 
@@ -66,14 +66,17 @@ def normalised(log_density):
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """An exact total plus noise of a law, recorded through the scale of the added number."""
+    """A release with additive noise: the exact total, and the law and the scale of the noise."""
 
     law: ScaledLaw
     scale: np.ndarray
     exact: np.ndarray
 
     def loss(self, other):
-        """Norm of the shift: the loss of K-norm noise, a bound for matrix-t noise, and mu for normal noise."""
+        """Return the norm of the shift of the total.
+
+        It is the loss of K-norm noise, a bound on the loss of matrix-t noise, and mu for normal noise.
+        """
         assert np.array_equal(self.scale, other.scale)
         shift = ((self.exact - other.exact) / self.scale)[None]
         if isinstance(self.law, MatrixTLaw):
@@ -86,7 +89,7 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class OneRank:
-    """A number with rank close to a target."""
+    """A released number whose rank is close to a target."""
 
     values: np.ndarray
     level: float
@@ -108,7 +111,7 @@ class OneRank:
 
 
 class Spread:
-    """Secret noise that spreads values over the cells of the grid; rows shared by neighbours have the same noise."""
+    """Random spreading of values within grid cells, from a seed; rows in both neighbours have equal spreading noise."""
 
     def __init__(self):
         self.rng, self.noise = np.random.default_rng(5), {}
@@ -122,7 +125,7 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Boundaries:
-    """Ascending numbers that cut the values, with density decreasing in the errors of their ranks."""
+    """Released ascending numbers (boundaries) between values; the density decreases with the errors of their ranks."""
 
     values: np.ndarray
     targets: np.ndarray
@@ -139,31 +142,32 @@ class Boundaries:
         lengths, left = np.diff(edges), edges[:-1]
         ranks = [np.searchsorted(values, left, side="right") for values in (mine, theirs)]
         total = [one.log_total(rank, lengths) for one, rank in zip((self, other), ranks, strict=True)]
-        differences = self.costs(other, *ranks)  # of costs: the smallest and the largest
+        differences = self.costs(other, *ranks)  # smallest and largest difference of costs
         return max(abs(difference + total[1] - total[0]) for difference in differences)
 
 
 class Bridge(Boundaries):
-    """Boundaries with density by the sum of their cells' errors."""
+    """Boundaries with a density that depends on the sum of the errors of the cells' numbers of values."""
 
     @property
     def J(self):
         return len(self.targets)
 
     def cell_costs(self, j, ranks, before):
-        """The cost of cell j between boundaries in these gaps: shape (gaps, gaps before)."""
+        """Return the cost of cell j, for boundaries in each pair of gaps, shape (gaps, gaps of the boundary before)."""
         n = float(len(self.values))
         wanted = np.diff(np.clip(self.targets, 0, n), prepend=0.0, append=n)[j]
         return self.rates[j] * np.abs(np.asarray(ranks)[:, None] - np.asarray(before) - wanted)
 
     def log_total(self, ranks, lengths):
-        """Logarithm of the integral: a sum over the number of boundaries in each gap, from left to right."""
+        """Return the log of the normalising integral, by recursion over gaps and numbers of boundaries in each gap."""
         n, gaps = [float(len(self.values))], len(ranks)
         below = np.where(np.tri(gaps, k=-1) > 0, 0.0, -np.inf)
-        last = {0: (np.zeros(1), np.zeros(1))}  # boundaries so far: log weights, and ranks of the last one's gap
+        # by number of boundaries so far: log weights, and rank of the gap of the last one
+        last = {0: (np.zeros(1), np.zeros(1))}
         for j in range(1, self.J + 1):
             ways = []
-            for m in range(1, j + 1):  # in the same gap
+            for m in range(1, j + 1):  # m boundaries in the same gap
                 weight, before = last[j - m]
                 step = weight - self.cell_costs(j - m, ranks, before)
                 step = step + below if j > m else step
@@ -174,7 +178,7 @@ class Bridge(Boundaries):
         return np.logaddexp.reduce((weight - self.cell_costs(self.J, n, before))[0])
 
     def costs(self, other, mine, theirs):
-        """Smallest and largest ``their cost - my cost`` over all positions of the boundaries."""
+        """Return the smallest and largest value of ``their cost - my cost`` over all positions of the boundaries."""
         n = len(self.values), len(other.values)
         found = []
         for sign in (-1.0, 1.0):
@@ -192,21 +196,22 @@ class Bridge(Boundaries):
 
 @cache
 def ways(gaps, J):
-    """Return all assignments of J ascending boundaries to gaps."""
+    """Return all assignments of J ascending boundaries to gaps, one per row."""
     return np.array(list(combinations_with_replacement(range(gaps), J)))
 
 
 class Box(Boundaries):
-    """Two or three boundaries with density by the largest error of their ranks."""
+    """Two or three boundaries with a density that depends on the largest error of their ranks."""
 
     def cost(self, ranks):
-        """Cost of boundaries in these gaps, from the gaps' ranks: one number for each assignment."""
+        """Return the cost of each assignment of boundaries to gaps, given the ranks of the gaps."""
         return self.rates * np.abs(ranks[ways(len(ranks), len(self.targets))] - self.targets).max(axis=1)
 
     def log_total(self, ranks, lengths):
         gaps = ways(len(ranks), len(self.targets))
         equal = (gaps[:, 1:] == gaps[:, :-1]).sum(axis=1)
-        volume = np.log(lengths)[gaps].sum(axis=1) - np.log([1, 2, 6])[equal]  # ordered points in the same gap
+        # volume of ordered points in the same gap
+        volume = np.log(lengths)[gaps].sum(axis=1) - np.log([1, 2, 6])[equal]
         return np.logaddexp.reduce(volume - self.cost(ranks))
 
     def costs(self, other, mine, theirs):
@@ -216,7 +221,7 @@ class Box(Boundaries):
 
 @dataclass(frozen=True, eq=False)
 class LocationScore:
-    """A quantile on a grid with density by the size of its score."""
+    """A quantile on a grid, whose density decreases with the absolute value of its score."""
 
     units: np.ndarray
     level: float
@@ -241,7 +246,7 @@ class LocationScore:
 
 @dataclass(frozen=True, eq=False)
 class QuantileDistance:
-    """A quantile with density by the number of values that must change."""
+    """A quantile whose density decreases with the number of values that must change to make it the quantile."""
 
     offsets: np.ndarray
     top: int
@@ -266,7 +271,7 @@ class QuantileDistance:
 
 @dataclass(frozen=True, eq=False)
 class MeanDistance:
-    """A mean with density by the number of values that must change."""
+    """A mean whose density decreases with the number of values that must change to make it the mean."""
 
     offsets: np.ndarray
     top: int
@@ -292,7 +297,7 @@ class MeanDistance:
 
 
 def points_of(d, radius):
-    """Coefficients in the l1 ball: everywhere, close to its centre, and at corners."""
+    """Return coefficients in the l1 ball: some anywhere, some close to its centre, and the corners."""
     rng = np.random.default_rng(d)
     size = np.where(np.arange(POINTS) % 2, rng.uniform(0, 1, POINTS) ** (1 / d), rng.uniform(0, 1, POINTS) ** 3)
     inside = rng.dirichlet(np.ones(d), POINTS) * rng.choice([-1.0, 1.0], (POINTS, d)) * size[:, None]
@@ -301,7 +306,7 @@ def points_of(d, radius):
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Coefficients with density decreasing in a potential, on a ball or cube."""
+    """Coefficients on a ball or cube, with a density that decreases with a potential."""
 
     points: np.ndarray
     potential: np.ndarray
@@ -329,7 +334,7 @@ def squares(A, b, rate, radius, norm=None):
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A geometric median with density by the shortest subgradient of the sum of distances."""
+    """A geometric median whose density depends on the shortest subgradient of the sum of distances."""
 
     units: np.ndarray
     grid: tuple[int, int]
@@ -351,14 +356,16 @@ class Point:
 
 
 def far_and_near(d):
-    """Coefficients close to the centre and far from it."""
+    """Return coefficients close to the centre and far from it."""
     rng = np.random.default_rng(11)
     return rng.standard_normal((POINTS, d)) * 10.0 ** rng.uniform(-2, 1.5, (POINTS, 1))
 
 
 @dataclass(frozen=True, eq=False)
 class OfTilt:
-    """Minimiser of a tilted sum: the density is that of the tilt b(t) times the Jacobian; also the guard's loss.
+    """Minimiser of a sum of losses plus a random linear term (tilt), with the noise of a guard.
+
+    The density at t is the density of the tilt b(t) for which t is the minimiser, times the Jacobian determinant.
 
     Parameters
     ----------
@@ -372,18 +379,18 @@ class OfTilt:
     guard: float
 
     def lost(self, other, here, there):
-        """The loss, from the log densities of both minimisers at points."""
+        """Return the loss, given the log densities of both minimisers at the same points."""
         return apart(here, there) + max(self.guard, other.guard)
 
 
 @dataclass(frozen=True, eq=False)
 class Minimiser(OfTilt):
-    """A minimiser whose tilt is known at points.
+    """A minimiser with a known tilt at given points.
 
     Parameters
     ----------
     tilt : ndarray, shape (points, d)
-        The tilt b(t) that makes t the minimiser.
+        The tilt b(t) for which t is the minimiser.
     log_jacobian : ndarray, shape (points,)
     norm : str
     """
@@ -416,7 +423,7 @@ class MinimiserOfLosses(OfTilt):
     ridge: float
 
     def log_density(self, points):
-        """Log density of minimisers: that of the tilt b(t), for which t is the minimiser, plus log det(H(t))."""
+        """Return the log density at points t: of the tilt b(t) for which t is the minimiser, plus log det(H(t))."""
         w, x, y, o = self.rows[:, 0], self.rows[:, 1:-2], self.rows[:, -2], self.rows[:, -1]
         slope, curvature = self.within.loss.derivatives(points @ x.T + o, np.broadcast_to(y, (len(points), len(y))))
         b = -((slope * w) @ x + self.ridge * points)
@@ -424,7 +431,7 @@ class MinimiserOfLosses(OfTilt):
         return np.linalg.slogdet(H)[1] - NORMS[self.within.geometry](b / self.scale)
 
     def kinks(self):
-        """Coefficients at which a row has its full curvature and nearly its largest slope, shape (rows, d)."""
+        """Return coefficients at which a row has full curvature and nearly its largest slope, shape (rows, d)."""
         found, eta = [], np.linspace(-40.0, 40.0, 8001)
         for row in np.unique(self.rows, axis=0):
             x, y, o = row[1:-2], row[-2], row[-1]
@@ -453,7 +460,7 @@ def minimiser_of_squares(A, b, ridge, tilt, radius, norm, guard, accuracy):
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An index with probability by the distance of each candidate's score from the best one."""
+    """An index whose probability depends on the differences of the candidates' scores from the best score."""
 
     log_probability: np.ndarray
 
@@ -462,11 +469,12 @@ class Candidate:
 
 
 def permuted(deficits):
-    """The law of permute-and-flip, integrated over the noise of the winner (McKenna and Sheldon 2020)."""
+    """Return the probabilities of permute-and-flip, integrated over the winner's noise (McKenna and Sheldon 2020)."""
     u, weight = np.polynomial.legendre.leggauss(len(deficits) + 2)
     u, weight = (u + 1) / 2, weight / 2
     p = np.exp(-deficits)
-    factors = 1 - p[:, None] * u  # candidate i wins with an acceptance u p_i, where the others have none before
+    # the chance that another candidate does not win before candidate i, whose acceptance variable is u p_i
+    factors = 1 - p[:, None] * u
     log_others = np.log(factors).sum(axis=0) - np.log(factors)
     return Candidate(np.log(p) + np.log((np.exp(log_others) * weight).sum(axis=1)))
 
@@ -476,7 +484,7 @@ SHAPES = {SmoothCauchy: stats.cauchy, SmoothLaplace: stats.laplace, SmoothGaussi
 
 @dataclass(frozen=True, eq=False)
 class ScaledNoise:
-    """Noise of a fixed shape with centre and scale that depend on the rows."""
+    """Noise of a fixed shape, with a centre and a scale that depend on the rows."""
 
     shape: type
     centre: float
@@ -486,13 +494,13 @@ class ScaledNoise:
         return apart(*self._log_densities(other)[1:])
 
     def delta(self, other, eps):
-        """Smallest delta for which (eps, delta) holds between the two laws, in either order."""
+        """Return the smallest delta for which (eps, delta) holds between the two laws, in either order."""
         at, here, there = self._log_densities(other)
         here, there = np.exp(here), np.exp(there)
         return max(np.trapezoid(np.maximum(p - np.exp(eps) * q, 0.0), at) for p, q in ((here, there), (there, here)))
 
     def _log_densities(self, other):
-        """Log densities at points close to both centres and far from them."""
+        """Return points close to the two centres and far from them, and both log densities at these points."""
         far = np.concatenate([[0.0], np.geomspace(1e-6, 1e9, 3000)])
         both = (self, other)
         at = np.unique(np.concatenate([one.centre + sign * one.scale * far for one in both for sign in (-1, 1)]))
@@ -501,12 +509,12 @@ class ScaledNoise:
 
 @dataclass(frozen=True, eq=False)
 class TestedNoise:
-    """Propose, test, release: no answer, or Laplace noise about a centre.
+    """The release of propose-test-release: no answer, or Laplace noise about a centre.
 
     Parameters
     ----------
     margin : float
-        Largest loss by the test's noise, in units of its scale.
+        Distance by which the test is passed without noise, in units of the scale of the test's noise.
     centre, scale : float
         Centre and scale of the answer.
     """
@@ -517,11 +525,11 @@ class TestedNoise:
 
     @property
     def answers(self):
-        """Probability of an answer."""
+        """The probability of an answer."""
         return stats.laplace.cdf(self.margin)
 
     def delta(self, other, eps):
-        """As `ScaledNoise.delta`."""
+        """Return the smallest delta; see `ScaledNoise.delta`."""
         return max(one.excess(two, math.exp(eps)) for one, two in ((self, other), (other, self)))
 
     def excess(self, other, times):
@@ -534,7 +542,10 @@ class TestedNoise:
 
 
 def tested(given, patched):
-    """The law of propose-test-release, found from the numbers for which it answers, and its answers to two of them."""
+    """Return the law of propose-test-release.
+
+    The margin is found by trying noises of the test, centre and scale from two answers.
+    """
     where = "privstats.mechanisms.comparison.ptr."
     exact = (given.name, Sealed(given.exact), given.promise, given.within, given.relation)
     patched.setattr(where + "on_the_line", lambda point, *_: np.array([point]))
@@ -545,7 +556,7 @@ def tested(given, patched):
         return float(given.mechanism.release(*exact, None).value[0])
 
     centre = answer(1e6, 0.0)
-    low, high = -1e6, 1e6  # in units of the test's noise, where it begins to pass
+    low, high = -1e6, 1e6  # limits, in units of the test's noise, of the noise with which the test is just passed
     for _ in range(80):
         middle = (low + high) / 2
         low, high = (low, middle) if math.isfinite(answer(middle, 0.0)) else (middle, high)
@@ -553,14 +564,14 @@ def tested(given, patched):
 
 
 class NoChance:
-    """A generator of zeros for secret noise that neighbours share."""
+    """A generator of constants in place of secret noise that neighbours share."""
 
     def uniform(self, low, high, shape):
         return np.full(shape, (low + high) / 2)
 
 
 class Notes:
-    """Samplers that record their inputs.
+    """Runs mechanisms with samplers that record their inputs.
 
     Parameters
     ----------
@@ -571,7 +582,7 @@ class Notes:
         self.patch = patch
 
     def __call__(self, given):
-        """Return the samplers' inputs for one question, as densities."""
+        """Return the densities that the samplers for one query would draw from."""
         told, tilted = [], []
         exact = given.exact if isinstance(given.exact, Total) else Sealed(given.exact)
         arguments = (given.name, exact, given.promise, given.within, given.relation, NoChance())
@@ -580,7 +591,7 @@ class Notes:
             if isinstance(given.mechanism, ptr.ProposeTestRelease):
                 return [tested(given, patched)]
             released = given.mechanism.release(*arguments)
-        assert told or np.isnan(released.value).all()  # no end is drawn of an interval that cannot hold
+        assert told or np.isnan(released.value).all()  # nothing is drawn if no interval can have the required coverage
         assert not tilted
         return told
 
@@ -632,7 +643,7 @@ class Notes:
         patched.setattr(ScaledLaw, "sample", lambda law, rng, size: sampled(law, tilted))
         patched.setattr(where + "base.add_noise", adding(told, tilted))
         drawn = []
-        for kind in SHAPES:  # so that what is multiplied by the draw stays apart
+        for kind in SHAPES:  # draws are the imaginary unit, so that the factors of a draw can be read off
             patched.setattr(kind, "draw", lambda one, _: drawn.append(type(one)) or 1j)
         note(
             "comparison.smooth.on_the_line",
@@ -655,7 +666,7 @@ def choosing(told, density):
 
 
 def sampled(law, tilted):
-    """Record the law; the draw is its scale, so that later factors of the draw are seen."""
+    """Record the law, and return its scale in place of a draw, so that later factors of the draw can be read off."""
     tilted.append(law)
     return np.array(law.scale, dtype=float)[None]
 
@@ -669,7 +680,7 @@ def adding(told, tilted):
 
 
 def minimisers(patched, told, tilted):
-    """Record the objective with its tilt and, when the result is rounded, the noise of its guard."""
+    """Record the objective with its tilt and, when the result is rounded, the noise of the guard."""
     objective = "privstats.mechanisms.objective.perturbation."
     quadratic = "privstats.mechanisms.comparison.quadratic_objective."
     waiting = []

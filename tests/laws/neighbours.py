@@ -1,4 +1,4 @@
-"""Fits of neighbouring frames along one transcript: the mechanisms' inputs, given the same releases."""
+"""Fits of neighbouring data with the same transcript of releases: the exact inputs of the mechanisms."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ NORMS = ("l1", "l2", "linf", "nuclear", "hull")
 
 
 class Transcripts:
-    """Fits of frames that all receive the releases of the first fit."""
+    """Fits of several data frames, all of which receive the releases of the first fit."""
 
     def __init__(self, patch):
         self.patch = patch
@@ -34,7 +34,8 @@ class Transcripts:
         plan = call(frames[0], dry_run=True)
         releases, given = [], []
         with self.patch.context() as patched:
-            patched.setattr(workflow, "make_plan", lambda *_: plan)  # no rehearsal: every release is that of the fit
+            # without a rehearsal, every release is that of the fit
+            patched.setattr(workflow, "make_plan", lambda *_: plan)
             for kind in mechanism_classes():
                 own = kind.__dict__.get("release")
                 if own is not None and not getattr(own, "__isabstractmethod__", False):
@@ -76,12 +77,12 @@ def transcripts(monkeypatch):
 
 
 def gathered(exact):
-    """Return a total, or the values of the rows."""
+    """Return a total unchanged, or the values of rows as an array."""
     return exact if isinstance(exact, Total) else np.array(exact.all())
 
 
 def step(here, there):
-    """Distance of two exact answers to one question, in units of the sensitivity: the largest over all norms."""
+    """Return the distance of two exact answers to one query, relative to the sensitivity: the largest of all norms."""
     if not isinstance(here.exact, Total):
         return values_step(here, there)
     if isinstance(here.within, SquaredLosses):
@@ -99,7 +100,10 @@ def step(here, there):
 
 
 def scores_step(here, there):
-    """Distance of the scores of two sums of losses, at corners of the parameter set and inside it."""
+    """Return the distance of the scores of two sums of losses, relative to the sensitivity.
+
+    The scores are compared at corners of the parameter set and inside it.
+    """
     within, m = here.within, here.within.m
     (A, b), (C, d) = (within.normal_equations(one.exact.value()) for one in (here, there))
     inside = np.random.default_rng(m).dirichlet(np.ones(m), 20) * np.random.default_rng(1).choice([-1, 1], (20, m))
@@ -112,7 +116,7 @@ def scores_step(here, there):
 
 
 def values_step(here, there):
-    """Number of changes of single values, as the relation counts them, between two collections, per allowed change."""
+    """Return the number of changed values between two data sets, divided by the allowed number."""
     for one in (here, there):
         assert np.array_equal(one.within.project(one.exact), one.exact)
     one, other = (Counter(map(tuple, each.exact.tolist())) for each in (here, there))
@@ -123,7 +127,7 @@ def values_step(here, there):
 
 
 def with_rows(data, where, rows):
-    """Return the frame with some rows replaced by these, whose cells may be anything."""
+    """Return the frame with some rows replaced by the given rows, whose cells may be of any type."""
     other = data.astype(object)
     for place, row in zip(where, rows, strict=True):
         for name, cell in row.items():

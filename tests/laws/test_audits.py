@@ -1,4 +1,4 @@
-"""Audits through the public functions: neighbouring frames change a mechanism's input by at most the sensitivity."""
+"""Audits through the public functions: between neighbours, no mechanism's input moves by more than the sensitivity."""
 
 import itertools
 
@@ -43,7 +43,7 @@ SETTINGS = {
 
 
 def supported(name, setting):
-    """Whether a call supports this setting: homoskedastic errors and linear terms allow one row per person only."""
+    """Whether a call supports this setting; with homoskedastic errors or linear terms, persons have one row each."""
     return not ("persons" in setting and ("nonrobust" in name or name in ROWS_APART))
 
 
@@ -52,14 +52,14 @@ FEW = [case for number, case in enumerate(CASES) if number % 3 == 0]
 
 
 def data_of(seed):
-    """Rows inside the domain, of persons with up to four rows."""
+    """Return rows inside the domain, of persons with up to four rows."""
     rng = np.random.default_rng(seed)
     data = frame(40).sample(frac=1.0, random_state=seed, ignore_index=True)
     return data.assign(y=rng.uniform(0, 100, 40), x=rng.uniform(0, 100, 40), who=np.arange(40) // 4)
 
 
 def neighbours_of(data, setting, rng, many):
-    """Frames of which any two are neighbours; under "add_remove" the first is without the unit."""
+    """Return frames, any two of which are neighbours; under "add_remove", the first frame lacks the unit's rows."""
     places = [k for k in range(len(data)) if data["who"][k] == 2] if "persons" in setting else [3]
     kinds = [CORNERS[k] for k in rng.permutation(len(CORNERS))[:many]] + odd_rows(rng, many) + MIXED
     frames = []
@@ -72,7 +72,7 @@ def neighbours_of(data, setting, rng, many):
 
 
 def farthest(given, come_and_go):
-    """Largest distance for each question, over all pairs or from the first frame."""
+    """Return, for each query, the largest distance over all pairs of frames, or from the first frame to the others."""
     pairs = [(given[0], one) for one in given[1:]] if come_and_go else itertools.combinations(given, 2)
     return np.max([[step(*both) for both in zip(*pair, strict=True)] for pair in pairs], axis=0)
 
@@ -91,7 +91,7 @@ def test_no_neighbouring_frame_moves_what_a_mechanism_is_given_beyond_the_claim(
     given, _ = transcripts(call, frames)
     steps = farthest(given, setting in ("add_remove", "persons come and go"))
     assert steps.max() <= 1 + 1e-12
-    assert steps.max() >= 0.3  # otherwise the audit has no power
+    assert steps.max() >= 0.3  # otherwise the audit would detect little
 
 
 @pytest.mark.parametrize("verb", ["lm", "glm", "rq"])
@@ -145,7 +145,7 @@ def test_optional_questions_before_a_perturbed_minimiser_move_by_no_more_than_th
     data = pd.DataFrame({"x": x, "z": x + rng.normal(0, 0.1, 400), "y": rng.normal(20, 1, 400)})
     domain = {"x": (0, 100), "z": (0, 100), "y": (0, 100)}
     odd = [(0, 0, 0), (100, 0, 100), (0, 100, 100), (100, 100, 0), ("odd", 50, 1e308), (np.nan, 0, 0)]
-    odd += [(100, 95, 0), (95, 100, 100)]  # each along one whitened column
+    odd += [(100, 95, 0), (95, 100, 100)]  # rows in the direction of one whitened column each
     frames = [with_rows(data, [7], [dict(zip("xzy", row, strict=True))]) for row in odd]
 
     def call(data, **more):
@@ -183,7 +183,7 @@ def test_what_counts_and_gamma_responses_are_asked_under_eps_moves_by_no_more_th
     "budget", [{"eps": 40.0, "mech": "newton"}, {"eps": 40.0, "mech": "objpert"}, {"mu": 8.0}], ids=str
 )
 def test_last_questions_of_a_quantile_regression_move_by_what_they_claim_and_no_more(transcripts, budget):  # noqa: F811
-    """More than half of the claim is reached, so that each mechanism with half its noise would be seen."""
+    """More than half of the claimed sensitivity is reached, so that a mechanism with half of its noise would fail."""
     rng = np.random.default_rng(8)
     x = rng.normal(0, 0.5, 400).clip(-2, 2)
     data = pd.DataFrame({"x": x, "y": 5 + x + rng.normal(0, 1, 400)})
@@ -207,7 +207,7 @@ def test_last_questions_of_a_quantile_regression_move_by_what_they_claim_and_no_
 
 
 def test_squared_residuals_of_rare_outcomes_move_by_no_more_than_is_claimed(transcripts):  # noqa: F811
-    """They are summed up where the histogram shows nothing of them: here 12 ones among 3,000 zeros."""
+    """These squares are released if the histogram may hide rare outcomes, here 12 ones among 3,000 zeros."""
     rng = np.random.default_rng(6)
     data = pd.DataFrame({"x": rng.uniform(-1, 1, 3000), "y": np.zeros(3000)})
     data.loc[:11, "y"] = 1.0
