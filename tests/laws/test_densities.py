@@ -1,8 +1,8 @@
 """Audits of mechanisms that choose: the privacy loss between neighbouring frames in a whole fit is at most its charge.
 
-Raw frames go through a public function; the law of each release, with its location and scale, is that given to the
-sampler (`densities`). The losses of all questions of a transcript add up to at most the charge, and for some neighbours
-nearly to the charge, so that a mechanism with half of its noise fails.
+Data frames go through a public function. The law of each release, with its location and scale, is the law given to
+the sampler (module `densities`). The losses of all queries in a transcript add up to at most the charge, and for some
+neighbours nearly to the charge, so that a mechanism with half of its noise fails.
 """
 
 import datetime
@@ -50,10 +50,10 @@ EVERY = {name: one for name, one in {**CALLS, **MORE}.items() if EPS in one.budg
 
 
 def base(kind):
-    """Rows for which one exchange matters most: in two clumps, at both ends, all equal, of weight zero; or random."""
+    """Return rows for which one replacement matters: in clumps, at the bounds, equal, of weight zero; or random."""
     data, n = data_of(1), 40
     half = np.arange(n) % 2 == 1
-    more = np.arange(n) > n // 2  # one row less than half
+    more = np.arange(n) > n // 2  # one row less than half of all rows
 
     def two(low, high, which=half):
         columns = {name: np.where(which, high[k], low[k]) for k, name in enumerate(["x", "y", "z", "count"])}
@@ -74,17 +74,17 @@ def base(kind):
 BASES = ("spread", "clumps", "uneven", "ends", "alike", "low", "weightless")
 
 
-ACROSS = [  # one clump's values, of the other's level; few of a level whose rows at that end count many
+ACROSS = [  # a row with one clump's values and the other's level, and a row at a bound with a level of few rows
     {"y": 20.0, "x": 20.0, "z": 2.0, "g": "b", "b": True, "w": 2.0, "count": 5},
     {"y": 50.0, "x": 100.0, "z": 5.0, "g": "a", "b": True, "w": 2.0, "count": 5},
 ]
 
 
 def neighbours_of(data, setting, rng):
-    """The frame, or under "add_remove" the frame without the unit, and frames with other rows in the unit's place.
+    """Return frames with other rows in one unit's place; the first is the frame itself, or the frame without the unit.
 
-    The other rows lie at all ends of the bounds, or have one level among the values of another, missing cells,
-    undeclared levels, or cells of any kind and size.
+    The other rows lie at all ends of the bounds, or have one level together with the values of another level, missing
+    cells, undeclared levels, or cells of any kind and size.
     """
     places = np.flatnonzero(data["who"] == 2).tolist() if "persons" in setting else [3]
     kinds = [*CORNERS, *odd_rows(rng, 3), *MIXED]
@@ -102,7 +102,7 @@ def come_and_go(setting):
 
 
 def told_of(run, name, setting, budget, frames):
-    """Inputs of the mechanisms for each frame, along one transcript."""
+    """Return the inputs of the mechanisms for each frame; all frames receive the first frame's releases."""
     one = {**CALLS, **MORE}[name]
     return run(lambda data, **more: one(data, budget, rng=1, **{**SETTINGS[setting], **more}), frames)[0]
 
@@ -113,7 +113,7 @@ def pairs_of(frames, setting):
 
 
 def losses_of(run, notes, name, setting, kind, eps):
-    """Losses of all questions between all pairs of neighbours, and the promises of the questions."""
+    """Return the losses of all queries for all pairs of neighbours, and the guarantees of the queries."""
     frames = neighbours_of(base(kind), setting, np.random.default_rng([*name.encode(), *setting.encode()]))
     return losses_between(run, notes, name, setting, eps, frames)
 
@@ -128,7 +128,7 @@ def losses_between(run, notes, name, setting, eps, frames):
     return np.array(losses), np.array([one.promise.as_pure().eps for one in given[0]])
 
 
-CASES = [  # for each mechanism a case whose neighbours nearly reach the promise
+CASES = [  # for each mechanism, a case in which neighbours nearly reach the guarantee
     ("median", "add_remove", "low", 1.0, 0.92),
     ("median", "replace", "clumps", 2.0, 0.85),
     ("median by group", "add_remove", "clumps", 1.0, 0.8),
@@ -150,7 +150,7 @@ CASES = [  # for each mechanism a case whose neighbours nearly reach the promise
     ("hist of levels", "replace", "clumps", 1.0, 0.99),
     ("density by group", "add_remove", "spread", 1.0, 0.99),
     ("lm kng", "add_remove", "alike", 2.0, 0.8),
-    ("lm objpert", "add_remove", "spread", 1.0, 0.93),  # two counts of rare values: one row moves both up
+    ("lm objpert", "add_remove", "spread", 1.0, 0.93),  # one row increases both counts of rare values
     ("lm huber objpert", "add_remove", "ends", 2.0, 0.92),
     ("poisson eps", "add_remove", "alike", 100.0, 0.95),
     ("gamma eps", "add_remove", "low", 8.0, 0.93),
@@ -243,7 +243,7 @@ class Hostile:
 
 
 def hostile(kind, *value, more):
-    """A cell of a class that is derived from a built-in one, and whose methods fail."""
+    """Return a cell of a class that is derived from a built-in class and whose methods fail."""
     fails = dict.fromkeys(("__eq__", "__hash__", *more), Hostile._no)
     return type(kind.__name__, (kind,), fails)(*value)
 
@@ -265,7 +265,7 @@ HOSTILE = [
 @pytest.mark.parametrize(
     ("name", "setting"),
     [
-        slow("lm suffstats", "replace"),  # a minute and a half: hull noise
+        slow("lm suffstats", "replace"),  # hull noise takes a minute and a half
         ("lm weights", "add_remove"),
         ("median", "replace"),
         ("hist of levels", "add_remove"),
@@ -293,7 +293,7 @@ def test_one_cell_of_any_class_in_every_column_moves_no_more_than_its_row(
 
 
 def mu_of_all(losses, normal):
-    """Joint promise of questions of both kinds, in mu: shifts of normal noise, and losses of pure mechanisms."""
+    """Return the joint guarantee, in mu, of shifts of normal noise and of losses of pure mechanisms."""
     pure = -2 * stats.norm.ppf(special.expit(-np.where(normal, 0.0, losses)))
     return np.sqrt((np.where(normal, losses, pure) ** 2).sum(axis=1))
 

@@ -1,4 +1,4 @@
-"""Laws of every method of linear regression: the limit is the fit without privacy, and results keep their contract."""
+"""Linear regression by every method: the limit is the fit without privacy, and results have the documented contents."""
 
 import pickle
 
@@ -21,20 +21,21 @@ FORMULAS = [
 DOMAIN = {"y": (1, 30), "x": (-1, 3), "z": (2, 5), "g": ["a", "b", "c"]}
 MECHS = ("suffstats", "newton", "kng", "objpert", "expmech")
 LIMIT = 1e10
-MOST_MU = 1e5  # for Newton steps: the noise is then as small as the rounding of rows to 2^-21, which it must cover
+# limit for Newton steps: with it, the noise is as small as the rounding of rows to 2^-21, which it must cover
+MOST_MU = 1e5
 SAME_BSE = {"suffstats": 1e-3, "objpert": 2e-3, "kng": 2e-3, "expmech": 0.1, "newton": 0.1}
-# the rates of kng and expmech are cut at 1e4
+# kng and expmech limit the rate at which their log density decreases to 1e4
 NEAR = {"suffstats": 1e-5, "objpert": 1e-5, "kng": 1e-3, "expmech": 3e-2}
-CLIPPED = 0.06  # steps clip the largest residuals at any budget: estimates change by this many standard errors
+CLIPPED = 0.06  # steps clip the largest residuals at any budget, which changes estimates by this many standard errors
 COUNTED = ("kng", "objpert", "expmech")  # methods whose diagnostics have the released number of rows
 NORMAL = ("newton",)
 mechs = pytest.mark.parametrize("mech", MECHS)
-# in units of a light row the steepest rate of the mechanisms that sample, which is cut, leaves visible noise
+# with weights, the mechanisms that sample have visible noise even at their largest rate
 unsampled = pytest.mark.parametrize("mech", ["suffstats", "objpert", "newton"])
 
 
 def paid(mech, eps):
-    """A budget of this size; in mu, where noise falls faster, for the steps."""
+    """Return a budget of the given size; for Newton steps in mu, because their noise falls faster in mu."""
     return {"mu": min(eps, MOST_MU)} if mech in NORMAL else {"eps": eps}
 
 
@@ -54,7 +55,7 @@ def frame(n=2000, seed=0):
 
 
 def robust(formula, data):
-    """The robust fit without privacy, with its usual covariance."""
+    """Return the fit without privacy, with heteroskedasticity-robust (HC1) covariance."""
     return smf.ols(formula, data).fit(cov_type="HC1", use_t=True)
 
 
@@ -101,7 +102,7 @@ def test_missing_rows_leave_the_fit_of_the_complete_ones(mech):
     truth = robust("y ~ x + g", kept)
     assert_near(fit, truth, mech)
     np.testing.assert_allclose(fit.bse, truth.bse, rtol=SAME_BSE[mech])
-    assert fit.nobs == 2000  # the number of rows offered is public
+    assert fit.nobs == 2000  # the number of all given rows is public
     assert mech not in COUNTED or fit.nobs_used == pytest.approx(len(kept), abs=0.5)
     assert "2,000 (public)" in str(fit.summary())
 

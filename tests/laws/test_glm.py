@@ -1,4 +1,4 @@
-"""Laws of generalised linear models: the limit is statsmodels, unusual rows are bounded, digests distinguish calls."""
+"""Generalised linear models: the limit is statsmodels, unusual rows are bounded, digests distinguish calls."""
 
 import pickle
 import warnings
@@ -165,7 +165,7 @@ def test_bad_requests_are_refused_from_what_is_public(data, formula, arguments, 
 
 NORMS = {"a norm": {"noise": "linf"}, "another": {"noise": "l1"}, "a third": {"noise": "l2"}}
 PURE = {"verb": "lm", "formula": "x ~ z", "eps": 1.0}
-DIFFERENT = {  # calls of which no two may have the same noise for one seed
+DIFFERENT = {  # calls that must have different noises for the same seed
     "glm, mu": (
         {"verb": "glm", "formula": "y ~ x", "mu": 1.0},
         {

@@ -1,4 +1,4 @@
-"""Laws of means, quantiles, modes and histograms: the limits are numpy's and pandas', results keep their contract."""
+"""Means, quantiles, modes and histograms: limits are numpy's and pandas', and results have the documented contents."""
 
 import pickle
 
@@ -42,7 +42,7 @@ def may_fail(mech, noise):
 
 
 def paid(mech, noise, eps):
-    """A budget of this size, of a kind that the noise supports."""
+    """Return a budget of the given size, in a kind of guarantee that the noise supports."""
     if "gaussian" in (mech, noise) and mech != "smoothsens":
         return {"mu": min(eps, MOST_MU)}
     return {"eps": eps, "delta": 1e-6} if may_fail(mech, noise) else {"eps": eps}
@@ -63,20 +63,20 @@ def run(verb, mech, noise, data=None, by="", eps=LIMIT, **options):
 
 
 def apart(verb, mech):
-    """Whether estimates and the ends of their intervals are separate draws."""
+    """Whether estimates and interval limits are drawn separately."""
     return verb in ("median", "quantile") and mech != "rank"
 
 
 def slack(verb, mech, noise):
-    """Tolerance of the limit: a delta limits how small noise may be, and one row may move a mean."""
-    one_row = 12 / 200  # range over the number of rows in the smallest group
+    """Return the tolerance of the limit. With a delta, noise has a least size; one changed row may move a mean."""
+    one_row = 12 / 200  # the range of the column divided by the number of rows in the smallest group
     if mech == "clipped":
-        return 0.02  # the remaining effect of the clip, a fifth of a std error
+        return 0.02  # the remaining effect of clipping, a fifth of a std error
     return 0.03 if may_fail(mech, noise) else one_row if (verb, mech) == ("mean", "duff") else 1e-5
 
 
 def between(values, q, slack=1.5):
-    """Order statistics around that of order q, within the range of definitions of a quantile."""
+    """Return two order statistics around the q-quantile, which allow for different definitions of a quantile."""
     ordered, rank = np.sort(values), q * len(values)
     low, high = max(0, int(np.floor(rank - slack))), min(len(ordered) - 1, int(np.ceil(rank + slack)) - 1)
     return ordered[low], ordered[high]
@@ -106,7 +106,7 @@ def test_the_limit_of_a_large_budget_is_that_of_numpy(verb, mech, noise, neighbo
     fit = run(verb, mech, noise, neighbors=neighbors)
     assert_is_limit(verb, fit.params.to_numpy(), data[COLUMN.get(verb, "x")], slack(verb, mech, noise))
     if neighbors == "replace" and may_fail(mech, noise):
-        return  # a row that changes its group is two steps, each with part of delta
+        return  # a row that changes its group makes two steps, each with a part of delta
     grouped = run(verb, mech, noise, by=" ~ g", neighbors=neighbors)
     for number, level in enumerate("abc"):
         each = len(COMPONENTS[verb])
@@ -124,7 +124,7 @@ def test_rows_that_are_missing_or_not_asked_about_do_not_count(verb, mech, noise
     fit = run(verb, mech, noise, data, subset="z > 2")
     assert_is_limit(verb, fit.params.to_numpy(), kept[column], slack(verb, mech, noise))
     assert "z > 2" in str(fit.summary())
-    assert fit.nobs == len(data)  # the number of rows offered is public
+    assert fit.nobs == len(data)  # the number of all given rows is public
     some = kept[kept["g"] == "b"]
     neighbors = "add_remove" if may_fail(mech, noise) else "replace"  # see above
     grouped = run(verb, mech, noise, data, by=" ~ g", subset="z > 2", neighbors=neighbors)
@@ -140,7 +140,8 @@ def test_units_are_persons_with_several_rows(verb, mech, noise):
     fit = run(verb, mech, noise, data, unit="person", rows_per_unit=2)
     assert_is_limit(verb, fit.params.to_numpy(), data[column].dropna(), slack(verb, mech, noise))
     assert str(fit.guarantee.neighbors) == "replace one person"
-    own = verb == "hist" or mech == "clipped"  # intervals of counts contain only noise; steps sum scores by person
+    # intervals of counts contain noise only, and clipped means sum the scores of each person
+    own = verb == "hist" or mech == "clipped"
     assert fit.bse.isna().all() or own
     crowded = alike(data, "person", 3)
     single = run(verb, mech, noise, crowded, unit="person")

@@ -18,7 +18,7 @@ DOMAIN = {"x": (-1, 1), "g": ["a", "b"], "h": list("abcdef"), "e": (-20, 20), "y
 RARER = [0.4, 0.3, 0.15, 0.1, 0.04, 0.01]
 EFFECT = dict(zip("abcdef", (0.0, 0.5, -0.5, 0.5, 0.0, 1.0), strict=True))
 BUDGETS = [(40, 0.25), (100, 1), (1000, 0.3), (500, 1), (1000, 1), (2000, 1), (5000, 1), (20000, 5)]
-FEW, MANY = 8, 88  # fits of a call: about 200 in all, and 2,000
+FEW, MANY = 8, 88  # number of fits per call: about 200 fits in all, and 2,000 in the slow test
 
 LINE = {"Intercept": 1.0, "x": 1.0}
 TWO = LINE | {"C(g)[T.b]": EFFECT["b"]}
@@ -27,7 +27,7 @@ GROUPS = {f"C(g)[{level}]": 1.0 + EFFECT[level] for level in "ab"}
 
 
 def moved(truth, by):
-    """Coefficients of a quantile regression, with all constants shifted."""
+    """Return the coefficients of a quantile regression after a shift of all constants."""
     return {
         name: value + by * (name == "Intercept" or ("[T." not in name and name != "x")) for name, value in truth.items()
     }
@@ -45,7 +45,7 @@ def orders(*q):
     return {("e", one): norm.ppf(one) for one in q}
 
 
-CALLS = {  # for each call: formula, factor that shifts the response, options, and population values
+CALLS = {  # by call: formula, factor that shifts the response, options, and population values
     "least squares": ("lm", "y ~ x + C(g)", "g", {}, TWO),
     "least squares, six levels": ("lm", "y ~ x + C(h)", "h", {}, SIX),
     "least squares of groups": ("lm", "y ~ 0 + C(g)", "g", {}, GROUPS),
@@ -72,7 +72,7 @@ CALLS = {  # for each call: formula, factor that shifts the response, options, a
 
 
 def rows(n, rng, factor):
-    """Rows of the models, with a response that a factor shifts."""
+    """Return rows from the models; the given factor shifts the response."""
     g, h = rng.choice(list("ab"), n), rng.choice(list("abcdef"), n, p=RARER)
     x, e = rng.uniform(-1, 1, n), rng.normal(size=n)
     eta = x + np.array([EFFECT[level] for level in {"g": g, "h": h}.get(factor, np.full(n, "a"))])
@@ -95,13 +95,13 @@ def given_by(name, k):
     n, eps = BUDGETS[k % len(BUDGETS)]
     seed = [20261123, list(CALLS).index(name), k]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # from a plan that predicts wide intervals
+        warnings.simplefilter("ignore")  # warnings that the plan predicts wide intervals
         try:
             fit = getattr(ps, f"dp_{verb}")(
                 formula, rows(n, np.random.default_rng(seed), factor), eps, domain=DOMAIN, rng=k, **options
             )
         except ps.PrivstatsError:
-            return pd.DataFrame()  # by public facts this budget is too small
+            return pd.DataFrame()  # this budget is too small, as is known before rows are read
     table = fit.conf_int().astype(float).set_axis(["low", "high"], axis=1)
     table["se"], table["estimate"] = fit.bse.astype(float), fit.params.astype(float)
     table["true"] = [truth[key] for key in table.index]
@@ -113,8 +113,9 @@ def given_by(name, k):
 def test_what_is_given_is_true_at_every_budget(name, fits):
     every = [table for table in (given_by(name, k) for k in range(fits)) if len(table)]
     table = pd.concat(every)
-    measured = table["se"].notna()  # ends of quantiles' intervals may have no std error, with a note
+    measured = table["se"].notna()  # interval limits of quantiles may be given without std error, with a note
     assert (table.loc[measured, "se"] > 0).all() and np.isfinite(table).loc[measured].all(axis=None)
     assert (table["high"] > table["low"]).all() and table["estimate"].notna().all()
     covers = (table["low"] <= table["true"]) & (table["true"] <= table["high"])
-    assert covers.mean() >= 0.95 - 3 * (0.95 * 0.05 / len(every)) ** 0.5  # intervals of one fit depend on each other
+    # the intervals of one fit depend on each other
+    assert covers.mean() >= 0.95 - 3 * (0.95 * 0.05 / len(every)) ** 0.5

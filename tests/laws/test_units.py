@@ -1,4 +1,4 @@
-"""One person's rows count as one person's, whatever the spelling of the name, their positions and the question."""
+"""The rows of a person count as one person's rows, whatever the spelling of the name, their positions and the query."""
 
 import enum
 from dataclasses import replace
@@ -21,7 +21,10 @@ class Member(str, enum.Enum):  # noqa: UP042 - a str enum as it is written in ol
 
 
 def sums(data, **options):
-    """Released sums of scaled values; one seed gives equal noise, so differences are those of exact sums."""
+    """Return the released sums of scaled values.
+
+    The seed fixes the noise, so that differences of releases are differences of exact sums.
+    """
     fit = ps.dp_mean("x", data, 1.0, domain={"x": (-1, 1)}, rng=1, **{"unit": "id", **options})
     (release,) = fit.releases
     return release.value
@@ -34,7 +37,7 @@ def people(n, ids=None):
 
 
 def moved(data, rows, **options):
-    """Changes of count, sum and sum of squares if these rows of one person move from one end to the other."""
+    """Return the changes of count, sum and sum of squares if the given rows move from one bound to the other."""
     here, there = (data.assign(x=data["x"].where(~data.index.isin(rows), end)) for end in (-1.0, 1.0))
     return np.abs(sums(here, **options) - sums(there, **options))
 
@@ -53,7 +56,8 @@ def test_a_person_spelt_in_several_ways_is_one_person(kind):
         names[10 * row] = name
     data = people(60, names)
     rows = [10 * row for row in range(len(SPELLINGS[kind]))]
-    assert moved(data, rows)[1] == pytest.approx(2.0, abs=1e-3)  # one row moves from -1 to 1
+    # only one row per person is used; it moves from -1 to 1
+    assert moved(data, rows)[1] == pytest.approx(2.0, abs=1e-3)
     assert moved(data, rows, rows_per_unit=2)[1] == pytest.approx(4.0, abs=1e-3)
 
 
@@ -78,7 +82,7 @@ def test_frames_with_names_of_other_types_hold_the_same_persons(dtype):
 
 
 def moved_in(pieces):
-    """These changes for frames from a function, for the person named 1."""
+    """Return the change of the sum if all rows of the person named 1 move from one bound to the other."""
     ends = []
     for end in (-1.0, 1.0):
         frames = [piece.assign(x=piece["x"].where(piece["id"].astype(float) != 1, end)) for piece in pieces]
@@ -139,7 +143,7 @@ def of_people():
 
 
 def persons(data, name):
-    """Frames in which all rows of one person are replaced: by opposite corners, by one corner, by the middle."""
+    """Return the frame, and frames in which all rows of a person equal one corner, another corner, or both in turn."""
     places = np.flatnonzero(data["who"] == name)
     steep, other = STEEP
     kinds = [[steep] * len(places), [other] * len(places), [(steep, other)[k % 2] for k in range(len(places))]]
@@ -177,4 +181,4 @@ def test_without_folding_three_rows_move_further_than_one(transcripts):  # noqa:
 
     moments = next(k for k, one in enumerate(given[0]) if one.relation.rows == 3)
     steps = [step(claimed_of_one_row(a[moments]), claimed_of_one_row(b[moments])) for a, b in combinations(given, 2)]
-    assert max(steps) > 1.5  # the audit detects a claim that is too small
+    assert max(steps) > 1.5  # the audit would detect a claim that is too small

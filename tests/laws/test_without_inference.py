@@ -1,4 +1,4 @@
-"""The contract of ``inference="none"`` for every function and method: full budget, always a number, no interval.
+"""With ``inference="none"``, every function and method spends the full budget on estimates and gives no interval.
 
 A method by steps is refused before anything is charged if public facts show that the budget is too small.
 """
@@ -16,7 +16,7 @@ from tests.conftest import slow, thinned
 
 EPS, MU, BOTH = {"eps": 1.0}, {"mu": 1.0}, {"eps": 1.0, "delta": 1e-6}
 DOMAIN = {"x": (0, 100), "z": (0, 10), "g": ["a", "b", "rare"], "y": (0, 100), "b": bool, "count": (0, 60), "w": (0, 2)}
-VERBS = {  # formula and options of each function, with its tables of methods
+VERBS = {  # by function: formula and options
     "lm": ("y ~ x + z + g", {}),
     "lm huber": ("y ~ x + z + g", {"loss": "huber"}),
     "glm": ("b ~ x + z + g", {}),
@@ -38,7 +38,8 @@ APART = [("mean", "clipped"), *(("lm", mech) for mech in DESCENTS)]  # refused b
 AS_STATED = ("ngd", "sgd")
 BY_STEPS = ("newton", "clipped")
 SILENT = ("ptr",)
-FARTHEST = {"lm": (50, 250), "glm": (0, 20), "rq": (50, 250)}  # middle of predictions, and their distance at most
+# middle of the predictions, and largest allowed distance from it
+FARTHEST = {"lm": (50, 250), "glm": (0, 20), "rq": (50, 250)}
 
 
 def data_of(n, seed=0):
@@ -54,7 +55,7 @@ def data_of(n, seed=0):
 
 
 def methods(name):
-    """Names in the method tables of a function, as its error lists them; and auto."""
+    """Return the names of a function's methods, as listed by its error about an unknown method."""
     with pytest.raises(ps.OptionError, match="choose among") as refused:
         fit(name, "nonsense", data_of(50), EPS)
     return re.findall(r"'(\w+)'", str(refused.value).split("choose among")[1])
@@ -77,7 +78,10 @@ PAIRS = [(name, mech) for name in VERBS for mech in methods(name) if (name, mech
 
 
 def refused(name, mech, data, budget, **more):
-    """Whether a fit by steps is refused with a cure before the ledger is charged; otherwise the fit."""
+    """Return the fit, or None if the fit is refused.
+
+    Only fits by steps may be refused, with a remedy, and before the ledger is charged.
+    """
     promise = ps.PureDP(budget["eps"]) if "eps" in budget else ps.GaussianDP(budget["mu"])
     ledger = ps.Ledger(ps.ApproxDP(**budget) if "delta" in budget else promise)
     try:
@@ -92,10 +96,11 @@ def refused(name, mech, data, budget, **more):
 
 
 def check(name, mech, one, data, budget):
-    """Check the contract of a fit."""
+    """Check the properties that every fit without inference must have."""
     if mech not in SILENT:
         assert not one.params.isin([np.nan, np.inf, -np.inf]).any()
-    if name.startswith(tuple(FARTHEST)) and mech not in AS_STATED:  # within the distance that noise explains
+    # predictions lie within the distance that noise explains
+    if name.startswith(tuple(FARTHEST)) and mech not in AS_STATED:
         linear = {"which": "linear"} if name.startswith("glm") else {}
         middle, farthest = FARTHEST[name.split(" ")[0]]
         predicted = one.predict(data, **linear).to_numpy(float)
@@ -106,7 +111,7 @@ def check(name, mech, one, data, budget):
     assert len(notes) == 1
     assert re.search(r"std dev of about|moves their ranks by about|is not known", notes[0])
     asked = {release.name for release in one.releases}
-    of_scale = {"rows"} if mech in DESCENTS else set()  # the residual scale is fitted from it
+    of_scale = {"rows"} if mech in DESCENTS else set()  # descents fit the residual scale from the number of rows
     assert not {name.split(" of ")[0] for name in asked} & (OF_INTERVALS - of_scale)
     assert sum(share for _, share in one.facts.budget) == pytest.approx(1.0)
     for currency in ("eps", "mu"):
@@ -130,7 +135,7 @@ def test_every_method_without_intervals_gives_numbers_for_its_whole_budget_or_is
     ("name", "cure"), [("lm", "mech='suffstats'"), ("glm", "mech='objpert'"), ("rq", "mech='objpert'")]
 )
 def test_steps_that_would_start_from_noise_are_refused_with_the_method_that_does_not(name, cure):
-    """A logit of 7 predictors, n = 1,000 and eps = 1/4, had coefficients of length 985 where the truth is 2.4."""
+    """Otherwise a logit with 7 predictors, n = 1,000 and eps = 1/4 had coefficients of length 985; the truth is 2.4."""
     with pytest.raises(ps.BudgetError, match=cure):
         fit(name, "newton", data_of(1000), {"eps": 0.25})
     assert fit(name, "auto", data_of(1000), {"eps": 0.25}).mech != "newton"
@@ -162,7 +167,7 @@ def test_the_note_says_how_large_the_noise_is(name, mech):
     spread = np.std([one.params for one in fits], axis=0, ddof=1)
     said = [[float(size) for size in re.findall(r"([\d.e+-]+) in '", one.summary().notes[-1])] for one in fits]
     ratio = np.median(said, axis=0) / spread
-    assert ((ratio > 0.6) & (ratio < 1.6)).all()  # a tenth of it is Monte Carlo error
+    assert ((ratio > 0.6) & (ratio < 1.6)).all()  # the Monte Carlo error of the ratio is about a tenth
 
 
 def without_intervals(formula, data, domain, fits):
@@ -173,7 +178,7 @@ def without_intervals(formula, data, domain, fits):
 
 
 def missed_and_said(fit, exact):
-    """The numbers of coefficients that are further off than the noise stated, and of those whose noise is stated."""
+    """Return two numbers of coefficients: with errors beyond the stated noise, and with a stated noise."""
     sizes = fit.estimate.sizes
     known = np.isfinite(sizes)
     off = np.abs(fit.params - exact[fit.params.index]).to_numpy()
@@ -182,7 +187,10 @@ def missed_and_said(fit, exact):
 
 @pytest.mark.parametrize(("levels", "rows"), [(4, 8), (20, 100)], ids=["its level has eight rows", "many levels"])
 def test_the_noise_that_is_said_covers_where_levels_are_rare(levels, rows):
-    """By first order alone, with a ridge, .05 of the coefficients of 100 rows far from 19 other levels were covered."""
+    """A level with 100 rows differs much from 19 other levels.
+
+    With a first-order noise sd, .05 of the errors were within the stated noise.
+    """
     rng, n, names = np.random.default_rng(0), 4000, [f"l{k:02d}" for k in range(levels)]
     code = np.r_[np.ones(rows, dtype=int), rng.choice([0, *range(2, levels)], n - rows)]
     x = rng.uniform(-1, 1, n)
@@ -200,7 +208,10 @@ def test_the_noise_that_is_said_covers_where_levels_are_rare(levels, rows):
 
 
 def test_the_noise_that_is_said_is_not_the_bound_of_what_noise_hides():
-    """Of a predictor in wide bounds beside two rare levels: .2 to .4 of its errors were within the noise stated."""
+    """The predictor has wide bounds, and two levels are rare.
+
+    With the bound on hidden effects as noise sd, only .2 to .4 of its errors were covered.
+    """
     rng, n, names = np.random.default_rng(1), 2000, ["a", "b", "c", "d"]
     code = rng.choice(4, n, p=[0.02, 0.06, 0.1, 0.82])
     x = (rng.exponential(3.0, n) + 6.0 * (code == 0) + 3.0 * (code == 1)).clip(0, 40)

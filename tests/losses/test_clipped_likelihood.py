@@ -31,13 +31,13 @@ def psi_of(name, eta, y):
 
 @named
 def test_rows_have_the_slopes_of_their_clipped_scores_and_no_more_score_or_curvature_anywhere(rows, name):
-    """At the start and at steps t from it: psi of the family, clipped at each row's threshold."""
+    """The scores are those of the family, clipped at each row's threshold: at the start, and at steps t from it."""
     arguments = (P, ETA, RADIUS, CURVATURE, FARTHEST)
     given = ClippedLikelihoodRows(FAMILIES[name], *arguments)(rows)
     clip, loss = ClippedLikelihoodScores(FAMILIES[name], *arguments), ClippedExponential(FARTHEST)
     x, eta, y, w, c = clip.weighed(rows)
     within = WeightedLosses(2, loss, RADIUS / FARTHEST, CURVATURE / FARTHEST, 99.0, (0.0, 1e9), (-300.0, 300.0))
-    np.testing.assert_allclose(within.project(given), given, rtol=1e-9)  # the set changes nothing
+    np.testing.assert_allclose(within.project(given), given, rtol=1e-9)  # these rows are already in the set
     for t in np.random.default_rng(2).normal(size=(60, 2)) * np.geomspace(0.01, 8, 60)[:, None]:
         slope, curvature = loss.derivatives(given[:, 1:3] @ t + given[:, 4], given[:, 3])
         scores = (given[:, 0] * slope)[:, None] * given[:, 1:3]

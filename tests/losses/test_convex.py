@@ -31,20 +31,20 @@ ETA = np.linspace(-30, 30, 60_001)
 
 
 def values(loss, responses):
-    """Slopes and curvatures, shape (etas, responses), and the responses of each."""
+    """Return slopes and curvatures, shape (etas, responses), and the response of each entry."""
     eta, y = np.meshgrid(ETA, responses, indexing="ij")
     return *loss.derivatives(eta, y), y
 
 
 def excess(loss, responses, part=1.0):
-    """By how much slope, curvature, and both together exceed a part of their bounds, relative to the bound."""
+    """Return ratios to a share `part` of the bounds: of the slope, of the curvature, and of both together."""
     slope, curvature, y = values(loss, responses)
     level = curvature / (loss.steepest(y) / loss.max_curvature)
     slopes, curvatures = (part * bound for bound in loss.frontier())
     step = max(1, len(slopes) // 400)
     corners = np.abs(slope).ravel()[::7], level.ravel()[::7]
     both = np.full(corners[0].shape, np.inf)
-    for a, b in zip(slopes[::step], curvatures[::step], strict=True):  # a part of the pairs, which can only lose
+    for a, b in zip(slopes[::step], curvatures[::step], strict=True):  # fewer pairs can only increase the result
         both = np.minimum(both, np.maximum(corners[0] / a, corners[1] / b))
     return np.abs(slope).max() / (part * loss.max_slope), level.max() / (part * loss.max_curvature), both.max()
 
@@ -53,8 +53,8 @@ def excess(loss, responses, part=1.0):
 def test_slopes_and_curvatures_reach_their_bounds_and_do_not_exceed_them(loss, responses):
     slope, curvature, together = excess(loss, responses)
     assert 0.97 < slope <= 1 and 0.97 < curvature <= 1
-    assert together <= 1.02  # pairs between those that are tried
-    assert min(excess(loss, responses, part=0.9)) > 1.05  # bounds that are a tenth too low are caught
+    assert together <= 1.02  # allowance for pairs between those that are tried
+    assert min(excess(loss, responses, part=0.9)) > 1.05  # bounds that are a tenth too low would be detected
 
 
 @pytest.mark.parametrize(("loss", "responses"), LOSSES)

@@ -1,4 +1,4 @@
-"""Robust losses of descent: bounds, self-concordance, and a scale that does not lengthen the score."""
+"""Robust losses for gradient descent: bounds, self-concordance, and scale scores that do not increase the norm."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def normal_rows(n=200_000, seed=0):
 
 
 class Block:
-    """Rows z = (x, y) on which linear functions are computed directly."""
+    """Rows z = (x, y); linear functions of z are computed directly."""
 
     def __init__(self, x, y):
         self.z, self.response, self.weight = np.column_stack([x, y]), y, np.ones(len(y))
@@ -81,7 +81,7 @@ def test_no_score_with_its_scale_is_longer_than_that_of_the_coefficients_alone(k
     rows = ConcomitantScores(both, np.eye(4)[:, :3], np.zeros(4), 1.0)(Block(x, y))
     length = np.linalg.norm(rows, axis=1)
     assert length.max() <= both.radius * (1 + 1e-12) and length[-2] == pytest.approx(both.radius)
-    heavier = np.column_stack([rows[:, :-1], rows[:, -1] * 2.5])  # a heavier chi would lengthen the score
+    heavier = np.column_stack([rows[:, :-1], rows[:, -1] * 2.5])  # a larger scale score (chi) would increase the norm
     assert np.linalg.norm(heavier, axis=1).max() > both.radius
 
 
