@@ -9,7 +9,7 @@ from privstats.mechanisms.order.ranked import Ranked, RankGrid
 
 @dataclass(frozen=True, eq=False)
 class Sealed:
-    """The values that a gate passes to a mechanism, with the cell of each value if there are cells."""
+    """The values that the gate passes to a mechanism, and the cell (group) of each value if there are cells."""
 
     values: np.ndarray
     cells: np.ndarray | None = None
@@ -29,5 +29,5 @@ class Sealed:
 
 
 def ranked(values, low, high, step):
-    """Values on a grid, in the form that samplers read."""
+    """Return values on a grid in the form that samplers read."""
     return Ranked(Sealed(np.asarray(values, dtype=float)), RankGrid(low, high, step))

@@ -1,4 +1,4 @@
-"""Laws of every additive mechanism: the noise has the stated law, and the scale that the promise needs."""
+"""Every additive mechanism: the noise has the stated law, and the scale that the guarantee requires."""
 
 import math
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ mechanisms = pytest.mark.parametrize("mechanism", ADDITIVE.values(), ids=ADDITIV
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """A set with this sensitivity in every norm."""
+    """A set whose sensitivity is the same in every norm."""
 
     weights: np.ndarray
     pairs: tuple | None = PAIRS
@@ -62,7 +62,7 @@ def noise_of(mechanism, draws=DRAWS):
 
 
 def norm_of(norm, pairs=PAIRS):
-    """The norm of this name, of weighted coordinates."""
+    """Return the norm with this name, as a function of weighted vectors."""
     if norm == "hull":
         return HullLaw(np.ones(len(pairs[0])), pairs).norm
     return partial(nuclear, pairs) if norm == "nuclear" else NORMS[norm]
@@ -84,26 +84,28 @@ NORMS = {
 
 
 def radius_of(mechanism, noise):
-    """A scalar of the noise, in units of the sensitivity, whose law depends on the price alone."""
+    """Return a number for each draw of the noise. In units of the sensitivity, its law depends only on the budget."""
     if mechanism.norm == "nuclear":
-        return np.abs(noise[:, 0])  # of all six entries: a corner of W is W of order 1
+        # the corner entry W_11 of the matrix of all six entries has the matrix-t law of order 1
+        return np.abs(noise[:, 0])
     return norm_of(mechanism.norm)(noise)
 
 
 def radial_law(mechanism):
-    """The law of `radius_of` at this price."""
+    """Return the law of `radius_of` for the budget `PRICE`."""
     if mechanism.norm == "nuclear":
         s = 1.1 * 3 + 1
-        corner = stats.t(2 * (s - 1) - 1)  # density (1 + t^2)^-(s - 1), t scaled by the root of its freedom
+        # density (1 + t^2)^-(s - 1); t is a Student variable divided by the root of its degrees of freedom
+        corner = stats.t(2 * (s - 1) - 1)
         scale = s / PRICE / math.sqrt(2 * (s - 1) - 1)
         return SimpleNamespace(cdf=lambda x: 2 * corner.cdf(x / scale) - 1)
     if mechanism.normal:
         return stats.chi(DIM, scale=1 / PRICE)
-    return stats.gamma(DIM, scale=1 / PRICE)  # density exp(-eps r) r^(DIM - 1) for every K
+    return stats.gamma(DIM, scale=1 / PRICE)  # the density is proportional to exp(-eps r) r^(DIM - 1) for every body K
 
 
 def stated(mechanism, noise):
-    """p-values that the norm of the noise has the law of its price, and the coordinates the returned law."""
+    """Return the smaller of p-values: the radius has the law of the budget, the coordinates have the returned law."""
     release, _ = noise_of(mechanism, draws=1)
     drawn = release.law.sample(public_stream(42), DRAWS) * WEIGHTS / SIZE
     radial = stats.kstest(radius_of(mechanism, noise), radial_law(mechanism).cdf).pvalue
@@ -117,7 +119,7 @@ def test_release_minus_exact_follows_the_stated_law_at_the_stated_price(mechanis
     release, noise = noise_of(mechanism)
     assert stated(mechanism, noise) > 1e-4
     relative = noise.var(axis=0) / (release.law.variance() * (WEIGHTS / SIZE) ** 2)
-    # relative error of a variance over DRAWS draws: sqrt((kurtosis - 1) / DRAWS), kurtosis at most 10 here
+    # relative error of a variance from DRAWS draws: sqrt((kurtosis - 1) / DRAWS), with a kurtosis of at most 10 here
     assert np.abs(relative - 1).max() < 4 * 3 / math.sqrt(DRAWS)
 
 
@@ -142,13 +144,13 @@ def test_the_covariance_of_a_law_is_that_of_its_draws(mechanism):
     onto = public_stream(44).standard_normal((3, DIM)) / law.scale
     drawn = law.sample(public_stream(45), 200_000) @ onto.T
     covariance = law.covariance(onto)
-    # matrix-t draws of order 3 have few moments: products have a relative error of a few percent
+    # matrix-t noise of order 3 has few moments, so that products have a relative error of a few percent
     np.testing.assert_allclose(drawn.T @ drawn / len(drawn), covariance, rtol=0.03, atol=0.05 * covariance.max())
     np.testing.assert_allclose(np.diag(law.covariance(np.eye(DIM))), law.variance(), rtol=1e-12)
 
 
 def spent(mechanism, law):
-    """The promise that noise of this scale keeps by the mechanism's theorem."""
+    """Return the guarantee that noise of this scale gives by the mechanism's theorem."""
     prices = SIZE / (law.scale * WEIGHTS)
     np.testing.assert_allclose(prices, prices[0], rtol=1e-12)
     price = float(prices[0])
@@ -167,7 +169,7 @@ def test_what_is_done_costs_nearly_all_of_the_promise_and_no_more(mechanism, who
     cost = spent(mechanism, mechanism.law(whole, WITHIN, ONE))
     assert whole.covers([cost])
     if isinstance(whole, ApproxDP) and not mechanism.normal:
-        assert cost.eps == pytest.approx(whole.eps)  # pure noise does not use a delta
+        assert cost.eps == pytest.approx(whole.eps)  # mechanisms with pure eps do not use delta
     else:
         assert not whole.covers([type(cost)(1.001 * (cost.mu if mechanism.normal else cost.eps))])
 
@@ -191,7 +193,7 @@ def test_a_release_lies_on_a_public_grid_and_repeats():
 
 @mechanisms
 def test_a_release_is_rounded_to_two_to_the_minus_twenty_of_its_noise(mechanism):
-    """The grid is not finer, which would show the low bits of a total, and not twice as coarse."""
+    """A finer grid would reveal the low bits of a total. The grid is not twice as coarse, either."""
     release, noise = noise_of(mechanism, draws=200)
     step = 2.0 ** (np.floor(np.log2(release.law.scale)) - 20)
     units = (noise / WEIGHTS * SIZE + EXACT.value()) / step
@@ -223,14 +225,14 @@ def test_the_tail_of_laplace_noise_is_as_fine_as_its_centre():
     draws = LaplaceLaw(np.ones(1)).sample(public_stream(43), 2_000_000)[:, 0]
     far = np.abs(draws)[np.abs(draws) > 9]
     fraction = far - np.floor(far)
-    # -log of one 53-bit uniform is a multiple of more than e^9 2^-53 out here; these have all their bits
+    # -log of one 53-bit uniform number would be a multiple of more than e^9 2^-53 here; these draws have all bits
     assert stats.kstest(fraction, lambda t: -np.expm1(-t) / -np.expm1(-1)).pvalue > 1e-4
     assert np.unique(fraction).size == fraction.size
 
 
 def test_laplace_tails_go_on_from_block_to_block():
     class Extreme:
-        """Pass one block of the tail, then draw as far into the tail as the bits allow."""
+        """Random numbers that pass one block of the tail, then lie as far out in the tail as their bits allow."""
 
         draws = iter([np.full((1, 1), 1e-300), *[np.full((1, 1), 1 - 2.0**-53)] * 3])
 
@@ -261,7 +263,7 @@ def contribution(row):
 
 
 def worst_pair(mechanism):
-    """Two neighbouring totals that are (nearly) as far apart as the sensitivity."""
+    """Return two neighbouring totals whose distance is (nearly) the sensitivity."""
     here, there = contribution((1, 1, 1)), contribution((1, -1, -1) if mechanism.norm == "nuclear" else (0, 0, 0))
     sensitivity = MOMENTS.sensitivity(mechanism.norm, MISSING)
     gap = norm_of(mechanism.norm, MOMENTS.pairs)((sensitivity.weights * (here - there))[None])[0]
@@ -280,7 +282,10 @@ def minus_log_matrix_t(packed, pairs):
 
 
 def realised_price(mechanism, here, there, sensitivity, factor=1.0, draws=300_000):
-    """A lower bound, at confidence 99.9 %, on the eps (or mu) of the likelihood-ratio test; noise times `factor`."""
+    """Return a lower bound, with confidence 99.9 %, on the eps (or mu) that the likelihood-ratio test realises.
+
+    The noise is multiplied by `factor`.
+    """
     law = mechanism.law(promise(mechanism, 1.0), MOMENTS, MISSING)
     weights = sensitivity.weights
 
@@ -297,7 +302,7 @@ def realised_price(mechanism, here, there, sensitivity, factor=1.0, draws=300_00
 
     true, false, best = ratio(here, 51), ratio(there, 52), 0.0
     thresholds = np.quantile(true, [0.1, 0.5, 0.9, 0.97, 0.99])
-    for threshold in thresholds:  # fixed in number: Bonferroni over two bounds each
+    for threshold in thresholds:  # the number of thresholds is fixed: Bonferroni correction for two bounds at each
         level = 0.001 / (2 * len(thresholds))
         hits, alarms = (true >= threshold).sum(), (false >= threshold).sum()
         power = stats.beta.ppf(level, hits, draws - hits + 1)
@@ -310,5 +315,5 @@ def realised_price(mechanism, here, there, sensitivity, factor=1.0, draws=300_00
 @mechanisms
 def test_the_best_test_between_neighbours_does_not_beat_the_promise_but_does_once_the_noise_is_halved(mechanism):
     pair = worst_pair(mechanism)
-    assert 0.5 <= realised_price(mechanism, *pair) <= 1.0  # below .5 the audit would have no power
+    assert 0.5 <= realised_price(mechanism, *pair) <= 1.0  # with less than .5 the audit would detect little
     assert realised_price(mechanism, *pair, factor=0.5) > 1.0

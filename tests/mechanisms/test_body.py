@@ -1,4 +1,4 @@
-"""The body contains every difference of two rows, its points are uniform, and its hull is smaller."""
+"""The body K contains all differences of two rows' moments, its points are uniform, and it contains their hull."""
 
 import itertools
 import math
@@ -20,7 +20,7 @@ def dimension(q):
 
 
 def moments_of(rows):
-    """The contribution of a row: its entries, twice their squares, and the products of pairs of entries."""
+    """Return the contribution of each row: its entries, twice their squares, and products of pairs of entries."""
     j, k = np.triu_indices(rows.shape[1], 1)
     return rows, 2 * rows**2, rows[:, j] * rows[:, k]
 
@@ -30,7 +30,7 @@ def differences(rows, others):
 
 
 def pairs_of_rows(q, seed):
-    """Pairs of rows of the cube: inside, near corners, corners, and on a coarse grid."""
+    """Return pairs of rows of the cube: inside, near corners, at corners, and on a coarse grid."""
     chance = public_stream(seed)
     rows = chance.uniform(-1, 1, (2, 4000, q))
     corners = np.sign(rows[:, :2000])
@@ -42,7 +42,7 @@ def pairs_of_rows(q, seed):
 
 
 def inside(linear, squares, cross):
-    """Membership of K, by its definition."""
+    """Return whether points lie in the body K, by its definition."""
     a = np.abs(linear)
     j, k = np.triu_indices(linear.shape[1], 1)
     in_two = (a <= 2) & (np.abs(squares) <= 2 - 2 * np.maximum(a - 1, 0) ** 2)
@@ -60,7 +60,10 @@ def shrunk(points, factor):
 
 
 def doubt(points, gauge, moments):
-    """The smallest p-value: gauge^dim of a uniform point is uniform, and each kind has its second moment."""
+    """Return the smallest p-value.
+
+    For uniform points, gauge^dim is uniform, and entries of each kind have a known second moment.
+    """
     q = points[0].shape[1]
     values = [stats.kstest(gauge(*points) ** dimension(q), "uniform").pvalue]
     for part, moment in zip(points, moments, strict=True):
@@ -88,7 +91,7 @@ def test_no_two_rows_of_a_grid_differ_by_more_than_one_in_the_norm_of_the_hull(q
 @pytest.mark.parametrize("q", [1, 2, 3, 6])
 def test_a_point_divided_by_its_gauge_lies_on_the_edge(q):
     points = points_of_the_cube(q, 5000, 2)
-    points[0][:10] = 0.0  # a point may lack a linear part, or squares
+    points[0][:10] = 0.0  # points without linear part, and points without squares
     points[1][10:20] = 0.0
     gauge = body.gauge(*points)
     assert inside(*shrunk(points, (1 - ROUNDING) / gauge)).all()
@@ -170,7 +173,7 @@ def test_at_least_six_in_ten_proposals_are_accepted_and_none_too_often(q):
 
 @pytest.mark.parametrize(("q", "share"), [(2, 0.67), (3, 0.227)])
 def test_the_hull_lies_in_the_body_and_fills_a_known_share_of_it(q, share):
-    # the closed hull of all differences has .65 and about .20 of the volume, by rows on a grid
+    # the shares of the volume are .65 and about .20 for the closed hull of differences of rows on a grid
     points = body.sample_body(public_stream(13), 10_000, q)
     ratio = body.gauge_hull(*points) / body.gauge(*points)
     assert ratio.min() >= 1
@@ -183,7 +186,7 @@ def test_each_cut_is_the_range_of_its_polynomial(q):
     values = np.concatenate(moments_of(rows), axis=1) @ body._cuts(q)
     reach = np.ptp(values, axis=0)  # in units of h
     assert reach.max() <= 1
-    assert reach.min() > 0.995  # a grid step of 1/12 misses an extremum by second order
+    assert reach.min() > 0.995  # with the grid step 1/12, the extremum is missed by a second-order amount
 
 
 def test_a_draw_repeats_and_none_is_an_empty_sample():

@@ -1,4 +1,4 @@
-"""The ends of an interval, drawn by the largest error of their ranks: their law and its price."""
+"""Interval limits drawn with the largest error of their ranks: their law and their privacy loss."""
 
 import itertools
 import math
@@ -18,11 +18,11 @@ from tests.mechanisms.sealed import ranked
 
 LOW, HIGH, STEP = 0.0, 10.0, 2.0**-20
 GRID = RankGrid(LOW, HIGH, STEP)
-WIDE = HEAPED * (HIGH - LOW) / 2  # additional width of the cells of zero and of the upper end
+WIDE = HEAPED * (HIGH - LOW) / 2  # additional width of the cells of zero and of the upper bound
 
 
 def knots_of(values):
-    """Return the ends and the sorted values as they enter the law, in which the cells of the ends are wider."""
+    """Return the bounds and the sorted values as they enter the law, in which the cells of the bounds are wider."""
     return np.concatenate([[LOW], np.sort(values) + WIDE, [HIGH + 2 * WIDE]])
 
 
@@ -68,7 +68,7 @@ def test_gaps_are_drawn_with_the_mass_that_enumeration_gives_them(ends_only):
     assert stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), len(gaps) - 1) > 1e-4
     wrong = masses(values, targets, rate / 2)[1]
     wrong *= draws / wrong.sum()
-    assert stats.chi2.sf(((seen - wrong) ** 2 / wrong).sum(), len(gaps) - 1) < 1e-6  # half the noise is detected
+    assert stats.chi2.sf(((seen - wrong) ** 2 / wrong).sum(), len(gaps) - 1) < 1e-6  # halved noise is detected
 
 
 def worst_ratio(level, eps, kind, ends_only, tampered=1.0):
@@ -95,11 +95,14 @@ def worst_ratio(level, eps, kind, ends_only, tampered=1.0):
 
 @pytest.mark.parametrize("ends_only", [False, True])
 def test_the_law_is_the_same_where_most_of_it_lies_beyond_the_window(monkeypatch, ends_only):
-    """In some draws a point beyond the window is proposed, and is accepted or followed by a draw over all values."""
+    """In some draws, a point beyond the window of ranks is proposed.
+
+    It is accepted, or followed by a draw over all values.
+    """
     n, rate, draws = 20, 0.9, 1500
     values, targets = np.linspace(0.5, 9.0, n), np.array([9.0, 11.0] if ends_only else [9.0, 10.0, 11.0])
     volume = len(targets) * math.log(box_ranks.Parts(GRID).cells * (n + 1.0))
-    monkeypatch.setattr(box_ranks, "RARE", 4 * rate - volume)  # a window of 6 ranks on each side
+    monkeypatch.setattr(box_ranks, "RARE", 4 * rate - volume)  # the window has 6 ranks on each side
     opened, all_values = [], box_ranks.Window.all
     monkeypatch.setattr(box_ranks.Window, "all", lambda self: opened.append(1) or all_values(self))
     rng = np.random.default_rng(5)
@@ -110,7 +113,7 @@ def test_the_law_is_the_same_where_most_of_it_lies_beyond_the_window(monkeypatch
     ranks = np.searchsorted(values, drawn)
     seen, wrong = np.array([(ranks == g).all(axis=1).sum() for g in gaps]), masses(values, targets, rate / 2)[1]
     assert pooled_chi2(seen, draws * mass / mass.sum()) > 1e-4
-    assert pooled_chi2(seen, draws * wrong / wrong.sum()) < 1e-6  # half the noise is detected
+    assert pooled_chi2(seen, draws * wrong / wrong.sum()) < 1e-6  # halved noise is detected
 
 
 def pooled_chi2(seen, expected):
@@ -152,7 +155,7 @@ def test_whatever_the_values_the_ends_are_ordered_and_inside(n):
 
 
 def test_a_column_of_one_value_is_answered_at_once_on_the_finest_grid():
-    """The gaps are so short that the region beyond the window has nearly all of the bound on the mass."""
+    """The gaps are very short, so that the region beyond the window has nearly all of the bound on the total mass."""
     values, targets = np.zeros(300_000), np.array([149_000.0, 150_000.0, 151_000.0])
     for step in (2.0**-26, 2.0**-46):
         drawn = draw_box(ranked(values, -10.0, 10.0, step), targets, 2.5, public_stream(91))

@@ -1,4 +1,4 @@
-"""Parallel composition: each cell has its own answer, and all cells together keep the promise."""
+"""Parallel composition: each cell has its own answer, and the answers of all cells together keep the guarantee."""
 
 import itertools
 
@@ -55,7 +55,7 @@ def test_other_mechanisms_keep_the_promise_of_a_group():
 
 
 def data_sets(most):
-    """Pairs of cells, each with a few values of the grid."""
+    """Return pairs of cells, each with a few values of the grid."""
     each = [v for n in range(most + 1) for v in itertools.combinations_with_replacement((0.0, 0.4, 1.0), n)]
     return list(itertools.product(each, each))
 
@@ -67,7 +67,7 @@ def without_one(cells):
 
 
 def worst_ratio(relation, eps, price):
-    """The largest log ratio of two neighbours' joint probabilities, by the exact laws in all cells."""
+    """Return the largest log ratio of two neighbours' joint probabilities, from the exact laws in all cells."""
     rate = 2 * MECHANISM.law(PureDP(price), WITHIN, relation).rate  # of one rank
 
     def logs(values):
@@ -77,7 +77,7 @@ def worst_ratio(relation, eps, price):
     worst = 0.0
     for cells in data_sets(3):
         others = [other for _, other in without_one(cells)]
-        if relation.exchange:  # the row comes back, in any cell
+        if relation.exchange:  # the replaced row comes back with any value in either cell
             others += [
                 (tuple(sorted((*rest[0], x))), rest[1]) if k == 0 else (rest[0], tuple(sorted((*rest[1], x))))
                 for _, rest in without_one(cells)
@@ -96,4 +96,4 @@ def test_no_neighbour_changes_the_probability_of_all_answers_by_more_than_eps(ex
     relation = Relation(1, exchange, True)
     for eps in (0.5, 2.0):
         assert 0.4 * eps < worst_ratio(relation, eps, eps) <= eps * (1 + 1e-9)
-    assert worst_ratio(relation, 2.0, 6.0) > 2.0  # a third of the noise is detected
+    assert worst_ratio(relation, 2.0, 6.0) > 2.0  # noise of a third of the size is detected

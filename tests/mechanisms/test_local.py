@@ -1,4 +1,4 @@
-"""The holder's part of local protocols: an answer has the stated law, costs mu for a row, and needs no other row."""
+"""Row holders in local protocols: an answer has the stated law, costs mu for a row, and needs no other row."""
 
 import math
 from fractions import Fraction
@@ -16,11 +16,12 @@ from tests.conftest import looped
 MU = 0.7
 HOLDER = RowHolder(MU)
 ANSWERS = ("score", "curvature", "square")
-FINE = 2e-4  # of mu: answers are moved toward zero by 2^-20 of the noise, and rows of products by 2^-15 of its root
+# relative to mu: answers are moved toward zero by 2^-20 of the noise, rows of products by 2^-15 of its root
+FINE = 2e-4
 
 
 class Silent:
-    """Random numbers that are all zero: the answer is sent without noise."""
+    """Random numbers that are all zero, so that answers are sent without noise."""
 
     def standard_normal(self, size):
         return np.zeros(size)
@@ -35,7 +36,7 @@ def exact(name, x, y, theta):
 
 
 def rows(n, p, rng):
-    """Rows of all lengths, with responses near and far; the first few are extreme, incomplete or both."""
+    """Return rows of all lengths, with responses near and far; the first rows are extreme or incomplete."""
     x = rng.standard_normal((n, p)) * 10.0 ** rng.uniform(-2, 2, (n, 1))
     y = rng.standard_normal(n) * 10.0 ** rng.uniform(-2, 2, n)
     y[:4], x[2:5] = [np.inf, -np.inf, np.inf, 1e300], 0.0
@@ -54,7 +55,7 @@ def test_a_truth_is_sent_as_often_as_stated_and_never_by_the_truth_of_another(ep
     for rate, seen in ((eps, True), (2 * eps, False)):
         kept = 1 / (1 + math.exp(-rate))
         off = abs((sent == truths).mean() - kept) / math.sqrt(kept * (1 - kept) / n)
-        assert (off < 4) == seen  # half the noise is detected
+        assert (off < 4) == seen  # halved noise is detected
     lies = sent ^ truths
     assert (randomised(~truths, eps, public_stream(71)) ^ ~truths == lies).all()
     assert stats.chi2_contingency(np.histogram2d(lies, truths, 2)[0]).pvalue > 1e-3
@@ -73,7 +74,7 @@ def test_noise_has_the_stated_law(name):
     sd = sds(name, p)
     for column, size in zip(noise.T, sd, strict=True):
         assert p_value(column, size) > 1e-3
-        assert p_value(column, 2 * size) < 1e-9  # half the noise is detected
+        assert p_value(column, 2 * size) < 1e-9  # halved noise is detected
     correlations = np.corrcoef(noise.T)[np.triu_indices(len(sd), 1)]
     assert np.abs(correlations).max() < 4 / math.sqrt(n)
 
@@ -93,13 +94,15 @@ def test_no_row_moves_an_answer_further_than_mu_and_some_pair_moves_it_as_far(na
         sent = exact(name, x, y, theta) / sds(name, p)
         apart = np.linalg.norm(sent[:, None] - sent[None], axis=2)
         assert apart.max() <= MU * (1 + FINE)
-        assert np.linalg.norm(sent, axis=1).max() <= MU / math.sqrt(2) * (1 + FINE)  # a row that becomes incomplete
+        # the distance between a row and a row that becomes incomplete
+        assert np.linalg.norm(sent, axis=1).max() <= MU / math.sqrt(2) * (1 + FINE)
     here, there = np.eye(max(p, 2))[:2, :p] * HOLDER.length
     if name == "score":
         there = here
     y = np.array([np.inf, -np.inf]) if name != "curvature" else np.array([0.0, 0.0])
     sent = exact(name, np.array([here, there]), y, np.zeros(p)) / sds(name, p)
-    reached = MU / math.sqrt(2) if name != "score" and p == 1 else MU  # numbers are never opposite
+    # answers that are single numbers other than scores never have opposite signs
+    reached = MU / math.sqrt(2) if name != "score" and p == 1 else MU
     assert np.linalg.norm(sent[0] - sent[1]) == pytest.approx(reached, rel=FINE)
 
 

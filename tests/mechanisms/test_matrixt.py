@@ -1,4 +1,4 @@
-"""The matrix-t law against its density, its symmetries and its determinant."""
+"""The matrix-t law, compared with its density, its symmetries and the law of its determinant."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def log_determinants(W):
 
 
 def parts_of_log_determinants(order, hollow):
-    """log det(I + W^2) as a sum of independent parts, drawn from the same stream as in `sample`."""
+    """Return log det(I + W^2) as a sum of independent parts, from the same random numbers as in `sample`."""
     chance, total = public_stream(1), np.zeros(DRAWS)
     for k in range(1 + hollow, order + 1):
         s_k, half = exponent(order) - (order - k) / 2, (k - 1) / 2

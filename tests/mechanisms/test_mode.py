@@ -20,12 +20,12 @@ mechanisms = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda kind: k
 
 
 def relation(kind, rows=1):
-    """Rows may be missing under "replace", too."""
+    """Return the relation; under "replace", rows may also be missing."""
     return Relation(rows, exchange=kind == "replace", appear=True)
 
 
 def law(mechanism, counts, eps, size):
-    """Exact probabilities, by definition: permute-and-flip over all orders of the candidates."""
+    """Return the exact probabilities by definition; for permute-and-flip, over all orders of the candidates."""
     deficits = (max(counts) - np.array(counts)) * eps / size
     if mechanism is not PermuteAndFlip:
         weights = np.exp(-deficits / (2 if mechanism is DuffMode else 1))
@@ -40,7 +40,7 @@ def law(mechanism, counts, eps, size):
 
 
 def neighbours(counts, kind):
-    """Counts one row away; under "replace" rows may be missing, so a count may also rise or fall alone."""
+    """Return all counts one row away; under "replace" rows may be missing, so a count may also rise or fall alone."""
     unit = np.eye(len(counts), dtype=int)
     moves = [sign * e for sign in (1, -1) for e in unit]
     if kind == "replace":
@@ -67,7 +67,7 @@ def test_no_neighbour_changes_a_probability_by_more_than_eps_and_some_nearly_doe
     size = Cells(candidates).sensitivity("l1", relation(kind)).size
     worst = worst_ratio(mechanism, kind, 4.0, size, candidates)
     assert worst <= 4.0 * (1 + 1e-9)
-    assert worst >= (0.4 if mechanism is DuffMode else 0.95) * 4.0  # half of its price is wasted
+    assert worst >= (0.4 if mechanism is DuffMode else 0.95) * 4.0  # DuffMode uses at most half of its eps here
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS[:2], ids=lambda kind: kind.label)
@@ -118,7 +118,7 @@ def test_any_counts_are_answered_with_one_of_the_candidates(mechanism, eps):
 
 def test_equal_counts_are_chosen_equally_often_though_a_float_may_tie():
     class Ties:
-        """Draws that are all equal: the largest effect of rounding."""
+        """Uniform draws that are all equal, for which rounding has the largest effect."""
 
         def uniform(self, low, high, size):
             return np.full(size, 0.5)

@@ -1,4 +1,4 @@
-"""NoisySGD: its samples, clipped sums, noise law and release, and an audit of its claim."""
+"""Noisy stochastic gradient descent: its subsamples, clipped sums, noise and release, and an audit of its guarantee."""
 
 import itertools
 import math
@@ -72,7 +72,7 @@ def test_samples_are_of_fixed_size_and_drawn_anew():
 
 @dataclass(frozen=True)
 class Wild:
-    """Gradients that are the entries of the rows."""
+    """A gradient that equals the entries of the row, whatever their size."""
 
     def size(self, dim):
         return dim
@@ -92,7 +92,7 @@ def test_no_replaced_row_moves_a_sum_of_gradients_by_more_than_twice_the_clip_an
     sums = [mechanism.total(np.vstack([others, [row]]), theta).value() for row in candidates]
     for here, there in itertools.combinations(
         [*sums, mechanism.total(others, theta).value()], 2
-    ):  # or the row is absent
+    ):  # one of the neighbours may lack the row
         farthest = max(farthest, np.linalg.norm(here - there))
     assert 2 * C * (1 - 1e-9) < farthest <= 2 * C
 
@@ -183,13 +183,13 @@ def test_any_step_size_ends_at_a_number(step_size):
 
 @pytest.mark.parametrize(("m", "steps", "draws"), [(8, 1, 1200), slow(4, 6, 4000)])
 def test_an_audit_finds_no_more_than_is_claimed_and_half_of_the_noise_is_caught(m, steps, draws):
-    """The gradient of one row points to one side or the other, all others are zero: the worst case for a tail."""
+    """The gradient of one row is positive or negative; all others are zero. This is the worst case for tail events."""
     eps, delta = 1.0, 0.02
     mechanism = sgd(gradient=Wild(), rows=8, batch=m, steps=steps, clip=1.0, step_size=1.0)
     others = np.zeros((7, 1))
 
     def realised(sigma):
-        """Excess of the worst of some tails over delta, in standard errors."""
+        """Return the largest excess over delta, in standard errors, among some tail events."""
         ends = []
         for row, seed in ((1.0, 11), (-1.0, 12)):
             rows, rng = np.vstack([others, [[row]]]), public_stream(seed)

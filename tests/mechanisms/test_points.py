@@ -1,9 +1,9 @@
 """Points are drawn exactly: their last bits do not reveal the two values that bound a gap.
 
-A generator's uniform numbers have 53 bits. A mechanism that turned one into a point of a gap of 2^51 points would hit
-each by 3 to 5 of them, in a pattern that the gap's two values fix. Here all uniform numbers of a draw are moved by 2^20
-of their steps: a point that at least so many of them give, or that is drawn as a whole number, moves by a step of its
-grid at most.
+A uniform random number has 53 bits. If it were scaled to a gap of 2^51 points, each point would be hit by 3 to 5
+numbers, in a pattern that depends on the two values of the gap. Here all uniform numbers of a draw are shifted by
+2^20 of their steps. A point that results from at least 2^20 numbers, or is drawn as a whole number, then moves by at
+most one step of its grid.
 """
 
 import functools
@@ -42,7 +42,7 @@ CHEAP = PureDP(0.05)
 
 
 class Moved:
-    """A stream of random numbers that are shifted by a part of their scale, from call number `start` on."""
+    """A stream of random numbers that are shifted by the share `by` of their scale, from call number `start` on."""
 
     def __init__(self, seed, by, start=0):
         self.stream, self.by, self.start, self.calls = np.random.default_rng(seed), by, start, 0
@@ -65,7 +65,7 @@ class Moved:
         return self.stream.standard_gamma(shape, size) + self.move()
 
 
-LINES = {  # the widest gaps: the finest grid that a set and its callers allow
+LINES = {  # lines with the widest gaps: the finest grids that a set and its callers allow
     "finest declared": Line(0.0, 1.0, 2.0**-50),
     "no grid declared": Line(-3.0, 5.0),
     "far from zero": Line(1e6, 1e6 + 1, 1e6 * 2.0**-50),
@@ -93,7 +93,7 @@ def release(mechanism, exact, within, stream, promise):
 
 
 def step_of(mechanism, exact, within, promise, draws):
-    """Return the observed step of a mechanism's grid of releases, a power of two; the ends of a range are left out."""
+    """Return the observed grid step of a mechanism's releases, a power of two; values at the bounds are ignored."""
     drawn = np.array([release(mechanism, exact, within, public_stream(k), promise) for k in range(draws)]).ravel()
     units = [int(math.ldexp(point, 60)) for point in drawn if abs(point) < 1]
     shared = math.gcd(*units)
@@ -101,14 +101,14 @@ def step_of(mechanism, exact, within, promise, draws):
 
 
 def worst(mechanism, exact, within, step, promise=CHEAP, draws=20, last=math.inf):
-    """Return the largest shift of a point in grid steps, where all uniform numbers, or the last ones, are shifted."""
+    """Return the largest shift of a point, in grid steps, if all uniform numbers (or the last ones) are shifted."""
     moved = []
     for k in range(draws):
         plain = Moved(k, 0.0)
         here = release(mechanism, exact, within, plain, promise)
         there = release(mechanism, exact, within, Moved(k, MOVED, max(0.0, plain.calls - last)), promise)
         moved.append(np.abs(here - there).max() / step)
-    return float(np.sort(moved)[-2])  # share of draws in which another point may be chosen
+    return float(np.sort(moved)[-2])  # the largest shift is ignored, because in some draws another point is chosen
 
 
 @thinned(3)
@@ -135,7 +135,7 @@ def test_locations_are_whole_numbers_of_steps(values):
 
 
 class Rows(Sealed):
-    """Vectors of several numbers."""
+    """Rows of several numbers, as values of a mechanism."""
 
     def all(self):
         return self.values
@@ -169,7 +169,7 @@ def rows_of(d, shape, n=40):
 @pytest.mark.parametrize("mechanism", SCORES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_coefficient_of_a_quantile_regression_has_2_20_uniform_numbers(mechanism, shape):
-    promise = PureDP(1e-3)  # nearly the whole parameter set has high density
+    promise = PureDP(1e-3)  # with so small a budget, nearly the whole parameter set has high density
     for d in (1, 2, 3):
         within, exact = CheckLosses(d, 0.3, 1.0, True), Rows(rows_of(d, shape))
         step = step_of(mechanism, exact, within, promise, 8)
@@ -178,7 +178,7 @@ def test_each_coefficient_of_a_quantile_regression_has_2_20_uniform_numbers(mech
 
 @pytest.mark.parametrize("mechanism", [KNGQuantile(), ExponentialQuantile()], ids=str)
 def test_the_last_places_of_a_chain_have_2_20_uniform_numbers(mechanism, monkeypatch):
-    """Each step of a chain draws a piece of a line and a place in it. The last place is shifted."""
+    """Each step of the chain draws a segment of a line and a position in it. The last position is shifted here."""
     few = functools.partial(sample_lines, sweeps=4)
     monkeypatch.setattr("privstats.mechanisms.quantile_regression.kng.sample_lines", few)
     within, exact, promise = CheckLosses(4, 0.3, 1.0, True), Rows(rows_of(4, "spread")), PureDP(1e-3)
@@ -188,7 +188,7 @@ def test_the_last_places_of_a_chain_have_2_20_uniform_numbers(mechanism, monkeyp
 
 @pytest.mark.parametrize("longest", [0.01, 0.1, 0.5])
 def test_boxes_are_not_much_longer_than_the_parameter_set(longest):
-    """Boxes along the fits of nearby rows would be longer; such rows are transformed to principal axes."""
+    """Boxes along the fits of nearly equal rows would be longer; such rows are transformed to principal axes."""
     rng = np.random.default_rng(3)
     for d in (2, 3):
         x = np.column_stack([np.ones(60), 0.9 - longest * rng.integers(0, 2, (60, d - 1))])
@@ -246,7 +246,7 @@ def test_noise_whose_scale_follows_the_rows_is_rounded_to_steps_of_2_20_of_its_n
 @pytest.mark.parametrize("count", [1, 2, 7, 64, 65, 1000])
 @pytest.mark.parametrize("fall", [1e-12, 0.003, 0.07, 0.4, 0.6, 1.3, 30.0])
 def test_a_point_of_a_run_falls_geometrically_whatever_the_blocks(count, fall):
-    """Blocks of one point and of many points, a run shorter than a block, and an incomplete last block."""
+    """Cases: blocks of one point or of many points, a run shorter than a block, and an incomplete last block."""
     runs = Runs(*(np.array([float(x)]) for x in (100, -1, count, 0.0, fall)))
     drawn = 100 - runs.draw(np.zeros(20_000, dtype=int), public_stream(70))
     mass = np.exp(-fall * np.arange(count))

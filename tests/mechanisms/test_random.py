@@ -1,4 +1,4 @@
-"""Streams of random numbers: the whole key is drawn, and the whole key is used."""
+"""Streams of random numbers: all bits of the key are random, and all of them are used."""
 
 import pytest
 from randomgen import ChaCha
@@ -17,7 +17,7 @@ MAKERS = {
 
 @pytest.mark.parametrize("maker", MAKERS)
 def test_each_of_the_256_bits_of_a_key_is_drawn(maker, monkeypatch):
-    """A bit that is the same in 64 keys has a probability of 2^-63, and there are 256."""
+    """One given bit is equal in 64 keys with probability 2^-63; a key has 256 bits."""
     keys = []
 
     def recorded(key, rounds):

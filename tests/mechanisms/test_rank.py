@@ -33,23 +33,23 @@ COARSE = np.linspace(0.0, 1.0, 6)
 STEP = 20 / 2**24
 LINE = Line(-10.0, 10.0, STEP)
 DATA = [values for n in range(5) for values in itertools.combinations_with_replacement(range(6), n)]
-# many interior ranks at once: equal values make gaps of length zero, which hold no boundary
+# sets without ties have many interior ranks; equal values make gaps of length zero, in which no boundary lies
 APART = [values for n in range(5) for values in itertools.combinations(range(1, 7), n)]
 
 
 def relation(kind, rows=1):
-    """Under "replace" a value may also be removed, as in `neighbours`."""
+    """Return the relation; under "replace", values may also be removed, as in `neighbours`."""
     return Relation(rows, exchange=kind == "replace", appear=True)
 
 
 def drawn(mechanism, values, eps, kind="replace", rows=1, stream=None, within=LINE):
-    """Return the mechanism's release for these values at the price eps."""
+    """Return the mechanism's release for these values with the budget eps."""
     sealed = Sealed(np.asarray(values, dtype=float))
     return mechanism.release("q", sealed, PureDP(eps), within, relation(kind, rows), stream).value
 
 
 def neighbours(values, pool, kind):
-    """Data sets with one value more or less, and under "replace" with one replaced, possibly by none."""
+    """Return data sets with one value more or less and, under "replace", with one value replaced, possibly by none."""
     fewer = [(*values[:k], *values[k + 1 :]) for k in range(len(values))]
     yield from fewer
     if kind == "replace":
@@ -57,7 +57,7 @@ def neighbours(values, pool, kind):
 
 
 def worst_single(level, eps, kind):
-    """The largest log ratio of two neighbours' probabilities, with the rate of the mechanism."""
+    """Return the largest log ratio of two neighbours' probabilities at the rate that the mechanism uses for eps."""
     rate = eps / (2 * moved_by_one(level, relation(kind)))
     law = {v: log_density(np.array(v) / 5, level, rate, 0.0, 1.0, 0.2, COARSE) for v in DATA}
     return max(np.abs(law[v] - law[other]).max() for v in DATA for other in neighbours(v, range(6), kind))
@@ -68,13 +68,17 @@ def worst_single(level, eps, kind):
 def test_no_neighbour_changes_a_probability_by_more_than_eps(level, kind):
     for eps in (0.3, 1.0, 3.0):
         assert 0.5 * eps < worst_single(level, eps, kind) <= eps * (1 + 1e-9)
-    assert worst_single(level, 6.0, kind) > 3.0 * (1 + 1e-9)  # half the noise that eps = 3 needs
+    # the rate for eps = 6 has half of the noise that eps = 3 requires
+    assert worst_single(level, 6.0, kind) > 3.0 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.75, 0.9])
 def test_some_neighbour_changes_a_probability_by_nearly_eps(level, kind):
-    """Three stacks of values: the mass lies in the wide gap between two of them, the distinguishing point elsewhere."""
+    """The values lie in three stacks.
+
+    The mass lies in the wide gap between two of them, the point with the largest ratio elsewhere.
+    """
     fine, eps = 2.0**-20, 1.0
     stacks = np.array([fine, 1 - 8 * fine, 1 - fine])
     at = np.array([0.0, fine, 0.5, *stacks, 1 - 4 * fine, 1.0])
@@ -88,8 +92,8 @@ def test_some_neighbour_changes_a_probability_by_nearly_eps(level, kind):
 
 
 def log_densities(values, targets, rate):
-    """Log density in units of volume, by intervals of the finest partition that all data sets share."""
-    knots = np.arange(8.0)  # values are among 1, ..., 6; the interval is [0, 7]
+    """Return log densities per volume, on the finest partition into intervals that all data sets share."""
+    knots = np.arange(8.0)  # values are among 1, ..., 6, in the range [0, 7]
     ranks = np.searchsorted(np.array(values), knots[:-1] + 0.5)
     w = np.diff(targets, prepend=0.0, append=len(values))
     rates = np.full(len(w), rate)
@@ -123,14 +127,14 @@ def test_no_neighbour_changes_the_density_of_several_levels_by_more_than_eps(lev
 @pytest.mark.parametrize("ends_only", [False, True])
 @pytest.mark.parametrize("levels", [(0.3,), (0.3, 0.6)])
 def test_no_neighbour_changes_the_density_of_intervals_by_more_than_eps(levels, ends_only, kind):
-    """Drawn by the sum of the cells' errors; a single interval is drawn by the largest error (test_box_ranks)."""
+    """These limits are drawn with the sum of the cells' errors; single intervals are tested in test_box_ranks."""
     if len(levels) > 1 and not ends_only:
         pytest.skip("six boundaries among few values take minutes")
     for eps in (0.3, 3.0, 12.0):
         rate = cell_rate(eps, 1)
         worst = worst_joint(lambda n, r=rate: interval_targets(n, levels, 0.8, r, ends_only), rate, kind)
         assert worst <= eps * (1 + 1e-9)
-    assert worst > 0.3 * eps  # few values show part of the claim
+    assert worst > 0.3 * eps  # few values show only a part of the claimed eps
 
 
 @thinned(2)
@@ -141,7 +145,7 @@ def test_a_private_median_is_as_near_as_it_should_be(eps, bound):
         values = np.clip(rng.standard_normal(1000), -10, 10)
         errors.append(abs(drawn(Rank(), values, eps, "add_remove", stream=chance)[0] - np.median(values)))
     assert np.mean(errors) < bound + 2 * np.std(errors) / np.sqrt(len(errors))
-    assert np.mean(errors) > 0.6 * bound  # noise that is halved is seen
+    assert np.mean(errors) > 0.6 * bound  # halved noise is detected
 
 
 RANKS = [
@@ -167,7 +171,10 @@ def test_releases_are_on_the_grid_in_the_range_and_ascending(rank, size, kind, e
 
 
 def box_law(x, rate, size):
-    """The law of a rank's error if the density depends on the largest of `size` errors: uniform in a gamma radius."""
+    """Return the cdf of a rank error if the density depends on the largest of `size` errors.
+
+    The error is uniform in a box with gamma-distributed radius.
+    """
     a = rate * np.abs(x)
     beyond = special.gammaincc(size + 1, a) - a / size * special.gammaincc(size, a)
     return np.where(x > 0, 1 - beyond / 2, beyond / 2)
@@ -218,14 +225,18 @@ def test_a_largest_error_is_paid_by_what_a_row_can_move_it():
         slope = 0.5 * stats.norm.ppf(0.975) ** 2 * level * (1 - level)
         for kind in ("replace", "add_remove"):
             rate = box_rate(eps, rows, level, kind, 0.95, ends_only=False)
-            moved = max(level, 1 - level) + slope * rate / c  # ranks stay, the target moves by level +- h'
+            # the ranks are unchanged, and the target moves by level + h' or level - h'
+            moved = max(level, 1 - level) + slope * rate / c
             moved = moved if kind == "add_remove" else max(1.0, moved)
             assert 2 * rows * moved * rate == pytest.approx(eps, rel=1e-5)
 
 
 @pytest.fixture
 def density(monkeypatch):
-    """The log density that the mechanism passes to the sampler of an interval, which may differ from the stated one."""
+    """Return a function for the log density that the mechanism passes to the sampler of an interval.
+
+    It may differ from the stated density.
+    """
     handed = []
     monkeypatch.setattr(
         ends, "draw_box", lambda values, targets, rate, rng: handed.append((targets, rate)) or np.zeros(len(targets))
@@ -255,7 +266,7 @@ def test_the_density_of_an_interval_moves_by_no_more_than_eps_from_unit_to_unit(
             moved = np.abs(density(x, one, price, rank, kind, rows) - density(x, two, price, rank, kind, rows)).max()
             worst, caught = (max(worst, moved), caught) if price == eps else (worst, max(caught, moved))
     assert worst <= eps * (1 + 1e-9)
-    assert caught > eps  # with a quarter of the noise
+    assert caught > eps  # with a quarter of the noise, the ratio exceeds eps
 
 
 def test_at_a_generous_price_the_quantiles_themselves_are_released():
@@ -264,7 +275,7 @@ def test_at_a_generous_price_the_quantiles_themselves_are_released():
         value = drawn(rank, values, 1e3, stream=chance)
         np.testing.assert_allclose(value, expected, atol=0.02)
     value = drawn(Rank((0.5,), 0.95), values, 1e3, stream=chance)
-    half = 0.01 * 1.96 * np.sqrt(1001) / 2  # z sqrt(n / 4) ranks, a hundredth apart
+    half = 0.01 * 1.96 * np.sqrt(1001) / 2  # z sqrt(n / 4) ranks; adjacent values differ by a hundredth
     np.testing.assert_allclose(value, [-half, 0.0, half], atol=0.02)
 
 
@@ -293,12 +304,12 @@ def test_the_law_of_intervals_answers_what_inference_asks():
     assert law.variance().shape == (6,)
 
 
-FAR = ([0, 0, 32, 32, 32, 64], [0, 0, 0, 32, 32, 32])  # neighbours that move the mechanism far, on the grid 0, ..., 64
+FAR = ([0, 0, 32, 32, 32, 64], [0, 0, 0, 32, 32, 32])  # neighbours whose releases differ much, on the grid 0, ..., 64
 DRAWS = 2000
 
 
 def surely(true, false):
-    """A lower bound, at confidence 99 %, on the eps that events ``value <= t`` and ``value > t`` realise."""
+    """Return a lower bound, with confidence 99 %, on the eps that events ``value <= t`` and ``value > t`` realise."""
     level, best = 0.01 / 40, -math.inf
     for t in np.quantile(np.concatenate([true, false]), np.linspace(0.05, 0.95, 10)):
         for here, there in ((true, false), (false, true)):

@@ -1,4 +1,4 @@
-"""Ranks choose among the points of a public grid, even if none is declared: the low bits of doubles reveal nothing."""
+"""Releases by rank are points of a public grid, even if none is declared, so that low bits of floats reveal nothing."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.cells import Line
 from tests.mechanisms.sealed import Sealed
 
-FINEST, COARSEST = 2.0**-60, 2.0**-20  # of the largest number
+FINEST, COARSEST = 2.0**-60, 2.0**-20  # finest and coarsest grid step, relative to the largest number
 REPLACE = Relation(1, True, False)
 DRAWN = {
     "one": Rank((0.5,)),
@@ -23,7 +23,10 @@ DRAWN = {
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("drawn", DRAWN)
 def test_where_no_grid_is_declared_numbers_lie_on_one_that_doubles_can_count(drawn, scale):
-    """Doubles have many more digits for values near 0 than for the bounds, and would reveal these digits."""
+    """Floats are much finer near 0 than near the bounds, and their low digits would be revealed.
+
+    So the grid has fewer than 2^53 points from 0 to a bound.
+    """
     line = Line(-scale, scale)
     assert FINEST * scale <= grid_of(line).step <= COARSEST * scale
     values = scale * 1e-4 * np.random.default_rng(3).standard_normal(4000)
