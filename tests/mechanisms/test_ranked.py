@@ -1,4 +1,4 @@
-"""Values by their ranks: the values near some ranks are correct, few, and found in few scans."""
+"""The class `Ranked`: the values it finds near given ranks are correct, few, and found in few scans of the rows."""
 
 import itertools
 
@@ -48,7 +48,7 @@ def test_values_near_ranks_are_those_of_the_sorted_column(monkeypatch, shape, st
         for (start, stop), below in zip(spans, less, strict=True):
             np.testing.assert_array_equal(np.sort(near)[start - below : stop - below], ordered[start:stop])
         held = np.isin(units, near)
-        np.testing.assert_array_equal(near, units[held])  # in the order of their rows, whole cells
+        np.testing.assert_array_equal(near, units[held])  # complete cells of the grid, in the order of the rows
         if step == 2.0**-30 and shape in ("normal", "narrow"):
             assert len(near) <= sum(stop - start for start, stop in spans) + 20
 

@@ -1,4 +1,4 @@
-"""Ranks on a grid: draws have the stated law for every window; the law of the noise in ranks."""
+"""Ranks on a grid: draws have the stated law for every window of ranks; the law of the noise in ranks."""
 
 import itertools
 import math
@@ -32,7 +32,10 @@ FINE = 2.0**-30
 
 
 def by_definition(values, level, rate):
-    """Log probabilities of the grid points, from the error of the rank at which the line through the knots is x."""
+    """Return log probabilities of grid points.
+
+    The error of x is the difference between the target rank and the rank at x on the line through the sorted values.
+    """
     knots = np.concatenate([[LOW], np.sort(np.rint(values / STEP) * STEP), [HIGH]])
     target, errors = level * (len(values) + 1), []
     for x in GRID:
@@ -47,7 +50,7 @@ def by_definition(values, level, rate):
 
 
 def fit(draws, probabilities, points):
-    """p-value of a chi-square test that draws have these probabilities; the rare ones are pooled."""
+    """Return the p-value of a chi-squared test that draws have these probabilities; rare points are pooled."""
     counts = (np.abs(draws[:, None] - points) < 1e-9).sum(axis=0)
     assert counts.sum() == len(draws)
     return chi_square(counts, len(draws) * probabilities)
@@ -78,7 +81,7 @@ def test_draws_have_the_stated_masses_whatever_the_window(width):
         draws = draw_rank(ranked(values, LOW, HIGH, STEP), level, rate, width)(chance, 20_000)
         p.append(fit(draws, np.exp(by_definition(values, level, rate)), GRID))
     assert min(p) > 1e-4
-    twice = by_definition(values, level, 0.6)  # a rate that is twice what it should be is seen
+    twice = by_definition(values, level, 0.6)  # twice the rate is detected
     assert fit(draws, np.exp(twice), GRID) < 1e-12
 
 
@@ -156,9 +159,9 @@ def test_the_sums_over_placements_leave_out_only_terms_that_change_no_bit(width)
 
 
 def joint_law(values, low, high, targets, rates):
-    """Probabilities of the ranks of boundaries, by enumeration."""
+    """Return the probabilities of the ranks of boundaries, by enumeration."""
     n, law = len(values), {}
-    wide = HEAPED * (high - low) / 2  # the cells of zero, which is the lower end, and of the upper one
+    wide = HEAPED * (high - low) / 2  # width of the cells of zero (the lower bound) and of the upper bound
     lengths = np.diff([low, *(np.sort(values) + wide), high + 2 * wide])
     w = np.diff(targets, prepend=0, append=n)
     for ranks in itertools.combinations_with_replacement(range(n + 1), len(targets)):
@@ -208,7 +211,7 @@ def test_windows_of_ranks_and_all_of_them_give_the_same_boundaries(targets, rate
         np.array([draw_joint(column, targets, np.full(4, rate), chance, each) for _ in range(350)])
         for each in (width, 1000)
     )
-    assert abs(60 * tiny - targets).max() > width + 1  # some lie beyond the windows
+    assert abs(60 * tiny - targets).max() > width + 1  # some boundaries lie beyond their windows
     for j in range(3):
         both = np.array([[(np.abs(x[:, j] - t) < 1e-9).sum() for t in np.linspace(0, 1, 21)] for x in (tiny, wide)])
         assert stats.chi2_contingency(both[:, both.sum(axis=0) > 9]).pvalue > 1e-4
@@ -225,13 +228,13 @@ def test_only_windows_of_ranks_are_sorted_where_many_orders_lie_far_apart():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Parts, "spread", counted)
         drawn = draw_joint(ranked(values, 0, 1, 2.0**-30), targets, np.full(10, 0.25), chance)
-    assert sum(spread) < 15_000  # 9 windows of twice 600 ranks, and the cells at their edges
+    assert sum(spread) < 15_000  # 9 windows of 1200 ranks each, and the cells at their ends
     np.testing.assert_allclose(1e5 * drawn, targets, atol=1000)
 
 
 @pytest.mark.parametrize("j, J", [(1, 1), (1, 2), (1, 3), (2, 3), (3, 7), (2, 198), (148, 297)])
 def test_the_law_of_ranks_is_that_of_conditioned_laplace_steps(j, J):
-    """Also of more numbers than factorials have floats: 99 quantiles and both ends of their intervals are 297."""
+    """One case has 297 numbers, 99 quantiles with interval limits, whose factorials overflow as floats."""
     width, rate = 0.05, 0.7
     a = np.arange(-(2**13), 2**13) * width
     step = np.exp(-rate * np.abs(a))

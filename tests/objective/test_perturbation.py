@@ -1,4 +1,4 @@
-"""Objective perturbation: the exact density of what it releases, its penalty, its guard, its weights."""
+"""Objective perturbation: the exact density of its release, the ridge, the guard against inexactness, and weights."""
 
 import math
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ from privstats.sets.weighted_losses import WeightedLosses
 from tests.conftest import thinned
 
 P = np.linspace(0, 1, 4001)[1:-1]  # means of a response
-CUT, CAUGHT = 1e-4, 1e-9  # p-values at which a fixed seed refutes a law that is right, and one that is not
+CUT, CAUGHT = 1e-4, 1e-9  # limits of p-values at fixed seeds: above for a right law, below for a wrong one
 REPLACE, ADD_REMOVE = Relation(1, True, True), Relation(1, False, True)
 LENGTHS = {"l1": lambda v: np.abs(v).sum(), "l2": np.linalg.norm, "linf": lambda v: np.abs(v).max()}
 
@@ -54,7 +54,7 @@ class Rows:
 
 
 def losses(m, loss=None, radius=1.0, curvature=None, longest=None, **options):
-    """A set of rows with entries of size 1 at most, by default."""
+    """Return a set of rows for a loss; by default, entries have absolute values of at most 1."""
     loss = Logistic() if loss is None else loss
     curvature = float(m) if curvature is None else curvature
     longest = math.sqrt(m) if longest is None else longest
@@ -62,7 +62,7 @@ def losses(m, loss=None, radius=1.0, curvature=None, longest=None, **options):
 
 
 def constants(promise, within, relation, split):
-    """(gamma, scale of the linear term) of a logistic loss, from the docstring and not from the code."""
+    """Return gamma and the scale of the linear term for a logistic loss, from the formulas in the docstring."""
     e, others = (1 - GUARD) * promise.eps / relation.rows, int(relation.exchange)
     c = split * e / (1 + others)
     slope, curvature = np.maximum(P, 1 - P), P * (1 - P)
@@ -94,10 +94,11 @@ def log_density(rows, theta, gamma, scale, norm):
 
 
 def worst(eps, split, geometry, relation, shrink=1.0, flat=1.0):
-    """The largest log density ratio, in parts of eps, over designed neighbours in two dimensions.
+    """Return the largest log density ratio, divided by eps, over designed neighbours in two dimensions.
 
-    One row lies across theta, so that its mean is p and it has curvature; the one that takes its place has a mean of
-    nearly 0 or 1 on the wrong side, or there is none. Rows that both data sets have tell b where to point.
+    The row of one data set has the mean p at theta, so that it has curvature. The corresponding row of the other data
+    set has a mean near 0 or 1, far from its response, or is missing. The rows in both data sets determine the
+    direction of b.
     """
     unit = {"l1": 2.0, "l2": math.sqrt(2), "linf": 1.0}[geometry]
     law = ObjectivePerturbation(split).law(PureDP(eps), losses(2, radius=unit, geometry=geometry), relation)
@@ -132,7 +133,7 @@ def test_half_the_noise_or_half_the_penalty_tells_neighbours_apart_beyond_eps():
 
 
 def test_three_rows_of_a_unit_keep_eps_together():
-    """A determinant is bounded row by row: three rows, each with a third of eps (split .2 at eps = 4)."""
+    """Determinants are bounded row by row: each of the three rows has a third of eps (split .2 at eps = 4)."""
     eps, relation, within = 4.0, Relation(3, True, True), losses(1)
     law = ObjectivePerturbation(0.2).law(PureDP(eps), within, relation)
     known = law.ridge, law.noise.scale[0], LENGTHS["linf"]
@@ -143,7 +144,7 @@ def test_three_rows_of_a_unit_keep_eps_together():
         best = max(best, (max(at) - min(at)) / eps)
     single = ObjectivePerturbation(0.2).law(PureDP(eps), within, Relation(1, True, True))
     assert 0.4 < best <= 1 - GUARD
-    assert law.ridge > 3 * single.ridge  # the ridge of a ratio of determinants more than triples
+    assert law.ridge > 3 * single.ridge  # the ridge that bounds the ratio of determinants more than triples
 
 
 def test_random_search_finds_no_units_beyond_eps():
@@ -155,7 +156,7 @@ def test_random_search_finds_no_units_beyond_eps():
         known = law.ridge, law.noise.scale[0], LENGTHS[geometry]
 
         def draw(k, times):
-            kept = rng.integers(0, k + 1)  # the others of a unit are missing
+            kept = rng.integers(0, k + 1)  # the other rows of the unit are missing
             x, y = rng.choice([-1, 1, 0.3], kept), rng.choice([0, 1, 0.5], kept)
             return np.column_stack([np.ones(kept), x, y, times * np.ones(kept)])
 
@@ -196,7 +197,10 @@ def test_a_promise_in_mu_is_kept_as_a_pure_one():
 
 
 def test_an_offset_moves_the_centre_of_the_ridge():
-    """Steps from a start are coefficients less the start, with the same rows: the ridge alone tells them apart."""
+    """A fit from a start has the offset x @ start and estimates steps, the coefficients minus the start.
+
+    Only the centre of its ridge differs from a fit without a start.
+    """
     rng, within = np.random.default_rng(5), losses(2, offset=(-9.0, 9.0))
     x, start = rng.uniform(-1, 1, (400, 2)), np.array([1.5, -2.0])
     y = (rng.uniform(size=400) < expit(x @ start)).astype(float)
@@ -225,13 +229,13 @@ def test_weights_missing_cells_and_odd_values_stay_in_the_set():
         steepest = loss.steepest(y) / loss.max_curvature
         assert (weight * (x**2).sum(1) * steepest).max() <= within.curvature
         assert np.linalg.norm(x, axis=1).max() <= within.longest * (1 + 1e-12)
-        assert (weight * sizes).max() > 0.85 * within.radius  # the bound is reached
+        assert (weight * sizes).max() > 0.85 * within.radius  # some row nearly reaches the bound
         again = within.project(rows)
         np.testing.assert_allclose(again, rows, rtol=1e-13)
 
 
 def test_neighbouring_raw_rows_move_the_score_no_further_than_the_noise_is_made_for():
-    """Over random raw rows, scores of two rows differ by at most twice the radius times the largest slope."""
+    """Scores of two random raw rows differ by at most twice the radius times the largest slope."""
     rng, farthest = np.random.default_rng(4), 0.0
     loss = SmoothedCheck(0.9, 0.05)
     within = WeightedLosses(2, loss, 1.5, 3.0, 9.0, (-5.0, 5.0), (-5.0, 5.0), "l2")
@@ -262,7 +266,7 @@ def test_the_guard_hides_the_minimiser_and_nothing_more():
     within, mechanism = losses(2), ObjectivePerturbation()
     x = np.column_stack([np.ones(200), [0.5, -1, 1, 1] * 50])
     rows = np.column_stack([np.ones(200), x, [1.0, 0, 1, 0] * 50, np.zeros(200)])
-    promise = PureDP(1e7)  # so much budget that the tilt is next to nothing
+    promise = PureDP(1e7)  # with this budget, the tilt (random linear term) is close to zero
 
     def release(values, k):
         return mechanism.release("q", Rows(within.project(values)), promise, within, REPLACE, public_stream(k)).value
@@ -274,7 +278,10 @@ def test_the_guard_hides_the_minimiser_and_nothing_more():
 
 @pytest.mark.parametrize("geometry", LENGTHS)
 def test_a_minimiser_beyond_the_ball_is_moved_to_it_since_the_guard_hides_rounding_up_to_there(geometry):
-    """So little curvature needs next to no ridge: the tilt of rows that say nothing carries theta to 1e9."""
+    """The curvature is so small that almost no ridge is needed.
+
+    The tilt then moves theta to 1e9, because the rows have no information.
+    """
     within, promise = losses(2, curvature=1e-12, longest=1e-6, geometry=geometry), PureDP(1.0)
     rows = Rows(within.project(np.column_stack([np.ones(20), np.zeros((20, 2)), np.ones(20), np.zeros(20)])))
     law = ObjectivePerturbation().law(promise, within, REPLACE)
@@ -295,7 +302,7 @@ def exact_gradient(rows, theta, loss, ridge, tilt):
 
 
 def rounding_of(f, rows, theta):
-    """Return the length of the error of the gradient that is computed, and what bounds it."""
+    """Return the rounding error of a computed gradient, and the computed bound on it."""
     gradient, wrong, *_ = f.derivatives(theta)
     less = [Decimal(one) - Decimal(other) for one, other in zip(f.tilt.tolist(), gradient.tolist(), strict=True)]
     return exact_gradient(rows, theta, f.within.loss, f.gamma, np.array(less)), wrong
@@ -307,7 +314,10 @@ def rounding_of(f, rows, theta):
 )
 @pytest.mark.parametrize("eps", [4.0, 0.01, 1e-8])
 def test_the_minimiser_is_as_near_as_the_guard_pays_for(loss, eps):
-    """The gradient, in sixty digits, bounds the distance: the guard's noise of this scale makes twice that cost 1 %."""
+    """The exact gradient, in sixty digits, bounds the error of the minimiser.
+
+    The scale of the guard's noise is such that twice the allowed error costs 1 % of eps.
+    """
     rng = np.random.default_rng(3)
     scale, error = guard_of(eps)
     for n, longest in ((20, 4.0), (100, 30.0), (400, 4.0)):
@@ -348,7 +358,10 @@ def drawn_rows(within, n, rng):
 
 @pytest.mark.parametrize("loss", CURVED)
 def test_the_curvature_that_proves_a_distance_is_nowhere_exceeded_within_this_distance(loss):
-    """The largest gradient that is accepted, over r, lies below the smallest eigenvalue; nearly at it if r is small."""
+    """For a distance r, the largest accepted gradient over r is below the smallest eigenvalue of the Hessian.
+
+    The Hessians are those within the distance r. If r is small, the two numbers are nearly equal.
+    """
     rng = np.random.default_rng(9)
     within, theta = losses(3, loss), np.array([0.1, 0.3, -0.2])
     f = Tilted(Rows(drawn_rows(within, 5_000, rng)).scan, within, 2.0, np.zeros(3))
@@ -369,7 +382,7 @@ def test_the_curvature_that_proves_a_distance_is_nowhere_exceeded_within_this_di
 
 @dataclass(frozen=True, eq=False)
 class ManyTimes(Rows):
-    """The rows of a test, as if each of them lay there many times."""
+    """Rows of a test, each of which counts `times` times."""
 
     times: int
     asked: list
@@ -381,7 +394,11 @@ class ManyTimes(Rows):
 
 @pytest.mark.parametrize("loss", CURVED)
 def test_many_rows_need_no_decimals_and_the_minimiser_is_as_near_as_in_decimals(loss):
-    """2^34 rows: the bound of rounding exceeds what gamma allows by far, but not what the curvature allows."""
+    """There are 2^34 rows.
+
+    The bound on rounding errors far exceeds the error that the ridge gamma allows, but not the error that the curvature
+    allows.
+    """
     within, asked = losses(3, loss), []
     law, (_, error) = ObjectivePerturbation().law(PureDP(1.0), within, REPLACE), guard_of(1.0)
     values = drawn_rows(within, 2_048, np.random.default_rng(10))
@@ -395,7 +412,7 @@ def test_many_rows_need_no_decimals_and_the_minimiser_is_as_near_as_in_decimals(
 
 @dataclass(frozen=True, eq=False)
 class FewPasses(Rows):
-    """Sealed rows that refuse to be read more often than a solver that ends would read them."""
+    """Rows that refuse to be read 100 times, which only a solver that does not end would do."""
 
     passes: list
 
@@ -407,9 +424,9 @@ class FewPasses(Rows):
 
 @pytest.mark.parametrize("bits", [30, 97, 200])
 def test_rows_of_any_small_length_have_the_minimiser_of_longer_rows(bits):
-    """Rows, tilt and root of the ridge 2^-bits times as long: the minimiser is 2^bits times as long, to the last bit.
+    """With rows, tilt and root of the ridge 2^-bits times as long, the minimiser is exactly 2^bits times as long.
 
-    The tolerance is 2^-2bits times as large; at 97 bits it is far below 10^-60.
+    The tolerance is 2^-2bits times as large; for 97 bits it is far below 10^-60.
     """
     unit, tilt, x, found = 2.0**-bits, np.array([0.4, -0.7]), np.random.default_rng(5).uniform(-1, 1, (60, 2)), []
     for scale, tolerance in ((1.0, 1e-25), (unit, 1e-8 * unit**2)):
@@ -422,7 +439,7 @@ def test_rows_of_any_small_length_have_the_minimiser_of_longer_rows(bits):
 
 @pytest.mark.parametrize("loss", [Logistic(), SmoothedCheck(0.3, 0.1), ClippedSquares(0.25), ClippedExponential(1.0)])
 def test_the_rounding_of_a_gradient_is_bounded_also_where_rows_lie_at_a_kink(loss):
-    """Rows whose residual is the half-width, or the limit, to the last bit: rounding decides their curvature."""
+    """Residuals equal the half-width or limit of the loss to the last bit, so that rounding decides the curvature."""
     rng = np.random.default_rng(8)
     for _ in range(30):
         theta = rng.normal(size=3)
@@ -445,14 +462,14 @@ CAUSES = [(k, cause) for k in range(4) for cause in ("units", "theta", "offset",
 
 @pytest.mark.parametrize(("k", "cause"), CAUSES)
 def test_a_twentieth_of_the_bound_of_rounding_would_not_do(k, cause):
-    """Equal rows, whose errors add up, and of each cause as much that the bound of all others is next to nothing."""
+    """The rows are equal, so that their errors add up. In each case, one cause of errors has nearly the whole bound."""
     loss = [SmoothedCheck(0.3, 0.1), ClippedSquares(0.25), Logistic(), ClippedExponential(1.0)][k]
     rng, most = np.random.default_rng(8), 0.0
     for _ in range(60):
         x = rng.normal(size=3)
         x, y, offset, theta = x / np.linalg.norm(x), rng.uniform(0.01, 0.09), 0.0, np.zeros(3)
         weight, size = 2.0**-9 if cause == "units" else 1.0, rng.uniform(1e6, 2e6)
-        if cause == "theta":  # across x, so that the predictor is rounding alone
+        if cause == "theta":  # theta is orthogonal to x, so that the linear predictor is pure rounding error
             theta = np.cross(x, rng.normal(size=3)) * size
         elif cause == "offset":
             y, offset = size, size + rng.uniform(-0.1, 0.1)
@@ -468,7 +485,7 @@ def test_a_twentieth_of_the_bound_of_rounding_would_not_do(k, cause):
 
 
 def in_parts(rows, *cuts, columns=False):
-    """Return passes over parts of rows, which lie in memory row by row, or by columns."""
+    """Return a function for passes over parts of the rows; the parts are stored by rows, or by columns."""
     parts = [np.array(part, order="F" if columns else "C") for part in np.split(rows, cuts)]
     return lambda take: [take(part) for part in parts]
 
@@ -476,7 +493,7 @@ def in_parts(rows, *cuts, columns=False):
 @pytest.mark.parametrize("m", [1, 3, 9])
 @pytest.mark.parametrize("loss", [Logistic(), ClampedProbit(-1, 1), ClippedSquares(0.4), ClippedExponential(2.0)])
 def test_no_cut_and_no_order_of_the_rows_changes_a_bit_of_the_minimiser(loss, m):
-    """One row by itself, none, and more than are looked at at a time; shuffled; in float64 and in decimals."""
+    """Cases: parts of one row, no rows, or very many rows; shuffled rows; computation in floats or in decimals."""
     rng, n = np.random.default_rng(m), ROWS + 40
     within = losses(m, loss, offset=(-2.0, 2.0), y=(0.0, 3.0))
     rows = rng.normal(size=(n, m + 3)) * np.exp(rng.normal(size=(n, 1)))
@@ -494,14 +511,17 @@ def test_no_cut_and_no_order_of_the_rows_changes_a_bit_of_the_minimiser(loss, m)
         for value, other in zip(f.derivatives(theta), one.derivatives(theta), strict=True):
             np.testing.assert_array_equal(value, other)
         np.testing.assert_array_equal(minimise_rows(f, 1e-6), theta)
-    if not isinstance(loss, ClampedProbit):  # its decimals take long
+    if not isinstance(loss, ClampedProbit):  # decimals of this loss take long
         ways = [in_parts(few), in_parts(few[::-1], 1, 7, columns=True)]
         thetas = [exact(Tilted(scan, within, 1.0, tilt), 1e-6, np.zeros(m)) for scan in ways]
         np.testing.assert_array_equal(*thetas)
 
 
 def test_no_cut_changes_a_bit_of_a_sure_step_in_decimals():
-    """More rows than whole numbers of 53 bits hold, all far from the line: the Hessian there is no help."""
+    """There are more rows than fit into sums of 53-bit whole numbers.
+
+    All lie beyond the limit, so that their Hessian is zero.
+    """
     n, loss = 9000, ClippedSquares(0.05)
     within = losses(1, loss, y=(0.0, 4.0))
     x = np.random.default_rng(0).uniform(0.99, 1, n)
@@ -509,7 +529,7 @@ def test_no_cut_changes_a_bit_of_a_sure_step_in_decimals():
     whole, cut = (Tilted(in_parts(rows, *cuts), within, 1.0, np.zeros(1)) for cuts in ((), range(8500, n)))
     tolerance = 2 * float(np.linalg.norm(whole.derivatives(np.zeros(1))[0])) * (1 - 1e-6)
     thetas = [exact(f, tolerance, np.zeros(1)) for f in (whole, cut)]
-    assert 0 < thetas[0] < 1  # one step, and a short one
+    assert 0 < thetas[0] < 1  # the solver makes one short step
     np.testing.assert_array_equal(*thetas)
 
 

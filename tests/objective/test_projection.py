@@ -1,4 +1,4 @@
-"""The projection of rows of weighted losses: a projected row is a fixed point, to the last bit."""
+"""Projection of rows onto the set of weighted losses: projecting a projected row again changes no bit."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is built for others to install: wheel and source, complete, and the README's first example runs from them."""
+"""The built packages: wheel and source archive are complete, and the README's first example runs from both."""
 
 import os
 import re
@@ -29,7 +29,7 @@ sys.exit(bool(runner.failures) or runner.tries < 4)
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """Return the wheel and the source archive that hatchling builds of this tree."""
+    """Return the wheel and the source archive that hatchling builds from this tree."""
     folder = tmp_path_factory.mktemp("built")
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-d", folder], cwd=ROOT, check=True, capture_output=True

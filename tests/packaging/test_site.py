@@ -1,4 +1,4 @@
-"""The site: links of its sources resolve, every public name has its place, and what was built fetches nothing."""
+"""The web site: links resolve, every public name is on a page, and built pages load nothing from elsewhere."""
 
 import re
 import tomllib
@@ -14,13 +14,14 @@ import privstats
 
 ROOT = Path(__file__).parents[2]
 DOCS, SITE = ROOT / "docs", ROOT / "site"
-BESIDE = re.search(r"^PAGES = (\(.*\))$", (DOCS / "hooks.py").read_text(), re.MULTILINE)[1]  # pages beside the code
+# pages whose sources are beside the code
+BESIDE = re.search(r"^PAGES = (\(.*\))$", (DOCS / "hooks.py").read_text(), re.MULTILINE)[1]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 
 
 def pages():
-    """Where each page of the site lies in it, and its source."""
+    """Return the source file of each page of the site, by the page's path."""
     own = {str(page.relative_to(DOCS)): page for page in sorted(DOCS.rglob("*.md"))}
     return {**own, **{page: ROOT / page for page in literal_eval(BESIDE)}}
 
@@ -75,7 +76,7 @@ def test_the_guide_adds_a_mechanism_in_under_40_lines():
 
 
 class Built(HTMLParser):
-    """What a built page links to, what a browser fetches to show it, and its anchors."""
+    """Parser of a built page: its links, the files that a browser loads to show it, and its anchors."""
 
     def __init__(self, text):
         super().__init__()

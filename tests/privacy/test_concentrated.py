@@ -1,4 +1,4 @@
-"""rho: prices of mechanisms, and implied (eps, delta), against a search over orders."""
+"""rho (zero-concentrated DP): costs of mechanisms, and implied (eps, delta), compared with a search over orders."""
 
 import math
 
@@ -31,7 +31,7 @@ RHOS = (1e-4, 0.01, 0.5, 5.0, 100.0)
 
 
 def divergence_of_responses(eps, orders):
-    """Renyi divergences of randomised response that is right with probability e^eps / (1 + e^eps)."""
+    """Return Renyi divergences of a randomised response that is true with probability e^eps / (1 + e^eps)."""
     right, wrong = -math.log1p(math.exp(-eps)), -eps - math.log1p(math.exp(-eps))
     one, other = orders * right + (1 - orders) * wrong, orders * wrong + (1 - orders) * right
     return np.logaddexp(one, other) / (orders - 1)
@@ -68,7 +68,7 @@ def test_normal_noise_of_half_the_size_has_four_times_the_rho():
 @pytest.mark.parametrize("rho", RHOS)
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12])
 def test_what_rho_implies_is_the_least_over_all_orders(rho, delta):
-    """Canonne, Kamath and Steinke (2020), Proposition 12, order by order."""
+    """Each order gives an eps by Proposition 12 of Canonne, Kamath and Steinke (2020); the smallest is implied."""
     a = ORDERS
     each = a * rho + (a * np.log1p(-1 / a) - np.log(a - 1) - math.log(delta)) / (a - 1)
     eps = zcdp_eps(rho, delta)
@@ -96,7 +96,7 @@ def test_rho_alone_implies_less_than_normal_noise_of_it():
         alpha = np.linspace(0, 1, 101)
         known = ZeroCDP(rho).tradeoff(alpha)
         assert (known <= gaussian_tradeoff(alpha, math.sqrt(2 * rho)) + 1e-12).all()
-        for eps in (0.0, 0.2, 1.0, 4.0):  # the best of all these orders, up to the grid
+        for eps in (0.0, 0.2, 1.0, 4.0):  # the best bound of all these orders, except for the coarse grid
             assert (approx_tradeoff(alpha, eps, zcdp_delta(rho, eps)) <= known + 1e-3).all()
 
 
@@ -178,7 +178,7 @@ def test_ledgers_of_other_kinds_take_what_they_can_count():
 
 
 def test_beside_other_kinds_rho_costs_in_eps_and_delta_what_divergences_do():
-    """Two hundred entries, and the sums of their Renyi divergences over a grid of orders."""
+    """The Renyi divergences of two hundred charges are summed, for a grid of orders."""
     rng = np.random.default_rng(1)
     pure, normal, rho = rng.uniform(0.005, 0.1, 90), rng.uniform(0.01, 0.1, 50), rng.uniform(1e-4, 5e-3, 60)
     orders = 1 + np.geomspace(1e-2, 1e3, 4001)

@@ -60,7 +60,7 @@ def test_kinds_are_never_added_as_numbers():
         Ledger(GaussianDP(9.0)).charge([("with delta", ApproxDP(0.1, 1e-9))])
     ledger = Ledger(GaussianDP(1.0))
     ledger.charge([("pure", PureDP(0.5))])
-    assert ledger.spent().mu == pytest.approx(pure_mu(0.5))  # of the worst pure mechanism
+    assert ledger.spent().mu == pytest.approx(pure_mu(0.5))  # mu of the worst mechanism with pure eps
 
 
 def test_mixed_kinds_cost_what_their_losses_do_in_a_ledger():
@@ -118,7 +118,7 @@ def test_a_charge_within_the_check_of_another_is_counted():
     class Late(Account):
         def admit(self, entry, before):
             super().admit(entry, before)
-            if not granted:  # as a signal handler would, after the check and before the entry
+            if not granted:  # a signal handler could act here, after the check and before the entry
                 granted.append(PureDP(0.7))
                 ledger.charge([("inner", PureDP(0.7))])
 

@@ -161,7 +161,7 @@ def test_of_fifty_processes_as_many_are_served_as_the_budget_allows(path):
 @pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
 def test_whenever_a_process_is_killed_no_release_is_without_its_charge(path, tmp_path, kills):
     released, charged = killed(path, tmp_path / "releases", kills, np.random.default_rng(1))
-    assert kills <= released <= charged <= released + kills  # of each kill one charge may be without its release
+    assert kills <= released <= charged <= released + kills  # each kill may leave one charge without its release
 
 
 class Watched:
@@ -181,13 +181,13 @@ class Watched:
 
 
 def connecting(monkeypatch, change):
-    """Replace the function that opens connections, or change each connection."""
+    """Replace the function that opens database connections by `change` of this function."""
     connect = sqlite3.connect
     monkeypatch.setattr(ledger_file.sqlite3, "connect", lambda where, **given: change(connect, where, given))
 
 
 def full(connect, uri, given):
-    """The file cannot grow by a page."""
+    """Open a connection to a file that cannot grow by a page, as on a full disk."""
     connection = connect(uri, **given)
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count={pages}")
@@ -299,7 +299,7 @@ def test_a_process_that_was_forked_while_a_thread_charged_can_charge(kept, path,
     charging.wait()
     child = os.fork()
     if child == 0:
-        signal.alarm(5)  # of a process that waits for a thread it does not have
+        signal.alarm(5)  # ends a process that waits forever for a thread it does not have
         try:
             ledger.charge([("a part", PureDP(0.25))])
             os._exit(7)
@@ -331,14 +331,14 @@ def test_a_copy_beside_the_original_is_refused_until_it_is_said_to_be_the_only_o
     assert "'copy.sqlite' is a copy, or was moved or restored" in refused(copy)
     mean(ledger)
     shutil.copy(copy, tmp_path / "restored")
-    os.replace(tmp_path / "restored", path)  # an older state under the same name
+    os.replace(tmp_path / "restored", path)  # an older state of the file, under the same name
     with pytest.raises(BudgetError, match="is a copy, or was moved or restored"):
         mean(ledger)
     path.unlink()
     assert Ledger(path=copy, moved=True).spent() == PureDP(0.25)
     assert Ledger(path=copy).spent() == PureDP(0.25)
     with pytest.raises(BudgetError, match=r"cannot be opened; give a path where it is"):
-        mean(ledger)  # a missing file is not replaced by a new one
+        mean(ledger)  # the missing file is not replaced by a new one
 
 
 def altered(path, *statements):
@@ -359,7 +359,7 @@ def test_entries_stay_as_they_are_and_one_that_was_changed_is_noticed(path):
     last = ledger.entries["digest"].iloc[-1]
     altered(path, "DROP TRIGGER no_deletion", "DELETE FROM entries WHERE number = 3")
     assert len(ledger.entries) == 2  # complete from inside ...
-    assert last not in set(ledger.entries["digest"])  # ... but not for a holder of the head
+    assert last not in set(ledger.entries["digest"])  # ... but it lacks the last entry, whose digest a user may have
     altered(path, "DELETE FROM entries WHERE number = 1")
     with pytest.raises(BudgetError, match="was changed from outside"):
         mean(ledger)

@@ -1,4 +1,4 @@
-"""Promises, their parts and groups, and the effect of neighbours on the contributions to a question."""
+"""Guarantees, their parts and group privacy, and how far neighbours can change the contributions to a query."""
 
 import math
 
@@ -144,7 +144,7 @@ def test_texts_are_those_of_the_field():
 @pytest.mark.parametrize("k", [0.5, 0, -1, "a", True, np.nan, np.inf])
 @pytest.mark.parametrize("promise", [PureDP(1.0), ApproxDP(1.0, 1e-6), GaussianDP(1.0), ZeroCDP(1.0)])
 def test_a_group_has_a_whole_number_of_rows(promise, k):
-    """Half a row gave PureDP(2.0), a weaker guarantee."""
+    """Earlier, k = 1/2 gave PureDP(2.0), a weaker guarantee."""
     for group in (promise.for_group, promise.of_group):
         with pytest.raises(BudgetError, match="give a whole number of rows from 1 on"):
             group(k)

@@ -1,4 +1,4 @@
-"""The guarantee of several fits together: of the same rows, and of disjoint rows."""
+"""The guarantee of several fits together, of the same rows or of disjoint rows."""
 
 import itertools
 
@@ -15,7 +15,7 @@ PAIRS = list(itertools.product(PROMISES, repeat=2))
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_disjoint_data_keep_a_promise_that_each_fit_implies(pair):
-    """At each false-positive rate no test does better against the whole than its trade-off function says."""
+    """For each false-positive rate, the joint trade-off function is at most the trade-off function of each fit."""
     both, alpha = on_disjoint_rows(pair), np.linspace(0.0, 1.0, 201)
     for one in pair:
         assert (both.tradeoff(alpha) <= one.tradeoff(alpha) + 1e-9).all()

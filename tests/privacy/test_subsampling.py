@@ -1,4 +1,4 @@
-"""The price of noisy steps on subsamples: from its definition, between bounds from both sides, and against others."""
+"""Privacy cost of noisy steps on subsamples: its definition, lower and upper bounds, and other computations."""
 
 import math
 from functools import partial
@@ -41,7 +41,7 @@ def hull(x, y):
 
 
 def one_step(sigma, q):
-    """C_q(G) at `LEVELS`, from its definition: by inverting f_q and taking the hull of the smaller one."""
+    """Return C_q(G) at `LEVELS` by definition: the hull of the smaller of f_q and its inverse."""
     f = q * gaussian_tradeoff(LEVELS, 1 / sigma) + (1 - q) * (1 - LEVELS)
     inverse = np.interp(LEVELS, f[::-1], LEVELS[::-1])
     return hull(LEVELS, np.minimum(f, inverse))
@@ -110,7 +110,7 @@ def test_copies_of_a_normal_pair_are_dominated_by_their_grid_and_nearly_reach_it
 
 
 def rounded(losses, masses, steps, eps, h, up):
-    """Delta of the T-fold product at eps, where each loss is rounded up or down to a multiple of h."""
+    """Return delta at eps after T steps, if each privacy loss is rounded up or down to a multiple of h."""
     cells = (np.ceil if up else np.floor)(losses / h).astype(int)
     reach = steps * abs(masses @ losses) + 12 * math.sqrt(steps * (masses @ losses**2)) + np.abs(losses).max() + eps
     size = next_fast_len(int(2 * reach / h) + 1, real=True)
@@ -121,7 +121,10 @@ def rounded(losses, masses, steps, eps, h, up):
 
 
 def mixtures(low, high, q_low, q_high):
-    """Losses of (1 - q) N(0, 1) + q N(high, 1) against the same of low, and its masses, at points of a line."""
+    """Return privacy losses at points of a line, and the probabilities of these points under the first law.
+
+    The first law is (1 - q_high) N(0, 1) + q_high N(high, 1), the second the same for low.
+    """
     z = np.linspace(min(low, high) - 7, max(low, high) + 7, 100_001)
 
     def log_density(mu, q):
@@ -134,13 +137,16 @@ def mixtures(low, high, q_low, q_high):
 
 
 def fineness(losses, masses, steps):
-    """A grid on which rounding moves the sum of all steps' losses by less than a tenth of its standard deviation."""
+    """Return a grid step for which rounding shifts the total loss by less than a tenth of its standard deviation."""
     return math.sqrt(masses @ losses**2) / (12 * math.sqrt(steps) + 12)
 
 
 @cases
 def test_composed_steps_lie_between_losses_rounded_down_and_losses_rounded_up(sigma, q, steps):
-    """The symmetric loss, computed again: above 0 as under the mixture, below 0 as under the first law, otherwise 0."""
+    """The symmetric loss has the law of the mixture for positive values and the law of N(0, 1) for negative ones.
+
+    Its remaining mass is at 0.
+    """
     losses, masses = mixtures(0.0, 1 / sigma, 0.0, q)
     reverse, below = mixtures(1 / sigma, 0.0, q, 0.0)
     above = losses > 0
@@ -156,7 +162,7 @@ def test_composed_steps_lie_between_losses_rounded_down_and_losses_rounded_up(si
 
 @cases
 def test_no_test_of_neighbours_beats_the_price(sigma, q, steps):
-    """Neyman and Pearson's test, of the two mixtures of the theorem and of rows whose gradients are opposite."""
+    """Likelihood-ratio tests of the two mixtures in the theorem, and of rows with opposite gradients."""
     mu, eps = 1 / sigma, sampled_eps(1e-4, sigma, q, steps)
     pairs = [mixtures(0.0, mu, 0.0, q), mixtures(mu, 0.0, q, 0.0), mixtures(-mu / 2, mu / 2, q, q)]
     found = [rounded(*pair, steps, eps, fineness(*pair, steps), up=False) for pair in pairs]
@@ -191,7 +197,8 @@ def test_many_steps_are_near_their_limit_and_few_are_not(sigma, q, steps):
     for delta in (1e-3, 1e-5):
         assert sampled_eps(delta, sigma, q, steps) == pytest.approx(gdp_eps(mu, delta), rel=0.01)
     few = limit_mu(0.5, 0.01, 20)
-    assert sampled_eps(1e-6, 0.5, 0.01, 20) > 1.5 * gdp_eps(few, 1e-6)  # a limit is no promise
+    # a limit for many steps is not a guarantee for few steps
+    assert sampled_eps(1e-6, 0.5, 0.01, 20) > 1.5 * gdp_eps(few, 1e-6)
 
 
 def test_the_limit_of_all_rows_and_much_noise_is_the_normal_one():
@@ -222,7 +229,7 @@ def test_samples_that_hardly_meet_a_row_still_get_noise_and_budgets_beyond_all_b
     assert noise_multiplier(1.0, 1e-3, 1e-4, 1) == LEAST_SIGMA
     assert LEAST_SIGMA <= noise_multiplier(1e6, 1e-6, 0.1, 100) < 0.2
     assert math.isinf(sampled_eps(1e-6, 0.02, 0.3, 5))
-    known = sampled_eps(1e-6, 0.02, 0.3, 1)  # ndtri's tail: log q + mu z + mu^2 / 2
+    known = sampled_eps(1e-6, 0.02, 0.3, 1)  # from the normal tail: log q + mu z + mu^2 / 2
     assert known == pytest.approx(math.log(0.3) + 50 * -ndtri(1e-6 / 0.3) + 1250, rel=0.02)
 
 
