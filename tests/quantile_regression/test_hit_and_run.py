@@ -1,4 +1,4 @@
-"""The chain along lines: the law of the exact draws, and windows that miss nothing."""
+"""A Markov chain that draws along lines: it has the law of exact draws, and its windows omit no relevant rows."""
 
 import math
 from dataclasses import replace
@@ -15,11 +15,11 @@ from privstats.mechanisms.random import public_stream
 from tests.quantile_regression.test_minimise import rows
 from tests.quantile_regression.test_rejection import CASES, potentials
 
-pytestmark = pytest.mark.slow  # an algorithm for comparison: taken by name only
+pytestmark = pytest.mark.slow  # this algorithm is for comparison, and used only if requested by name
 
 
 def chained(rng, target, size, thin=4):
-    """Ends of stretches of one chain."""
+    """Return every `thin`-th state of one chain."""
     lines, draws = CheckLines(target), []
     for k in range(size * thin):
         lines.sweep(rng, k % 2 == 1)
@@ -44,7 +44,7 @@ def test_the_chain_has_the_law_of_the_exact_draws_and_not_that_of_half_the_noise
 
 
 def awkward(name, rng, n):
-    """Rows that chains may get stuck on."""
+    """Return rows for which chains might fail to mix."""
     x, y = rows(rng, n, 3)
     if name == "ties":
         x, y = np.round(x), np.round(3 * y) / 3
@@ -62,7 +62,10 @@ def awkward(name, rng, n):
 
 
 def unlike(one, other):
-    """The least p-value of tests that draws agree, of coefficients and of sums and differences of slopes."""
+    """Return the smallest p-value of tests that two samples agree.
+
+    The tests compare coefficients, and the sum and the difference of the slopes.
+    """
     ways = np.column_stack([np.eye(3), [0.0, 1.0, 1.0], [0.0, 1.0, -1.0]])
     return min(stats.ks_2samp(a, b).pvalue for a, b in zip((one @ ways).T, (other @ ways).T, strict=True))
 
@@ -87,12 +90,12 @@ def test_the_chain_has_the_law_of_the_exact_draws_on_awkward_rows_too(name, n, t
     exact = np.array([boxes.draw(rng) for _ in range(400)])
     chain = chained(rng, target, 100, 12)
     assert unlike(exact, chain) > 1e-4
-    if tau < 0.9:  # where the law depends much on the noise
+    if tau < 0.9:  # for these tau, the law depends much on the rate
         assert unlike(exact, chained(rng, replace(target, rate=8 * target.rate), 60, 12)) < 1e-4
 
 
 def p_value_of_a_line(norm):
-    """Of a Kolmogorov-Smirnov test of steps along one of 4000 rows' lines against its law; rows that are looked at."""
+    """Return the Kolmogorov-Smirnov p-value of steps along one line, with 4000 rows, and the number of rows used."""
     rng = public_stream(92)
     x, y = rows(rng, 4000, 2)
     target = Target(x, y, 0.5, 2.0, 1.0, norm, 0.0)
@@ -123,7 +126,7 @@ def p_value_of_a_line(norm):
 
 @pytest.fixture
 def narrow(monkeypatch):
-    """Windows beyond which most of the mass may be."""
+    """Make the windows so narrow that most of the mass may lie beyond them."""
     honest = CheckLines.first_reach
 
     def near(self, way, v, length):

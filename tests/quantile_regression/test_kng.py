@@ -1,4 +1,4 @@
-"""Quantile regression: how far a row moves the score, exact ratios over neighbours, and what is released."""
+"""Quantile regression by the K-norm gradient mechanism: bounds on a row's effect, exact density ratios, releases."""
 
 import itertools
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ NORMS = ("hull", "linf", "l1", "l2")
 
 @dataclass(frozen=True)
 class Claim:
-    """How far a row moves the score in a norm, and the loss."""
+    """Claimed bounds on the effect of a row on the score, in a norm, and on the loss."""
 
     norm: str
     size: float
@@ -44,7 +44,7 @@ def claimed(dim, tau, kind, norm="hull", intercept=True, radius=2.0):
 
 
 def gradients(dim, intercept, tau, steps=(-1.0, 0.0, 1.0)):
-    """What a row of a few values, or of a weight of one half, or a missing one, adds to the score."""
+    """Return contributions to the score of rows with few values, of rows with weight one half, and of a missing row."""
     x = np.array(list(itertools.product(*([(1.0,)] if intercept else [steps]), *[steps] * (dim - 1))))
     full = np.vstack([(1 - tau) * x, -tau * x])
     return np.vstack([np.zeros(dim), full, full / 2, 0.3 * full[: len(x)] + 0.7 * full[len(x) :]])
@@ -70,7 +70,8 @@ def test_the_ball_of_the_hull_norm_is_the_hull_of_differences(tau):
     bound = claimed(3, tau, "replace")
     W = gradients(3, True, tau, (-1.0, 1.0))
     moves = (W[:, None] - W).reshape(-1, 3)
-    for v in public_stream(101).standard_normal((200, 3)):  # its support, which is the dual norm, is theirs
+    # the ball's support function, the dual norm, equals that of the differences
+    for v in public_stream(101).standard_normal((200, 3)):
         assert (moves @ v).max() == pytest.approx(float(dual_size("hull", v, bound.tilt)))
 
 
@@ -93,7 +94,7 @@ POOL = {1: [(1, -1), (1, 0.2), (1, 1)], 2: [(1, -1, -1), (1, 1, 1), (1, 1, -1), 
 
 
 def log_law(values, tau, rate, bound, grid, by="score"):
-    """Log density on a fine grid that stands for the parameter set: ratios on it are between densities there."""
+    """Return log densities on a fine grid in the parameter set; their differences are log ratios of densities."""
     stacked = np.array(values, dtype=float).reshape(-1, grid.shape[1] + 1)
     different, many = np.unique(stacked, axis=0, return_counts=True)
     x, u = different[:, :-1], different[:, -1:] - different[:, :-1] @ grid.T
@@ -106,16 +107,17 @@ def log_law(values, tau, rate, bound, grid, by="score"):
 
 
 def the_grid(dim):
-    axis = np.linspace(-2, 2, 403)[1:-1:4] + 0.00123  # not on the lines of the pool
+    axis = np.linspace(-2, 2, 403)[1:-1:4] + 0.00123  # shifted, so that no grid point lies on a row's line
     grid = np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     return grid[np.abs(grid).sum(axis=1) <= 2]
 
 
 def data_sets(pool, tau, most):
-    """Small sets of the pool, large ones in which one row is common, and piles of rows at two responses.
+    """Yield small data sets from the pool, large ones with one frequent row, and piles of rows at two responses.
 
-    Between the piles the score is zero. All the mass lies there, and a row that moves across makes it less likely by
-    eps / 2, and a point beyond the nearer pile more likely by as much: together they reach eps.
+    Between the piles the score is zero, so that all the mass lies there. A row that moves across makes this region less
+    probable by the factor e^(-eps / 2), and a point beyond the nearer pile more probable by e^(eps / 2). Together these
+    factors reach e^eps.
     """
     for size in range(1, most + 1):
         yield from itertools.combinations_with_replacement(pool, size)
@@ -129,11 +131,11 @@ def data_sets(pool, tau, most):
 
 
 def worst_ratio(dim, tau, kind, move, bound, by="score", most=2):
-    """The largest log ratio of two laws at eps = 1 for the stated move, over neighbours."""
+    """Return the largest log ratio of two neighbours' densities at eps = 1, if `move` bounds the effect of a row."""
     grid, worst = the_grid(dim), 0.0
     for values in data_sets(POOL[dim], tau, most):
         one = log_law(values, tau, 1 / (2 * move), bound, grid, by)
-        others = [values[1:], *((row, *values) for row in POOL[dim])]  # under replace rows may be missing
+        others = [values[1:], *((row, *values) for row in POOL[dim])]  # under "replace", rows may also be missing
         if kind == "replace":
             others += [(row, *values[1:]) for row in POOL[dim]]
         for other in others:
@@ -149,7 +151,8 @@ def test_no_neighbour_changes_the_density_by_more_than_eps_and_some_does_by_all_
     bound = claimed(dim, tau, kind)
     worst = worst_ratio(dim, tau, kind, bound.size, bound, most=3 if dim == 1 else 1)
     assert 0.99 <= worst <= 1 + 1e-9
-    assert worst_ratio(dim, tau, kind, 0.9 * bound.size, bound, most=1) > 1.09  # a tenth of the noise is missed
+    # a bound that is a tenth too small is detected
+    assert worst_ratio(dim, tau, kind, 0.9 * bound.size, bound, most=1) > 1.09
 
 
 @thinned(3)
@@ -200,7 +203,7 @@ def test_what_is_released_has_the_stated_law(by, kind):
         return stats.kstest(draws, lambda t: np.interp(t, ends, np.append(0.0, np.cumsum(law)))).pvalue
 
     assert p_value(1) > 1e-4
-    assert p_value(3) < 1e-6  # a third of the noise is detected
+    assert p_value(3) < 1e-6  # noise of a third of the size is detected
 
 
 @pytest.mark.parametrize(("n", "dim"), [(10_000, 2), (10_000, 3), (20_000, 5)])

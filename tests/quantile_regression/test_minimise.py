@@ -1,4 +1,4 @@
-"""The check loss: minimisers that a certificate proves, norms of scores and their duals."""
+"""The check loss of quantile regression: minimisers with certificates, norms of scores, and dual norms."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def rows(rng, n, d):
 
 
 def optimum(x, y, tau, radius):
-    """The least loss on the ball, of the primal program."""
+    """Return the smallest loss on the l1 ball, from the primal linear program."""
     n, d = x.shape
     cost = np.concatenate([np.zeros(2 * d), np.full(n, tau), np.full(n, 1 - tau)])
     equal = np.hstack([x, -x, np.eye(n), -np.eye(n)])

@@ -1,4 +1,4 @@
-"""Exact draws of quantile regressions: the stated law on a fine grid, and bounds that hold."""
+"""Exact draws of quantile regressions have the stated law on a fine grid, and the sampler's bounds hold."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ CASES = [("linf", 0.0, 0.5), ("hull", 0.8, 0.9), ("l2", 0.0, 0.2), ("l1", 0.0, 0
 
 
 def potentials(target, thetas):
-    """The potential of a target, by its definition."""
+    """Return the potential (minus log density) of a target at points, by its definition."""
     if target.norm == "loss":
         return np.array([loss(target.x, target.y, target.tau, theta) for theta in thetas])
     scores = np.array([((target.y <= target.x @ theta) - target.tau) @ target.x for theta in thetas])
@@ -23,7 +23,7 @@ def potentials(target, thetas):
 
 
 def square(target, cells=240):
-    """Centres of a grid's cells in the square about the parameter set, and their probabilities."""
+    """Return the coordinates of grid cells in the square around the parameter set, and the cells' probabilities."""
     axis = (np.arange(cells) + 0.5) / cells * 2 * target.radius - target.radius
     thetas = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     inside = np.abs(thetas).sum(axis=1) <= target.radius
@@ -33,7 +33,7 @@ def square(target, cells=240):
 
 
 def p_values(draws, axis, law):
-    """Of Kolmogorov-Smirnov tests of both coordinates, their sum and their difference being left to the square."""
+    """Yield the Kolmogorov-Smirnov p-value of each coordinate; the joint law is tested on the square."""
     ends = np.append(axis - (axis[1] - axis[0]) / 2, axis[-1] + (axis[1] - axis[0]) / 2)
     for j in range(2):
         cdf = np.append(0.0, np.cumsum(law.sum(axis=1 - j)))
@@ -115,7 +115,7 @@ def test_rows_on_the_rim_of_a_box_count_as_undecided(tied):
 
 
 def dummies(n, dim, tau, rng, norm="linf", rate=1.0, tilt=0.0, kinds=2):
-    """A target of responses that tie, but for a little noise, on predictors of few values."""
+    """Return a target with few distinct predictors and with responses that are tied except for a little noise."""
     x = np.column_stack([np.ones(n), 2 * rng.integers(0, kinds, (n, dim - 1)) / (kinds - 1) - 1])
     y = np.clip(np.round(4 * (0.1 + 0.1 * x.sum(axis=1) + 0.3 * rng.standard_normal(n))) / 4, -1, 1)
     return Target(x, y + 2.0**-11 * rng.uniform(-1, 1, n), tau, 1.5, rate, norm, tilt)
@@ -168,7 +168,7 @@ DEGENERATE = {  # x of two columns, y
 def test_draws_follow_the_density_where_rows_tie_and_x_have_no_full_rank(kind, norm, tilt, tau):
     rng = public_stream(87)
     x, y = DEGENERATE[kind]
-    y = y + 2.0**-3 * rng.uniform(-1, 1, len(y))  # wide enough for the grid
+    y = y + 2.0**-3 * rng.uniform(-1, 1, len(y))  # noise that is wide enough for the grid to resolve
     target = Target(x, y, tau, 1.0, 0.3 if norm != "loss" else 1.5, norm, tilt)
     boxes = CheckBoxes(target)
     draws = np.array([boxes.draw(rng) for _ in range(300)])
@@ -176,13 +176,13 @@ def test_draws_follow_the_density_where_rows_tie_and_x_have_no_full_rank(kind, n
     assert min(p_values(draws, axis, law)) > 1e-4
     found = np.histogram2d(*draws.T, bins=8, range=[[-1.0, 1.0]] * 2)[0].ravel()
     expected = law.reshape(8, 20, 8, 20).sum(axis=(1, 3)).ravel() * len(draws)
-    often = expected >= 5  # the others together are one bin
+    often = expected >= 5  # all other cells are pooled
     found, expected = (np.append(v[often], v[~often].sum() + 1e-9) for v in (found, expected))
     assert stats.chisquare(found, expected * found.sum() / expected.sum()).pvalue > 1e-4
 
 
 def awkward():
-    """Targets of degenerate and tied rows, and how many boxes their first draw may take."""
+    """Yield targets with degenerate or tied rows, and the number of boxes that a first draw may need."""
     rng = public_stream(88)
     low = 2.0**-11 * rng.uniform(-1, 1, 60) - 1
     g = np.repeat([-1.0, 1.0], 30)
