@@ -1,4 +1,4 @@
-"""Synthetic fits: estimates with given numbers, and the facts of a fit."""
+"""Synthetic fits: estimates with given numbers, and the public facts of a fit."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +17,7 @@ from privstats.results.results import Results
 
 @dataclass(frozen=True, eq=False)
 class Given(Estimate):
-    """Independent normal estimates; intervals are those given, or normal ones."""
+    """Independent normal estimates, with given or else normal intervals."""
 
     names: tuple[str, ...]
     value: Any
@@ -67,14 +67,14 @@ class Given(Estimate):
 
 
 def given(names, value, sd, share=0.1, **more):
-    """Return an estimate; numbers and shares may be single."""
+    """Return an estimate; numbers and shares may be given once for all names."""
     k = len(names)
     full = [np.broadcast_to(np.asarray(part, dtype=float), (k,)).copy() for part in (value, sd, share)]
     return Given(tuple(names), *full, **more)
 
 
 def facts(**changes):
-    """Return the facts of a linear regression under eps."""
+    """Return the public facts of a linear regression under eps."""
     usual = {
         "verb": "lm",
         "title": "Private linear regression",
@@ -104,7 +104,7 @@ def releases(promise, chain=0):
 
 
 def results(estimate, fact=None, ledger=None, chain=0):
-    """Return a result; the ledger is one of its own unless it is given."""
+    """Return a result; without a given ledger, it has a ledger of its own."""
     fact = fact or facts()
     own = ledger or Ledger(fact.promise)
     if ledger is None:
@@ -137,7 +137,7 @@ MU = given(
 
 
 def mu_facts():
-    """Return the facts of golden 3.2."""
+    """Return the facts for example 3.2 of the expected summaries: dp_lm under mu."""
     return facts(
         promise=GaussianDP(1),
         used=(20_181.0, 7.0),
@@ -172,7 +172,7 @@ RQ = given(
 
 
 def rq_facts(**changes):
-    """Return the facts of golden 3.4."""
+    """Return the facts for example 3.4 of the expected summaries: dp_rq."""
     usual = {
         "verb": "rq",
         "title": "Private quantile regression",
@@ -201,7 +201,7 @@ QUANTILES = given(
 
 
 def quantile_facts(**changes):
-    """Return the facts of golden 3.5."""
+    """Return the facts for example 3.5 of the expected summaries: dp_quantile."""
     usual = {
         "verb": "quantile",
         "title": "Private quantiles",
@@ -241,7 +241,7 @@ MEANS = given(
 
 
 def mean_facts(**changes):
-    """Return the facts of golden 3.6."""
+    """Return the facts for example 3.6 of the expected summaries: dp_mean by group."""
     usual = {
         "verb": "mean",
         "title": "Private means by group",
@@ -296,7 +296,7 @@ PARTLY = given(
 
 
 def partly_facts(**changes):
-    """Return the facts of golden 3.7."""
+    """Return the facts for example 3.7 of the expected summaries."""
     usual = {
         "formula": "np.log(value) ~ np.log(income) + np.log(rooms) + np.log(households) + C(place)",
         "rows": 20_640,
@@ -327,7 +327,7 @@ ODDS = given(
 
 
 def glm_facts(**changes):
-    """Return the facts of golden 3.3."""
+    """Return the facts for example 3.3 of the expected summaries: dp_glm."""
     usual = {
         "verb": "glm",
         "title": "Private logistic regression",

@@ -1,4 +1,4 @@
-"""Each public name of statsmodels' results is an attribute of ours, or says what to use, in code that runs."""
+"""Each public name of a statsmodels result is an attribute of ours, or its error names a replacement in valid code."""
 
 import re
 
@@ -25,7 +25,7 @@ GAUSSIAN = {"eps": 20, "domain": DOMAIN, "family": "gaussian", "rng": 1}
 
 
 def fits(model):
-    """Return a fit of statsmodels and ours of the same model."""
+    """Return two fits of one model, by statsmodels and by privstats."""
     if model == "ols":
         return smf.ols(NUMERIC, DATA).fit(), ps.dp_lm(NUMERIC, DATA, **MUCH)
     if model == "quantreg":
@@ -42,7 +42,7 @@ def pairs():
 
 
 def works(fit, name):
-    """Return whether a fit has an attribute; where it has not, the error must say what to use."""
+    """Return whether a fit has an attribute; if not, check that the error names a replacement."""
     try:
         getattr(fit, name)
     except PrivacyError as error:
@@ -66,7 +66,7 @@ def test_each_public_name_of_statsmodels_works_or_says_what_to_use(pairs, model)
 
 @pytest.mark.parametrize("model", ["ols", "glm", "quantreg", "count"])
 def test_each_cure_runs(model, pairs, tmp_path, monkeypatch):
-    """Residuals of a histogram, too, were said to be those of y - 2 * x1, with bins that did not cover them."""
+    """Earlier, the error proposed residuals y - 2 * x1 even for a histogram, with bins that did not cover them."""
     fit = ps.dp_glm(BINARY.replace("b", "y"), DATA, **COUNT) if model == "count" else pairs[model][1]
     errors = {name: missing(name, "", fit.facts) for name in ABSENT if not hasattr(fit, name)}
     cures = {re.split(r"\bwrite ", str(error))[1] for error in errors.values()}
@@ -90,7 +90,7 @@ def test_what_is_no_regression_has_no_residuals(call):
 @pytest.mark.parametrize("model", ["glm", "quantreg"])
 @pytest.mark.parametrize("name", OF_LINEAR_MEANS)
 def test_r_squared_of_a_model_that_is_not_linear_is_not_explained_by_residuals(model, name, pairs):
-    """The error gave the formula of linear regression."""
+    """Earlier, the error proposed the formula of linear regression."""
     with pytest.raises(PrivacyError, match=f"^{name} exists for linear regression alone; to test whole terms write"):
         getattr(pairs[model][1], name)
 
@@ -108,10 +108,11 @@ def test_least_squares_has_the_public_and_free_numbers_of_statsmodels(pairs):
     assert ours.df_resid == theirs.df_resid == N - 3
     assert ours.scale == pytest.approx(theirs.scale, rel=0.05)
     robust = smf.ols(NUMERIC, DATA).fit(cov_type="HC1")
-    ample = ps.dp_lm(NUMERIC, DATA, eps=100, domain=DOMAIN, rng=1)  # so that noise is a small part of the variance
+    # with this budget, noise is a small part of the variance
+    ample = ps.dp_lm(NUMERIC, DATA, eps=100, domain=DOMAIN, rng=1)
     np.testing.assert_allclose(ample.HC1_se, robust.HC1_se, rtol=0.1)
     assert (ours.HC1_se == ours.bse).all() and ours.cov_HC1.equals(ours.cov_params())
-    assert not hasattr(ours, "normalized_cov_params")  # X'X is not to be had from a robust covariance
+    assert not hasattr(ours, "normalized_cov_params")  # X'X does not follow from a robust covariance
 
 
 def test_equal_variances_are_not_called_heteroskedastic():
@@ -127,7 +128,7 @@ UNEVEN = DATA.assign(y=DATA["y"].where(DATA["x1"] < 0.8, DATA["y"] + 3 * RNG.nor
     ("private", "usual", "formula"), [(ps.dp_lm, smf.ols, NUMERIC), (ps.dp_glm, smf.logit, BINARY)]
 )
 def test_the_normalized_covariance_is_the_inverse_of_the_information(private, usual, formula):
-    """It was cov_params() / scale, twice as large for x1 where the variance is larger at large x1."""
+    """Earlier, the result was cov_params() / scale, twice as large for x1 if the variance is larger at large x1."""
     theirs = usual(formula, UNEVEN).fit()
     options = {"eps": 200, "domain": DOMAIN, "mech": "suffstats" if private is ps.dp_lm else "newton", "rng": 1}
     fit = private(formula, UNEVEN, cov_type="nonrobust", **options)
@@ -193,14 +194,20 @@ def test_r_squared_is_that_of_statsmodels_where_noise_is_small(formula, options)
 
 @pytest.mark.parametrize(("mech", "spread"), [("suffstats", 0.03), ("objpert", 0.2)])
 def test_r_squared_has_the_noise_of_its_releases(mech, spread):
-    """Moments have the whole budget, and at eps = 2 little noise; by-products of other methods have much noise."""
+    """Noisy moments have the whole budget and little noise.
+
+    For other methods, R squared is a by-product with much noise.
+    """
     truth = smf.ols(NUMERIC, DATA).fit().rsquared
     each = [ps.dp_lm(NUMERIC, DATA, eps=2, domain=DOMAIN, mech=mech, rng=seed).rsquared for seed in range(8)]
     assert abs(np.mean(each) - truth) < 3 * np.std(each) / len(each) ** 0.5 < 3 * spread / len(each) ** 0.5
 
 
 def test_r_squared_of_a_minimiser_is_not_biased_by_the_noise_of_its_start():
-    """By the residuals of the start, with shrunk slopes, its mean was .38 for .55."""
+    """Earlier, residuals of the start with its shrunk slopes were used.
+
+    The mean of R squared was then .38 in place of .55.
+    """
     each = []
     for seed in range(16):
         rng = np.random.default_rng(seed)
@@ -233,7 +240,7 @@ def test_adjusted_r_squared_needs_the_number_of_rows():
 
 @pytest.mark.parametrize("options", [{}, {"neighbors": "add_remove"}], ids=str)
 def test_adjusted_r_squared_of_a_subset_counts_its_released_rows(options):
-    """With all rows in place of those of the subset it equalled R squared."""
+    """Earlier, all rows were counted in place of the rows in the subset, so that the result equalled R squared."""
     subset = "x1 > 0.98"
     theirs = smf.ols("y ~ x2", DATA.query(subset)).fit()
     assert theirs.nobs < 40

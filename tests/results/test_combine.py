@@ -130,7 +130,7 @@ def test_every_function_with_intervals_is_combined(verb, formula, options):
     for rows, pair in (("same", fits[:2]), ("disjoint", fits[1:])):
         both = ps.combine(pair, rows=rows)
         lengths = np.array([fit.conf_int()[1] - fit.conf_int()[0] for fit in (both, *pair)])
-        given = np.isfinite(lengths[1:]).any(axis=0)  # not a declared level without rows
+        given = np.isfinite(lengths[1:]).any(axis=0)  # excludes a declared level without rows
         assert given.mean() > 0.6 and (lengths[0] < 1.25 * np.nanmin(lengths[1:], axis=0, initial=np.inf))[given].all()
         assert "combined (2 fits" in str(both.summary())
         assert both.params.index.equals(fits[0].params.index)
@@ -211,7 +211,7 @@ def test_calls_that_are_wrong_name_the_cure(fits):
 
 
 def test_what_rho_implies_is_that_of_all_fits():
-    """Earlier, the (eps, delta) of the first fit alone was printed."""
+    """Earlier, the printed (eps, delta) was that of the first fit only."""
     rows, domain = site(1), {"y": (-6, 6)}
     one = [ps.dp_mean("y", rows, rho=0.5, domain=domain) for _ in range(2)]
     same, disjoint = (ps.combine(one, rows=how) for how in ("same", "disjoint"))

@@ -46,7 +46,7 @@ every = pytest.mark.parametrize("name", GRIDS)
 
 
 def shown(summary):
-    """Return heads and rows of a summary."""
+    """Return the headings and the rows of a summary."""
     return [summary.table.head(), *summary.table.rows()]
 
 
@@ -55,7 +55,7 @@ def unescaped(cell):
 
 
 def markdown_rows(text):
-    """Return the cells of the table, as GitHub splits them: at bars that are not escaped."""
+    """Return the cells of a Markdown table, split at bars that are not escaped, as GitHub does."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     return [[unescaped(cell) for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
@@ -68,7 +68,7 @@ def test_markdown_is_one_table_with_a_row_of_alignments(name):
 
 
 class Read(html.parser.HTMLParser):
-    """The tags of a page, and the texts of the cells of its tables."""
+    """Parser of an HTML page: its tags, and the texts of the cells of its tables."""
 
     def __init__(self):
         super().__init__()
@@ -118,7 +118,7 @@ def test_latex_is_one_captioned_table_without_long_cells(name):
     assert len(rows) == len(shown(GRIDS[name])) and {len(row) for row in rows} == {len(shown(GRIDS[name])[0])}
     assert max(len(cell) for row in rows for cell in row) <= 80
     assert not any(line[:1] in ("[", "*") for line in text.splitlines() if line.endswith(r" \\"))
-    assert not re.search(r"(?<![\w.$])-\d", text)  # minus signs stand in math mode
+    assert not re.search(r"(?<![\w.$])-\d", text)  # minus signs must be in math mode
 
 
 def test_latex_writes_budgets_and_special_letters():

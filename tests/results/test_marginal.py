@@ -33,7 +33,7 @@ def fit_of(formula=FORMULA, link=None, offset=None, scale=0.1, **more):
 
 
 def rows_of(fit, **columns):
-    """Return patsy's rows of the formula, all levels known."""
+    """Return the rows of patsy's model matrix, with all levels declared."""
     rows = pd.DataFrame(columns)
     rows["g"] = pd.Categorical(rows["g"], categories=["a", "b", "c"])
     rows["h"] = pd.Categorical(rows["h"], categories=[1, 2])
@@ -146,7 +146,7 @@ def test_comparisons_and_slopes_of_a_link_are_of_responses_by_the_delta_method()
     first = 2 * norm.sf(abs(frame["estimate"] / frame["std_error"]))
     assert (
         (first - 1e-12 <= frame["p_value"]) & (frame["p_value"] < first + 0.03)
-    ).all()  # larger where the mean bends
+    ).all()  # larger if the mean is curved
     slope = fit.slopes("x", at={"x": 1, "z": 0.5}, by="g").frame
     b = fit.params["x"]
     np.testing.assert_allclose(slope["estimate"], (b * mean * (1 - mean)).mean(axis=1), rtol=1e-8)
@@ -168,8 +168,8 @@ def test_comparisons_and_slopes_cover_where_the_mean_bends_within_the_errors():
         held.append((both["conf_low"] <= wanted) & (wanted <= both["conf_high"]))
         assert (((both["conf_low"] > 0) | (both["conf_high"] < 0)) == (both["p_value"] < 0.05)).all()
         first.append((both["estimate"] - wanted).abs() < 1.96 * both["std_error"])
-    assert np.mean(first, axis=0).min() < 0.9  # of first-order intervals
-    assert np.mean(held, axis=0).min() > 0.9  # 80 fits: .95 less two standard errors
+    assert np.mean(first, axis=0).min() < 0.9  # coverage of first-order intervals
+    assert np.mean(held, axis=0).min() > 0.9  # with 80 fits: .95 minus two standard errors
 
 
 def test_each_tau_has_rows_of_its_own():
@@ -213,7 +213,7 @@ def test_what_no_coefficient_enters_is_known(link, middle):
 @pytest.mark.parametrize("link", [None, "logit"])
 @pytest.mark.filterwarnings("ignore::privstats.errors.PrivstatsWarning")
 def test_a_value_at_which_an_expression_has_none_is_not_blamed_on_the_noise(link):
-    """The slope of a log at a negative number was said to be unidentified for the noise."""
+    """Earlier, the note said that noise makes the slope of a log at a negative number unidentified."""
     formula, k = "y ~ np.log(z + 1) + C(h)", 3
     fit = fit_of(formula, link=link)
     for table in (fit.slopes("z", at={"z": [-3, 2]}), fit.means("z", at={"z": [-3, 2]})):
@@ -270,7 +270,7 @@ def test_tables_print_within_80_columns():
     ],
 )
 def test_refusals_name_their_cure(call, words):
-    """The means of a product of factors were those of its first factor."""
+    """Earlier, the means of a product of factors were those of the first factor."""
     with pytest.raises((FormulaError, OptionError), match=words):
         call(fit_of())
 
@@ -332,7 +332,7 @@ def test_slopes_are_right_far_below_the_declared_bounds_and_at_zero():
 
 
 def test_a_change_beyond_the_bounds_of_a_spline_is_not_given_and_a_value_beyond_them_is_warned_of():
-    """At the upper bound, an increase by 1 had the difference 0 with std error 0, and there was no warning."""
+    """Earlier, an increase by 1 from the upper bound had the difference 0 with std error 0, without a warning."""
     fit = fit_of("y ~ bs(x, knots=[1, 3])")
     with pytest.warns(PrivstatsWarning, match=r"2 of 4 new rows have 'x' outside its bounds"):
         table = fit.comparisons("x", at={"x": [3.5, 4]})
@@ -365,7 +365,7 @@ def test_a_change_beyond_the_bounds_of_a_spline_is_not_given_and_a_value_beyond_
 )
 @pytest.mark.parametrize("link", [None, "logit"])
 def test_a_step_and_a_kink_have_no_slope(term, x, link):
-    """Difference quotients across a step were given as slopes, with small p-values."""
+    """Earlier, difference quotients across a step were given as slopes, with small p-values."""
     table = fit_of(f"y ~ {term} + C(g)", link=link).slopes("x", at={"x": [x, 2.3]}, by="g")
     assert table.frame["estimate"].isna().tolist() == (table.frame["x"] == x).tolist()
     assert "no slope; compare the means" in " ".join(str(table).split()) and "unidentified" not in str(table)

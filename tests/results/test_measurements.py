@@ -69,19 +69,19 @@ def test_the_law_of_a_tilt_is_that_of_its_noise():
 
 
 def test_every_law_of_a_mechanism_has_a_form():
-    """Laws are identified by the names of their classes: a new class needs an entry in the table."""
+    """The output identifies a noise law by the name of its class, so that a new class needs an entry in the table."""
     text = "\n".join(file.read_text() for file in (Path(ps.__file__).parent / "mechanisms").rglob("*.py"))
     laws = re.findall(r"^class (\w+Law)\b", text, re.MULTILINE)
     assert {*laws, "RankErrors"} - {"ScaledLaw"} == set(FORMS)
 
 
 def test_two_sites_are_averaged_by_hand():
-    """The weighted sums of both sites, computed from the frames alone, as a reader would."""
+    """The mean is computed from both sites' frames alone, as a reader of the two publications would do."""
     rng = np.random.default_rng(1)
     sites = [pd.DataFrame({"x": rng.uniform(0, 4, n)}) for n in (400, 800)]
     domain = ps.Domain({"x": (0, 4)}, complete=True)
     fits = [ps.dp_mean("x", data, eps=2, domain=domain, mech="laplace", rng=s) for s, data in enumerate(sites)]
     sums = [fit.measurements().set_index("coordinate").loc["sum of column 0"] for fit in fits]
-    mean = 2 + 2 * sum(one["value"] for one in sums) / 1200  # values are scaled into [-1, 1]
+    mean = 2 + 2 * sum(one["value"] for one in sums) / 1200  # the sums are those of values scaled to [-1, 1]
     sd = 2 * np.sqrt(sum(one["sd"] ** 2 for one in sums)) / 1200
     assert abs(mean - pd.concat(sites)["x"].mean()) < 5 * sd

@@ -24,7 +24,7 @@ def installed(name):
 
 
 def test_broom_s_columns_are_those_of_r():
-    """As ``broom::tidy.lm`` and ``broom::glance.lm`` name them, which R's modelsummary reads, then our own."""
+    """The columns have the names of ``broom::tidy.lm`` and ``broom::glance.lm`` in R, followed by our own columns."""
     fit = results(LM)
     wanted = ["term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"]
     assert fit.tidy(names="broom").columns[:7].tolist() == wanted
@@ -41,7 +41,7 @@ def maketables():
 
 
 def cell(fit, name):
-    """Return a coefficient with its std err, as tables print them."""
+    """Return a coefficient and its std err as texts, as tables print them."""
     return f"{fit.params[name]:.3f}", f"({fit.bse[name]:.3f})"
 
 
@@ -143,7 +143,7 @@ def tool():
     if int(installed("polars").__version__.partition(".")[0]) > 1:
         pytest.skip('marginaleffects 0.6 needs polars below 2; write pip install ".[marginaleffects]"')
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of polars 1, in a call of marginaleffects
+        warnings.simplefilter("ignore", DeprecationWarning)  # caused by polars 1 in a call by marginaleffects
         yield module
 
 
@@ -153,7 +153,8 @@ def test_predictions_on_a_grid_are_ours(tool, private, kind):
     theirs = tool.predictions(ps.adapters.marginaleffects(fit, GRID)).to_pandas()
     ours = fit.get_prediction(GRID)
     np.testing.assert_allclose(theirs["estimate"], ours.predicted_mean, rtol=1e-10)
-    np.testing.assert_allclose(theirs["std_error"], ours.se_mean, rtol=1e-4)  # theirs are numeric derivatives
+    # marginaleffects uses numerical derivatives
+    np.testing.assert_allclose(theirs["std_error"], ours.se_mean, rtol=1e-4)
     wide = theirs["conf_high"] - theirs["conf_low"]
     np.testing.assert_allclose(wide, 2 * 1.959964 * theirs["std_error"], rtol=1e-5)
 

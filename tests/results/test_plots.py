@@ -67,7 +67,7 @@ def test_the_title_breaks_a_formula_without_blanks_between_names(terms):
 
 
 def hist_facts(bins, *groups):
-    """Return the facts of a histogram, by group where there are some."""
+    """Return the facts of a histogram, by group if groups are given."""
     labels = tuple(("x", *group, name) for group in ([(g,) for g in groups] or [()]) for name in bins)
     return facts(verb="hist", formula="x", keys=("term", *(["group"] * bool(groups)), "bin"), labels=labels)
 
@@ -111,7 +111,7 @@ def test_means_have_a_panel_a_term_and_the_names_of_groups_beside_it():
 
 
 def collections_of(axes, color):
-    """Return the ends of the lines of one colour, by place."""
+    """Return the end points of all drawn line segments of one colour."""
     from matplotlib.colors import same_color
 
     (found,) = (lines for lines in axes.collections if same_color(lines.get_color()[0], color))
@@ -160,7 +160,7 @@ def test_a_mode_that_is_a_level_is_said_in_words():
 
 
 def test_terms_are_chosen_and_drawn_where_the_user_wants():
-    """An empty list of terms was a division by zero."""
+    """Earlier, an empty list of terms caused a division by zero."""
     from matplotlib.figure import Figure
 
     fit = results(LM)
@@ -219,7 +219,7 @@ def test_paths_and_bars_are_readable_too(many):
 
 
 def test_the_title_has_the_confidence_in_full_and_says_that_a_seeded_fit_is_not_private():
-    """Confidence levels were rounded to whole percent, and the title of a seeded fit had its eps as if it were kept."""
+    """Earlier, levels were rounded to whole percent, and the title of a seeded fit gave its eps without a warning."""
     titles = [results(LM).plot(alpha).get_suptitle().split("\n")[-1] for alpha in (0.05, 0.025, 0.005, 0.0005)]
     assert titles == [f"{kept} intervals, eps = 1" for kept in ("95%", "97.5%", "99.5%", "99.95%")]
     fit = results(LM, facts(seeded=1))

@@ -31,7 +31,7 @@ DOMAIN = Domain({"x": (0, 1), "g": ["a", "b", "c"], "y": (0, 10), "w": (0, 2)})
 
 
 def normal(design, **more):
-    """Return an estimate of the coefficients of a design."""
+    """Return a normal estimate of the coefficients of a design."""
     k = len(design.names)
     root = np.random.default_rng(3).standard_normal((k, k))
     usual = {
@@ -53,7 +53,7 @@ ONE = PureDP(1)
 
 
 def fitted(promise=ONE, **changes):
-    """Return a whole result: a real design, a real estimate, releases and a ledger."""
+    """Return a complete result, with a design, an estimate, releases and a ledger."""
     design = bind_regression("y ~ x + C(g)", DOMAIN, offset="w")
     ledger = Ledger(promise)
     ledger.charge([("moments", promise)], "dp_lm")
@@ -127,7 +127,7 @@ def test_other_dicts_are_refused(saved):
 
 
 def leaves(part, place=()):
-    """Yield the place of each leaf of nested lists and dicts."""
+    """Yield the path to each leaf of nested lists and dicts."""
     if not isinstance(part, list | dict):
         yield place
         return
@@ -137,7 +137,7 @@ def leaves(part, place=()):
 
 @pytest.mark.parametrize("k", range(4))
 def test_a_dict_with_a_leaf_of_another_type_is_refused_or_can_be_shown(k):
-    """About 6% of such files loaded, and raised internal errors when they were shown."""
+    """Earlier, about 6% of such files could be loaded and then raised internal errors when they were shown."""
     saved = FITS[0].to_dict()
     places = [(*at, key) for *at, key in leaves(saved["content"])]
     changed = 0
@@ -153,7 +153,7 @@ def test_a_dict_with_a_leaf_of_another_type_is_refused_or_can_be_shown(k):
             assert str(error).startswith("the dict is not that of a result; ")
             changed += 1
         else:
-            with np.errstate(all="ignore"):  # such as infinity / infinity
+            with np.errstate(all="ignore"):  # overflow or, for example, infinity / infinity
                 assert str(fit.summary()) and len(fit.conf_int()) and len(fit.tidy()) and repr(fit)
     assert changed > len(places) / 16
 

@@ -28,7 +28,7 @@ from tests.results.fits import (
 
 
 def visits(predictors, value, sd, **changes):
-    """Return a fit of the golden table."""
+    """Return one fit for the table of the expected output."""
     names = tuple(predictors.split(" + "))
     fact = facts(formula=f"np.log1p(mdvis) ~ {predictors}", **{"promise": GaussianDP(0.5), **changes})
     return results(given(names, value, sd), fact)
@@ -89,7 +89,7 @@ def test_golden_table(fmt):
 
 
 def total(*fits):
-    """Return the first sentences below a table, in one line."""
+    """Return the text below a table in one line."""
     return " ".join(ps.summary_table(list(fits)).rpartition("-" * 80)[2].split())
 
 

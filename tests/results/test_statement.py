@@ -107,10 +107,11 @@ def test_every_kind_of_guarantee_has_a_paper_and_a_name_in_the_registry(kind):
 def test_every_method_has_a_paper():
     from privstats.models.base import METHODS
 
-    assert set(METHODS) - set(METHOD_PAPERS) == {"adaptive", "clipped"}  # which are replaced, or belong to no paper
+    # "adaptive" is replaced by other methods, "clipped" has no paper
+    assert set(METHODS) - set(METHOD_PAPERS) == {"adaptive", "clipped"}
 
 
-# The registry: fields and values of schemas/deployments-schema.yaml in opendp/deployments-registry-data
+# The registry: its fields and values are those of schemas/deployments-schema.yaml in opendp/deployments-registry-data
 
 FIELDS = {
     "": ["url_slug", "deployment"],
@@ -142,7 +143,7 @@ LINE = re.compile(r"( *)(?:(-)|(\w+):)(?: (\"(?:[^\"\\]|\\.)*\"|[\d.]+(?:e[+-]\d
 
 
 def read(text):
-    """Read a record: indented mappings and lists whose leaves are JSON; fails on anything else."""
+    """Parse a record of indented mappings and lists with JSON values; raise an error for anything else."""
     root = {}
     open_at = [(-1, root, "")]
     for line in text.splitlines()[1:]:
@@ -187,7 +188,8 @@ def test_a_record_has_the_guarantee_and_its_unit(promise, name, parameters):
     assert loss["privacy_parameters"] == parameters
     assert loss["privacy_unit"] == (promise.neighbors.unit or "row")
     assert loss["number_of_privacy_units"] == 20190
-    assert "1.0e-06" in changed(FITS["eps"](), promise=BUDGETS[1][0]).deployment()  # 1e-06 is a text in YAML 1.1
+    # without the decimal point, YAML 1.1 reads a text
+    assert "1.0e-06" in changed(FITS["eps"](), promise=BUDGETS[1][0]).deployment()
 
 
 def test_a_private_number_is_left_open_and_a_seeded_fit_is_no_deployment():
