@@ -59,7 +59,10 @@ MEMBERS = [
 
 
 def nuclear(pairs, packed):
-    """Sum of absolute eigenvalues; unreleased squares are first-order products, other unreleased entries are zero."""
+    """Return the nuclear norm (sum of absolute eigenvalues) of symmetric matrices with packed entries.
+
+    Unreleased squares are taken to equal the products with the constant; other unreleased entries are zero.
+    """
     i, j = pairs
     matrix = np.zeros((*packed.shape[:-1], j.max() + 1, j.max() + 1))
     matrix[..., i, j] = matrix[..., j, i] = packed
@@ -76,17 +79,17 @@ NORMS = {
 
 
 def norm_of(sensitivity):
-    """Norm of weighted coordinates that a sensitivity names."""
+    """Return the norm in which a sensitivity is stated, as a function of weighted vectors."""
     if sensitivity.norm == "hull":
         return HullLaw(sensitivity.weights, sensitivity.pairs).norm
     return partial(nuclear, sensitivity.pairs) if sensitivity.norm == "nuclear" else NORMS[sensitivity.norm]
 
 
 def gaps(sensitivity, here, there):
-    """Distances of contributions, shape (n,)."""
+    """Return the distances of contributions, weighted as in the sensitivity, shape (n,)."""
     return norm_of(sensitivity)(sensitivity.weights * (here - there))
 
 
 def contributions(within, rows):
-    """Contributions of arbitrary rows, shape (n, size)."""
+    """Return the contributions of arbitrary rows after projection onto the set, shape (n, size)."""
     return within.contribution(within.project(np.atleast_2d(np.asarray(rows, dtype=float))))

@@ -1,4 +1,4 @@
-"""Laws of every set: the clamp is the proof of the sensitivity, and the fast total is the sum of contributions."""
+"""All sets of rows: sensitivities hold for projected rows, and fast totals equal the sum of contributions."""
 
 import itertools
 import time
@@ -30,7 +30,7 @@ from tests.sets.members import (
 
 
 def sensitivity_of(within, norm, relation):
-    """The sensitivity, or None if the norm is not proved, the count is not released, or no contribution can change."""
+    """Return the sensitivity, or None if the set states no sensitivity in this norm."""
     try:
         return within.sensitivity(norm, relation)
     except OptionError:
@@ -38,7 +38,10 @@ def sensitivity_of(within, norm, relation):
 
 
 def examined(within, norm):
-    """Whether a case is tested: the box in matrix norms with one scale, in the hull norm without a response's scale."""
+    """Whether a case is tested.
+
+    Boxes with a response scale are tested in the norms nuclear and l2, other boxes in all norms except nuclear.
+    """
     if isinstance(within, BoxProducts) and within.last_scale != 1:
         return norm in ("nuclear", "l2")
     return not (isinstance(within, BoxProducts) and norm == "nuclear")
@@ -54,7 +57,7 @@ CASES = [
 
 
 def grid_of(within, column):
-    """Values of a row's entry among which a search looks for the farthest pair."""
+    """Return values of a row's entry among which a search looks for the farthest pair of rows."""
     match within:
         case Cells():
             return np.arange(within.cells, dtype=float)
@@ -74,13 +77,13 @@ def grid_of(within, column):
 
 
 def farthest(within, sensitivity, relation, rng):
-    """Largest distance that coordinate ascent finds over pairs of rows, one of which may be absent."""
+    """Return the largest distance found by coordinate ascent over pairs of rows, one of which may be absent."""
     grids = [grid_of(within, column) for column in range(within.dim)]
     pair = [np.array([rng.choice(grid) for grid in grids]) for _ in range(2)]
-    fixed = type(within) is BoxProducts  # a row of full weight; other weights are tried at random above
+    fixed = type(within) is BoxProducts  # rows of full weight; other tests try other weights at random
     for row in pair[: 2 * fixed]:
         row[0] = 1.0
-    nothing = relation.appear or (fixed and within.counted)  # a row of weight zero is a member
+    nothing = relation.appear or (fixed and within.counted)  # a row of weight zero belongs to the set
     gone = not relation.exchange or (nothing and rng.random() < 0.5)
 
     def gap(here, there):
@@ -116,19 +119,19 @@ def test_no_neighbour_moves_a_sum_further_than_its_sensitivity(within, norm, rel
             assert gaps(sensitivity, here, 0 * here).max() <= sensitivity.size * (1 + 1e-12)
 
 
-LOOSE = {  # share of the claim that a search reaches, if it is below 95 %
-    ("nuclear", BoxProducts): 0.8,  # two rows with few entries, all at their maximum, are not orthogonal
+LOOSE = {  # share of the claimed sensitivity that a search must reach, if it is below 95 %
+    ("nuclear", BoxProducts): 0.8,  # two rows with few entries, all at their maximum, cannot be orthogonal
     ("groups", BoxProducts): 0.9,
     ("groups", CodedProducts): 0.9,
 }
 
 
 def tight(within, norm):
-    """Whether a search in few entries should reach the claim."""
+    """Whether a search over few entries should reach the claimed sensitivity."""
     if within.dim > 4 or (isinstance(within, ByCell) and norm == "l1" and within.cells > 1):
         return False
     groups = getattr(within, "groups", ())
-    return not (groups and norm in ("l1", "linf"))  # the farthest pairs for groups and for other entries differ
+    return not (groups and norm in ("l1", "linf"))  # the farthest pairs are different for groups and for other entries
 
 
 @looped([case for case in CASES if tight(*case.values[:2])])
@@ -145,7 +148,7 @@ def test_projection_brings_everything_in_and_leaves_members_where_they_are(withi
     rng = np.random.default_rng(3)
     inside = within.project(rng.choice(TOUGH, (500, within.dim)))
     assert np.isfinite(inside).all()
-    if isinstance(within, Shells):  # projected rows are shell numbers, not vectors
+    if isinstance(within, Shells):  # projected rows are numbers of shells
         assert set(inside[:, 0]) <= set(range(within.size))
         return
     assert (np.abs(inside) <= within.reach).all()
@@ -173,7 +176,7 @@ def test_the_total_is_the_exact_sum_of_contributions_which_are_whole_steps(withi
 
 @looped(MEMBERS)
 def test_the_total_of_many_rows_as_large_as_rows_can_be_is_exact(within):
-    """The sum is longer than the 53 bits of a float, and its last bit counts."""
+    """The exact sum needs more than the 53 bits of a float, and the test compares its last bit."""
     rows = within.project(np.random.default_rng(6).choice([-1.0, 1.0], (2, within.dim)) * within.reach)
     units = [[int(unit) for unit in row / within.step] for row in within.contribution(rows)]
     exact = tuple(8191 * a + 2 * b for a, b in zip(*units, strict=True))
@@ -227,7 +230,8 @@ def test_the_count_of_rows_that_cannot_vanish_is_not_a_question():
 
 @pytest.mark.parametrize("q", [1, 2, 5, 6, 13])
 def test_moment_sensitivities_are_the_tight_ones_of_the_literature_corrected(q):
-    for within in (BoxProducts(q, True, False), BoxProducts(q, True, True)):  # the count is free in all three norms
+    # the count does not raise the sensitivity in any of the norms
+    for within in (BoxProducts(q, True, False), BoxProducts(q, True, True)):
         assert within.sensitivity("l1", EXCHANGE).size == pytest.approx(q * (q + 2) ** 2 / (2 * (q + 1)))
         assert within.sensitivity("l2", EXCHANGE).size == pytest.approx(q + 1)
         assert within.sensitivity("linf", EXCHANGE).size == 2
@@ -270,7 +274,8 @@ def test_neither_count_nor_squares_cost_anything_where_rows_are_replaced_and_wei
         [slice(within.size - within.squares, within.size)] * (within.squares > 0),
     )
     full = contributions(within, np.ones(1 + within.k))
-    few = within.squares  # where some columns have no squares, these go as far as they can, and the others their way
+    # columns with squares have the value `end`; columns without squares also go to the opposite end
+    few = within.squares
     others = [
         [w, *[end] * few, *[other] * (within.k - few)]
         for w in (0.0, 0.5, 1.0)
@@ -312,7 +317,7 @@ def test_the_number_of_a_shell_is_the_number_of_edges_below_a_length_however_man
 
 
 def test_a_group_is_counted_with_the_sensitivity_of_two_groups():
-    """A row leaves one group and joins another: the counts of both move, though each count is of an inner sum."""
+    """A row may leave one group and join another. Then the answers of both groups change."""
     within = ByCell(Squares(1, True), 2)
     sensitivity = within.sensitivity("l2", EXCHANGE)
     here, there = contributions(within, [[0, 1, 1.0], [1, 1, 1.0]])
@@ -326,7 +331,7 @@ def test_a_group_is_counted_with_the_sensitivity_of_two_groups():
     ids=str,
 )
 def test_a_million_rows_are_added_up_in_a_fraction_of_a_second(within, seconds):
-    """Slow machines get a margin of several times what is usual; adding up in Python takes minutes."""
+    """The limit is several times the usual time, for slow machines. A sum in Python would take minutes."""
     rows = np.random.default_rng(7).uniform(0, 1, (1 << 20, within.dim))
     start = time.perf_counter()
     for at in range(0, len(rows), 1 << 15):

@@ -1,4 +1,4 @@
-"""Coded moments, and products by level, equal those of whole rows bit by bit."""
+"""Moments with coded factors, and products by level, equal those with all dummies written out, bit by bit."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ Q = 137
 
 
 def coded_and_whole(rng, n, intercept, counted):
-    """A set with two factors and its rows, and the set and rows with all dummies written out."""
+    """Return a set with two coded factors and its rows, and the set and rows with all dummies written out."""
     codes = np.column_stack([rng.integers(0, len(group) + 1, n) for group in GROUPS])
     root = rng.choice([0.0, 0.3, 1.0], (n, 1))
     own = rng.choice([rng.uniform(-1.1, 1.1, (n, 5)), rng.choice([-1.0, 1.0, np.nan, np.inf], (n, 5))]) * root
@@ -36,7 +36,7 @@ def test_coded_rows_have_the_products_of_the_rows_that_they_stand_for(n, interce
 
 
 def test_totals_are_exact_for_as_many_rows_as_a_total_may_have():
-    """Entries of odd numbers of the least steps, so that neither half of a product is zero."""
+    """The entries are odd multiples of the smallest step, so that both halves of each product are nonzero."""
     n, entry = 1 << 20, 1 - 3 * 2.0**-21
     coded = CodedProducts(3, True, False, groups=((1, 2),))
     rows = coded.project(np.tile([1.0, entry, entry], (n, 1)))
@@ -51,7 +51,7 @@ def test_groups_that_do_not_fit_the_rows_are_refused(groups):
 
 
 def level_rows(rng, within, n):
-    """Rows by level, and the vectors for which they stand; some of them lie outside the ball."""
+    """Return rows given by level, and the vectors they represent; some vectors lie outside the ball."""
     level = rng.integers(0, within.levels, n)
     own = rng.standard_normal((n, within.dim - 1)) * within.radius
     whole = np.zeros((n, within.m))

@@ -1,4 +1,4 @@
-"""Sets of losses: the effect of a row on a score, a loss and a curvature, computed from the rows themselves."""
+"""Sets of losses: effects of a row on scores, losses and curvatures, compared with direct computation."""
 
 import itertools
 
@@ -19,7 +19,7 @@ relations = pytest.mark.parametrize("relation", RELATIONS.values(), ids=RELATION
 
 
 def size_of(norm, scores, tilt):
-    """The norm of scores, shape (..., m); "hull" is ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``."""
+    """Return norms of scores, shape (..., m); "hull" is ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``."""
     if norm != "hull":
         return NORMS[norm](scores)
     first = np.abs(scores[..., 0])
@@ -27,7 +27,7 @@ def size_of(norm, scores, tilt):
 
 
 def gradients(m, intercept, tau, steps=(-1.0, 0.0, 1.0)):
-    """Contributions to the score of rows with a few values, with weight one half, and of a missing row."""
+    """Return contributions to the score of rows with few values, of rows with weight one half, and of a missing row."""
     x = np.array(list(itertools.product(*([(1.0,)] if intercept else [steps]), *[steps] * (m - 1))))
     full = np.vstack([(1 - tau) * x, -tau * x])
     return np.vstack([np.zeros(m), full, full / 2, 0.3 * full[: len(x)] + 0.7 * full[len(x) :]])
@@ -57,7 +57,8 @@ def test_the_ball_of_the_hull_norm_is_the_hull_of_differences(tau):
         [corners, [(0.0, *c) for c in (1 + tilt) * np.array(list(itertools.product((-1, 1), repeat=2)))]]
     )
     assert size_of("hull", corners, tilt) == pytest.approx(np.ones(len(corners)))
-    for v in public_stream(102).standard_normal((100, 3)):  # supports: of the differences, of the ball's corners
+    # support functions of the differences and of the ball's corners
+    for v in public_stream(102).standard_normal((100, 3)):
         support = (moves @ v).max()
         assert support == pytest.approx((corners @ v).max())
         assert (ball @ v).max() <= support * (1 + 1e-12)
@@ -79,14 +80,14 @@ def test_no_row_varies_the_check_loss_by_more_than_twice_its_sensitivity_and_som
 
 
 def rows_of_box(m, intercept):
-    """Rows (1, x without the intercept, y) with entries at the ends, zero or between, and weights 1, 1/2 or 0."""
+    """Return rows (1, x without the intercept, y) with entries at bounds, 0 or between, and weights 1, 1/2 or 0."""
     entries = m - intercept + 1
     rows = np.array([(1.0, *row) for row in itertools.product((-1.0, 0.0, 0.7, 1.0), repeat=entries)])
     return np.vstack([rows, np.sqrt(0.5) * rows, 0 * rows[:1]])
 
 
 def points(m, bound):
-    """Points of ``|theta|_1 <= bound``: corners, the centre, and points of faces."""
+    """Return points of ``|theta|_1 <= bound``: corners, the centre, and points of faces."""
     rng = np.random.default_rng(8)
     faces = rng.dirichlet(np.ones(m), 10) * rng.choice([-1, 1], (10, m))
     return bound * np.vstack([np.eye(m), -np.eye(m), np.zeros((1, m)), faces, 0.3 * faces])
@@ -162,7 +163,10 @@ def test_parameter_sets_are_bounded_and_orders_are_inside(bad):
 
 
 def test_the_sensitivity_of_the_paper_is_too_small_at_high_levels():
-    """Reimherr and Awan (2019, section 4.5): 2 (1 - tau) under replace; a row and its mirror image move more."""
+    """Reimherr and Awan (2019, section 4.5) state 2 (1 - tau) for a replaced row.
+
+    A row and its mirror image differ more.
+    """
     scores = gradients(2, False, 0.9)
     moved = np.abs(scores[:, None] - scores).max()
     assert moved == pytest.approx(9 * 2 * (1 - 0.9)) == CheckLosses(2, 0.9, 1.0, False).distance("score linf")

@@ -29,7 +29,7 @@ def test_every_set_is_examined():
         sets |= {kind for _, kind in members if issubclass(kind, Set) and kind.__module__ == module.name}
     examined = {type(member) for member in (*MEMBERS, *LOSSES, *WEIGHTED, *VALUES)}
     without = {kind.__name__ for kind in sets - examined}
-    assert without <= {"Set", "OneHot", "Packed"}  # base classes of others
+    assert without <= {"Set", "OneHot", "Packed"}  # base classes of other sets
 
 
 @pytest.mark.parametrize("within", WEIGHTED, ids=lambda within: within.geometry)
