@@ -1,4 +1,4 @@
-"""The coverage design: X ~ U(-1, 1), coefficients (.5; -1 ... 1), N(0, 1) errors."""
+"""Data for tests of coverage: predictors U(-1, 1), intercept .5, slopes from -1 to 1, errors N(0, 1)."""
 
 import numpy as np
 import pandas as pd

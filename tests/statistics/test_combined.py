@@ -1,4 +1,4 @@
-"""Combined fits of rows: coverage and length, in short; `benchmarks/combine.py` has many more."""
+"""Combined fits: coverage and length in a few cases; `benchmarks/combine.py` has many more."""
 
 import numpy as np
 import pandas as pd
@@ -11,13 +11,16 @@ REPLICATES = 30
 
 
 def site(rng, n, low, high):
-    """Return rows of one population, seen in a part of the range of x only."""
+    """Return rows from one population, with x only in a part of its range."""
     x, z = rng.uniform(low, high, n), np.clip(rng.gamma(2.0, 1.0, n), 0, 10)
     return pd.DataFrame({"x": x, "z": z, "y": 1 + 0.8 * x + 0.3 * z + (1 + abs(x)) * rng.standard_normal(n)})
 
 
 def test_intervals_of_combined_fits_cover_and_are_shorter():
-    """Two sites with different predictors, and the first of them measured again: 90 numbers each, within three sds."""
+    """Fits of two sites with different predictors, and a second fit of the first site.
+
+    Each of the 90 coverages has a Monte Carlo tolerance of three sds.
+    """
     rng = np.random.default_rng(4)
     covers, ratios = {"disjoint": [], "same": []}, {"disjoint": [], "same": []}
     for _ in range(REPLICATES):

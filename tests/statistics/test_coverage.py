@@ -1,4 +1,4 @@
-"""Reduced, seeded version of benchmarks/coverage_lm.py: three cells that span reliable to hopeless."""
+"""Reduced, seeded version of benchmarks/coverage_lm.py, with three cells, from a small to a very large noise."""
 
 import math
 from dataclasses import replace
@@ -29,23 +29,24 @@ REPLICATES = 16
 def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(noise, n, eps, replicates):
     result = cell(n, eps, noise, replicates, seed=11)
     if result.kappa > 0.4 and result.given < 0.1:
-        return  # too few intervals are given for a share
+        return  # too few intervals are given to estimate a coverage
     given = 1.0 if result.kappa <= 0.4 else result.given
     error = math.sqrt(
         0.95 * 0.05 / (replicates * given)
-    )  # of one coefficient; the mean of six has at most this standard error
+    )  # standard error for one coefficient, which the mean over six coefficients does not exceed
     assert np.nanmean(result.coverage) >= 0.93 - error
     if result.kappa <= 0.4:
         assert result.coverage.mean() <= 0.97 + error
     assert (np.nan_to_num(result.coverage, nan=1.0) >= 0.95 - 3.5 * error).all()
     if noise in METHODS and result.given == 1:
-        # the median of 5 x 16 lengths or more is known to a few percent
+        # the Monte Carlo error of the median of at least 5 x 16 lengths is a few percent
         assert result.length <= 1.15 * METHODS[noise][1][n, eps]
 
 
 def test_the_chosen_branch_has_intervals_nearly_as_short_as_those_of_moments(monkeypatch):
     monkeypatch.setitem(METHODS, "chosen", ({}, {}))
-    price = 1 / SHARES["pure"]["moments"]  # the reference spends all on moments, and assumes equal variances
+    # the lengths compared with spend the whole budget on moments, and assume equal variances
+    price = 1 / SHARES["pure"]["moments"]
     result = cell(500, 4.0, "chosen", 24, seed=11)
     assert result.given >= 0.9
     assert result.length <= 1.1 * price * METHODS["matrixt"][1][500, 4.0]
@@ -62,8 +63,8 @@ def test_intervals_that_ignored_the_privacy_noise_would_be_caught(monkeypatch):
 
 @pytest.mark.parametrize("replicates", [50, slow(200)])
 def test_intervals_know_that_the_residual_variance_was_itself_read_off_noisy_moments(replicates):
-    # strong signal, large budget: noise and sampling error have equal size, and the estimate of sigma^2 can be
-    # zero; intervals that took it as known covered 85 % here
+    # with a strong signal and a large budget, noise and sampling error are equally large, and the estimate of sigma^2
+    # can be zero; intervals that treated it as known covered 85 % here
     rng = np.random.default_rng(13)
     covered = []
     for _ in range(replicates):

@@ -1,4 +1,4 @@
-"""Reduced, seeded version of benchmarks/coverage_location.py: one cell of each kind, and wrong intervals."""
+"""Reduced, seeded version of benchmarks/coverage_location.py: one cell of each kind, and intervals that are wrong."""
 
 import math
 from dataclasses import replace
@@ -17,7 +17,7 @@ REPLICATES = 150
 
 
 def short_of(coverage, level, replicates=REPLICATES):
-    """Return whether a coverage is below a level by more than chance."""
+    """Return whether a coverage is below a level by more than Monte Carlo error."""
     return coverage < level - TOLERANCE * math.sqrt(level * (1 - level) / replicates)
 
 
@@ -46,7 +46,7 @@ def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(law, n,
     setting = "private" if verb == "mean" else "public"
     found = cell(law, n, eps, verb, setting, REPLICATES, seed=21)
     assert found.misses(law) == []
-    assert found.ratio <= longest  # of the median length, which is known to a few percent, to that without privacy
+    assert found.ratio <= longest  # ratio of the median length, known to a few percent, to the length without privacy
     assert found.nothing == 0
 
 
@@ -57,7 +57,7 @@ def test_means_whose_variances_are_mostly_noise_cover_and_are_not_much_longer_fo
 
 
 def test_a_small_group_that_clipped_scores_would_lose_mostly_has_its_mean_from_sums():
-    """One of twenty fits gave the smallest group."""
+    """With clipped scores, only one of twenty fits gave an estimate for the smallest group."""
     given, bounds = [], (75_000, 7_700_000)
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -75,7 +75,10 @@ def test_a_small_group_that_clipped_scores_would_lose_mostly_has_its_mean_from_s
     [("claims", 2000, 2.0, 1.3), ("claims", 5000, 1.0, 1.4), ("spending", 5000, 2.0, 1.3)],
 )
 def test_means_of_amounts_that_are_mostly_zero_cover(law, n, eps, longest):
-    """Clipped scores were preferred where nothing but zeros was visible, and covered .66, .74 and .63."""
+    """Earlier, clipped scores were preferred if only zeros were visible in the histogram.
+
+    Their coverage was .66, .74 and .63.
+    """
     found = cell(law, n, eps, "mean", "public", 100, seed=21)
     assert found.misses(law) == []
     assert found.ratio <= longest
@@ -84,9 +87,9 @@ def test_means_of_amounts_that_are_mostly_zero_cover(law, n, eps, longest):
 @pytest.mark.parametrize(
     ("law", "n", "eps", "longest"),
     [
-        ("earnings", 1000, 2.0, 1.4),  # by clipped steps .83 were covered
+        ("earnings", 1000, 2.0, 1.4),  # clipped steps covered .83
         ("lognormal", 1000, 2.0, 2.3),  # .79
-        ("normal", 5000, 1.0, 1.18),  # at 1.25 times the length without privacy
+        ("normal", 5000, 1.0, 1.18),  # clipped steps had 1.25 times the length without privacy
     ],
 )
 def test_means_are_clipped_only_where_the_spread_that_noise_may_hide_says_so(law, n, eps, longest):
@@ -139,13 +142,13 @@ def test_the_benchmark_looks_at_what_the_public_verbs_return(verb):
     np.testing.assert_allclose(seen, [fitted(*call).conf_int().to_numpy()[0]] * 2, rtol=1e-12)
 
 
-SKEWED = {  # in groups of 40, 30, 20 and 10 %, with bounds far beyond most values
+SKEWED = {  # data for groups with 40, 30, 20 and 10 % of the rows; bounds are far beyond most values
     "spending": (lambda rng, n: rng.lognormal(0.0, 1.0, n), math.exp(0.5), 1000.0),
     "counts": (lambda rng, n: rng.negative_binomial(2, 0.2, n) + 0.0, 8.0, 2000.0),
 }
 
 
-HEAPED = {  # many rows share one value, and the others lie on no grid
+HEAPED = {  # data in which many rows share one value and the other values lie on no grid
     "zeros": (lambda rng, n: np.where(rng.uniform(size=n) < 2 / 3, 0.0, rng.exponential(2.0, n)), (0.0, 60.0)),
     "clamped": (lambda rng, n: rng.normal(50.0, 40.0, n), (0.0, 60.0)),
     "least wage": (lambda rng, n: 7.25 + (rng.uniform(size=n) < 0.6) * rng.exponential(8.0, n), (0.0, 200.0)),
@@ -184,7 +187,7 @@ def test_quantiles_of_columns_with_a_heap_cover_also_at_short_budgets(law, n, ep
 
 
 def dollars(rng, n):
-    """Incomes in whole dollars, of which most are rounded to 1,000 or 5,000."""
+    """Return incomes in whole dollars, most of which are rounded to 1,000 or 5,000."""
     income, to = rng.lognormal(10.7, 0.8, n), rng.choice([1.0, 1000.0, 5000.0], n, p=[0.2, 0.4, 0.4])
     return (np.round(income / to) * to).clip(0, 300_000)
 
@@ -213,7 +216,7 @@ def test_means_of_clipped_values_cover_on_skewed_columns_by_group_and_auto_takes
         frame = pd.DataFrame({"x": draw(rng, n).clip(0, high), "g": rng.choice(list("aaaabbbccd"), n)})
         for mech in ("clipped", noise, "auto"):
             ends = ps.dp_mean("x ~ g", frame, domain=domain, mech=mech, rng=rng, **budget).conf_int().to_numpy()
-            lengths.setdefault(mech, []).append(ends[0, 1] - ends[0, 0])  # of the largest group
+            lengths.setdefault(mech, []).append(ends[0, 1] - ends[0, 0])  # length of the interval for the largest group
             inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
             held.setdefault(mech, []).extend(inside[~np.isnan(ends[:, 0])].tolist())
     assert len(held["clipped"]) >= 0.6 * 4 * 25
@@ -221,7 +224,7 @@ def test_means_of_clipped_values_cover_on_skewed_columns_by_group_and_auto_takes
         assert not short_of(np.mean(held[mech]), 0.95, len(held[mech])), mech
     length = {mech: np.median(found) for mech, found in lengths.items()}
     assert 1.5 * length["clipped"] < length[noise]
-    if noise == "gaussian":  # under eps four groups of 5,000 rows are too few: auto chooses sums
+    if noise == "gaussian":  # under eps, groups from 5,000 rows are too small for clipping: auto chooses sums
         assert length["auto"] <= 1.3 * length["clipped"]
     assert length["auto"] <= 1.3 * length[noise]
 

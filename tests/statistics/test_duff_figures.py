@@ -1,4 +1,4 @@
-"""Reduced, seeded versions of the benchmarks on medians. Tolerances are Monte Carlo errors of few replicates."""
+"""Reduced, seeded versions of the benchmarks on medians; tolerances allow for Monte Carlo error."""
 
 import dataclasses
 import math
@@ -18,10 +18,10 @@ from privstats.formula.domain import Domain
 from privstats.mechanisms.random import public_stream
 from privstats.sets.cells import Line
 
-pytestmark = pytest.mark.slow  # an algorithm for comparison: taken by name only
+pytestmark = pytest.mark.slow  # these mechanisms are for comparison, and used only if requested by name
 
 DELTA = 1e-3
-FAINT = 1e-3  # p-values below would be rare where a law is as stated
+FAINT = 1e-3  # smaller p-values would be rare if a law is as stated
 VERBS = {
     DUFF: {"mech": "duff"},
     RANK: {"mech": "rank"},
@@ -37,7 +37,10 @@ def few(n=41):
 
 
 def spines(n_abnormal=210, n_normal=100):
-    """Synthetic rows with the columns of the real data: class medians differ by a third of their spread or more."""
+    """Return synthetic rows with the columns of the real data.
+
+    The medians of the two classes differ by at least a third of the columns' spread.
+    """
     rng = np.random.default_rng(17)
     columns = {}
     for center, apart, spread in ((50, 15, 12), (13, 6, 7), (42, 13, 15), (37, 8, 10), (124, -8, 12), (1, 31, 10)):
@@ -146,7 +149,7 @@ def test_an_exact_mean_distance_is_that_of_draws(method, relation):
 
 
 def planned(method, relation, eps):
-    """Return the mechanism of dp_median for a method of the figures, its budget, and the set of the values."""
+    """Return the mechanism that dp_median plans for a method of the figures, its budget, and the set and relation."""
     one, of = few(), VERBS[method]
     domain = ps.Domain({"x": tuple(one.within)}, complete=True)
     plan = ps.plan("median", "x", len(one.values), eps, domain=domain, neighbors=relation, inference="none", **of)
@@ -169,7 +172,7 @@ def test_choices_in_the_figures_have_the_law_of_dp_median(method, relation):
     ]
     p, *others = (stats.ks_2samp(np.abs(released), np.abs(some)).pvalue for some in drawn)
     assert p > FAINT
-    assert max(others) < FAINT  # a factor of 2 in the budget would be detected
+    assert max(others) < FAINT  # a budget that is wrong by a factor of 2 would be detected
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

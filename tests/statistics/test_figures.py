@@ -1,6 +1,6 @@
 """Reduced, seeded versions of the benchmarks that redraw the papers' figures and justify mech="auto".
 
-Their targets carry Monte Carlo tolerances that grow as replicates shrink.
+Tolerances of the targets allow for Monte Carlo errors, so they are wider for fewer replicates.
 """
 
 import sys
@@ -17,18 +17,18 @@ from benchmarks.common import moments_of, noise_law, verdict
 from privstats.datasets import make_housing
 
 DRAWS = 150
-FAINT = 1e-3  # p-values below would be rare where two samplers agree
+FAINT = 1e-3  # smaller p-values would be rare if two samplers have the same law
 
 
 @pytest.fixture(scope="module")
 def logistic_rows():
-    """Rows of Figure 2."""
+    """Return data sets for Figure 2."""
     rng = np.random.default_rng(21)
     return [knorm_figure2.draw(rng) for _ in range(12)]
 
 
 def distances_of_figure_2(rows, eps, **options):
-    """Distances of dp_glm's estimates to the truth."""
+    """Return the distances of dp_glm's estimates from the true coefficients."""
     fits = [knorm_figure2.jointly(x, y, eps, k, **options) for k, (x, y) in enumerate(rows)]
     return np.linalg.norm(np.array(fits) - knorm_figure2.TRUTH, axis=1)
 
@@ -107,8 +107,8 @@ def test_house_prices_are_nearer_by_linf_than_by_crude_l1_and_nearest_by_matrixt
     result = knorm_figure4.distances(sales, honest, 40, np.random.default_rng(42))
     assert knorm_figure4.misses("sales", result) == []
     ridge = np.median(result.found["linf", "(6)"], axis=0) / np.median(result.found["linf", "(5)"], axis=0)
-    assert ridge[0] < 0.5  # where all is noise a ridge helps
-    assert ridge[-1] > 1.2  # where it is not, the paper's ridge is too large
+    assert ridge[0] < 0.5  # if noise dominates, a ridge helps
+    assert ridge[-1] > 1.2  # if noise does not dominate, the ridge of the paper is too large
 
 
 @pytest.mark.parametrize("noise", ["linf", "l1", "matrixt", "K"])

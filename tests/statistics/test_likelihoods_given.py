@@ -10,7 +10,10 @@ import privstats as ps
 
 
 def test_a_predictor_that_varies_little_for_where_its_bounds_are_is_given():
-    """The column is nearly constant, near the middle of the bounds. When ten such columns counted, none was given."""
+    """The column is nearly constant, and its bounds are far away.
+
+    When the noise of ten columns counted, x was never given.
+    """
     given = 0
     for seed in range(10):
         rng = np.random.default_rng(seed)
@@ -23,7 +26,10 @@ def test_a_predictor_that_varies_little_for_where_its_bounds_are_is_given():
 
 @pytest.mark.parametrize("promise", [{"eps": 4.0}, {"mu": 1.0}])
 def test_bounds_of_counts_far_beyond_their_scale_are_told(promise):
-    """One district in 303 has 22 times the mean: no bin shows its 16 rows in 5,000, and intervals miss."""
+    """One district in 303 has 22 times the mean count.
+
+    Noise hides its 16 of 5,000 rows in the histogram, and intervals miss.
+    """
     schools, noted = sm.datasets.star98.load_pandas().data[["NABOVE", "LOWINC", "PERMINTE"]].astype(float), []
     for most in (1_500, 15_000):
         domain = {"NABOVE": (0, most), "LOWINC": (0, 100), "PERMINTE": (0, 100)}
@@ -36,7 +42,10 @@ def test_bounds_of_counts_far_beyond_their_scale_are_told(promise):
 
 @pytest.mark.parametrize("formula", ["y ~ a * x", "y ~ a + I(a**2) + x"])
 def test_products_and_squares_far_from_zero_are_given(formula):
-    """Each coefficient moves eta by the std dev of a year times x or x^2, which other terms offset: none was given."""
+    """Each coefficient alone moves the linear predictor far, because years are far from 0, but other terms offset it.
+
+    Earlier, none was given.
+    """
     domain = {"a": (1990, 2020), "x": (-4, 4), "y": (0, 60)}
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -48,7 +57,10 @@ def test_products_and_squares_far_from_zero_are_given(formula):
 
 
 def test_units_without_a_row_that_counts_are_no_rows_out_of_sight():
-    """A quarter of the units lack x. Counted as hidden rows they made every bin visible: lengths 13 times too long."""
+    """A quarter of the units lack x.
+
+    Earlier, they were counted as rows hidden in the histogram, which made intervals 13 times too long.
+    """
     lengths = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -62,7 +74,10 @@ def test_units_without_a_row_that_counts_are_no_rows_out_of_sight():
 
 
 def test_clean_amounts_in_wide_bounds_are_given():
-    """Fits 93 and 152 did not give x when the sum of eight bins of noise counted as rows of high leverage."""
+    """Earlier, noise in the sum of eight bins could pass for rows of high leverage.
+
+    The fits 93 and 152 then did not give x.
+    """
     for seed in range(90, 155):
         rng = np.random.default_rng(seed)
         x, g = rng.normal(size=2000), rng.choice(["a", "b"], 2000)
@@ -76,7 +91,7 @@ def test_clean_amounts_in_wide_bounds_are_given():
 
 @pytest.mark.parametrize("promise", [{"eps": 1.0}, {"mu": 1.0}])
 def test_counts_that_are_declared_to_be_below_one_end_no_fit(promise):
-    """The logarithm's range was empty, and the offset divided by it."""
+    """Earlier, the range of the logarithms was empty, which caused a division by zero."""
     rows = pd.DataFrame({"x": np.linspace(-1, 1, 300), "y": 0.0, "e": 1.0})
     domain = {"x": (-1, 1), "y": (0, 1e-50), "e": (0, 2)}
     fit = ps.dp_glm("y ~ x", rows, family="poisson", domain=domain, rng=1, offset="e", **promise)
@@ -84,7 +99,10 @@ def test_counts_that_are_declared_to_be_below_one_end_no_fit(promise):
 
 
 def test_a_logit_of_a_few_doses_is_as_precise_as_without_privacy_where_there_is_hardly_any_noise():
-    """Long rows were clipped in the Hessian, whatever the noise: 1.58 times as long at any number of rows."""
+    """Earlier, long rows were clipped in the Hessian whatever the noise.
+
+    Intervals were 1.58 times as long at any number of rows.
+    """
     rng = np.random.default_rng(3)
     dose = rng.choice([0.0, 10, 25, 50, 100], 50_000, p=[0.4, 0.25, 0.2, 0.1, 0.05])
     rows = pd.DataFrame({"dose": dose, "b": (rng.random(50_000) < 1 / (1 + np.exp(2 - 0.03 * dose))).astype(int)})

@@ -1,4 +1,4 @@
-"""Where releases have too little information, a coefficient has a note in place of an interval, not a wrong number."""
+"""If releases have too little information about a coefficient, it has a note, and no wrong number or interval."""
 
 import re
 
@@ -43,7 +43,7 @@ def test_a_small_group_lengthens_no_other_groups_interval(rows):
         return np.diff(fit.conf_int().to_numpy())[:, 0]
 
     with_small, without = lengths(data, ["a", "b", "c"]), lengths(data[data["g"] != "c"], ["a", "b"])
-    np.testing.assert_allclose(with_small[:2], without, rtol=0.1)  # other noise, and other draws of 1e4
+    np.testing.assert_allclose(with_small[:2], without, rtol=0.1)  # the noise and the 10,000 simulation draws differ
     assert np.isnan(with_small[2]) or with_small[2] > 2 * without.max()
 
 
@@ -60,7 +60,7 @@ def test_coefficients_of_levels_that_few_rows_have_are_nan_and_named_or_covered(
         missing = set(fit.params.index[ends[0].isna()])
         told = "".join(text for text in fit.summary().notes if "not given" in text)
         assert missing <= nan
-        assert nan <= missing or rows == 100  # little more than the 82 rows needed
+        assert nan <= missing or rows == 100  # 100 rows are only slightly more than the 82 rows needed
         assert all(name in told for name in missing)
         truth = pd.Series({"Intercept": 0.0, "x": 1.0, "g[T.rare]": 1.0, "g[T.a]": -1.0, "g[T.b]": 0.0})
         if levels[0] == "rare":
@@ -80,7 +80,8 @@ def test_a_level_too_rare_for_a_quantile_lengthens_no_other_coefficients_interva
     def length(data, levels):
         domain = {"x": (-4, 4), "y": (-20, 20), "g": levels}
         fits = [ps.dp_rq("y ~ x + g", data, mu=1.0, tau=tau, domain=domain, rng=seed) for seed in (1, 2, 3)]
-        return np.median([np.diff(fit.conf_int().loc["x"])[0] for fit in fits])  # a long last score doubles one in 20
+        # in one of 20 fits, a large last step doubles the length
+        return np.median([np.diff(fit.conf_int().loc["x"])[0] for fit in fits])
 
     without = length(data[g != "rare"], ["a", "b"])
     assert length(data, ["a", "b", "rare"]) < 1.4 * without
@@ -91,7 +92,10 @@ def test_a_level_too_rare_for_a_quantile_lengthens_no_other_coefficients_interva
     [("binomial", {"mu": 1.0}, 0), ("binomial", {"eps": 2.0}, 0), ("poisson", {"mu": 1.0}, 150)],
 )
 def test_a_level_without_enough_outcomes_takes_no_other_coefficient(family, budget, rows):
-    """A column that is constant over the kept rows was in units of noise, and others were up to 100 times too long."""
+    """Earlier, a column that is constant over the kept rows was scaled by noise.
+
+    Other intervals were up to 100 times too long.
+    """
     rng, n = np.random.default_rng(rows), 20_000
     g = np.where(np.arange(n) < rows, "rare", rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2]))
     data = pd.DataFrame({"g": g, "x": rng.normal(0, 1, n).clip(-4, 4), "z": rng.exponential(1, n).clip(0, 10)})
@@ -118,12 +122,16 @@ def test_a_collinear_pair_hides_no_more_of_a_quantile_than_the_scale_of_the_resp
     assert fit.params[["z", "copy"]].isna().all()
     low, high = fit.conf_int().loc["x"]
     assert low <= 0.5 <= high
-    assert high - low < data["y"].std() / 2  # 20 standard deviations where the scale was taken for each row anew
+    # earlier, it was 20 standard deviations, because the scale was computed for each row anew
+    assert high - low < data["y"].std() / 2
 
 
 def test_a_sampler_whose_slope_noise_hides_gives_a_constant_that_holds_or_none():
-    """The bound on hidden information used the largest density of the residuals: 14 of 60 fits were wrong, now 3."""
-    wrong, constant = 0, 2.595  # of the median plane, from 200,000 rows
+    """Earlier, the bound on hidden information used the largest density of the residuals.
+
+    Then 14 of 60 fits were wrong, now 3.
+    """
+    wrong, constant = 0, 2.595  # intercept of the median regression in 200,000 rows
     for seed in range(60):
         rng = np.random.default_rng(seed)
         x = rng.lognormal(1, 0.7, 400).clip(0, 40)
@@ -144,7 +152,7 @@ def test_a_budget_below_the_noise_of_the_predictors_gives_no_interval_and_says_w
 
 
 def test_clipped_scores_are_reported_with_what_they_may_move():
-    """A skewed predictor has long rows; one that fills its bounds evenly has few."""
+    """A skewed predictor has many long rows; a uniform predictor has few."""
     rng = np.random.default_rng(3)
     skewed, even = rng.lognormal(0, 1.2, 4000).clip(0, 100), rng.uniform(0, 100, 4000)
 
@@ -158,7 +166,7 @@ def test_clipped_scores_are_reported_with_what_they_may_move():
 
 @pytest.mark.parametrize("verb", ["huber", "logit"])
 def test_predictors_that_fill_a_tenth_of_their_bounds_cost_little_under_mu(verb):
-    """Bounds ten times too wide made intervals 14 to 41 times too long before the scales of columns were released."""
+    """Before scales of columns were released, bounds ten times too wide made intervals 14 to 41 times too long."""
     n, ratios, right = 10_000, [], []
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -176,7 +184,7 @@ def test_predictors_that_fill_a_tenth_of_their_bounds_cost_little_under_mu(verb)
         ratios.append(np.diff(ends)[:, 0] / (2 * 1.96 * theirs))
         right.append((ends[:, 0] <= [0.3, 0.5, -0.5, 0.25]) & (ends[:, 1] >= [0.3, 0.5, -0.5, 0.25]))
     assert np.median(ratios) < 1.25
-    assert np.mean(right) >= 0.75  # of 16 intervals of 95 % fewer than 12 cover with probability 6e-5
+    assert np.mean(right) >= 0.75  # fewer than 12 of 16 intervals with coverage 95 % cover with probability 6e-5
 
 
 def test_a_median_that_many_rows_share_has_the_closed_interval_of_that_value_and_no_standard_error():
@@ -198,7 +206,10 @@ def test_ends_of_intervals_stay_on_the_domain_and_its_grid(q):
 
 
 def test_rare_outcomes_that_no_bin_shows_are_looked_for():
-    """Ninety ones among 10,000 zeros were all clipped: intervals under eps = 1 were 7 times too short, and wrong."""
+    """Earlier, ninety ones among 10,000 zeros were all clipped.
+
+    Under eps = 1, intervals were 7 times too short and missed.
+    """
     n, wrong = 10_000, 0
     domain = {"a": (-1, 1), "b": (-1, 1), "y": (0, 1)}
     for seed in range(12):
@@ -208,11 +219,14 @@ def test_rare_outcomes_that_no_bin_shows_are_looked_for():
         data = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y.astype(int)})
         low, high = ps.dp_lm("y ~ a + b", data, eps=1.0, domain=domain, rng=seed).conf_int().loc["a"]
         wrong += not low <= 0.009 <= high
-    assert wrong <= 3  # one of 12 is expected; more than 3 have a probability of .002 if intervals hold
+    assert wrong <= 3  # with valid intervals, one of 12 is wrong on average, and more than 3 with probability .002
 
 
 def test_moments_of_rare_outcomes_have_intervals_no_shorter_than_without_privacy():
-    """Their scores lie beyond the radius of the meat, which then showed a quarter of their variance."""
+    """Their scores are longer than the radius used for the score variance.
+
+    Earlier, it showed only a quarter of the variance.
+    """
     n, ratios = 10_000, []
     domain = {"a": (-1, 1), "b": (-1, 1), "y": (0, 1)}
     for seed in range(8):
@@ -227,7 +241,10 @@ def test_moments_of_rare_outcomes_have_intervals_no_shorter_than_without_privacy
 
 @pytest.mark.parametrize("budget", [{"eps": 4.0}, {"mu": 0.5}])
 def test_rare_ones_that_are_declared_as_numbers_are_covered_or_not_given(budget):
-    """Rows were clipped out of the Hessian undetected: the coefficient was 50 instead of 1, its interval 31 to 61."""
+    """Earlier, rows were clipped in the Hessian undetected.
+
+    The coefficient was 50 in place of 1, with the interval 31 to 61.
+    """
     n, lengths = 10_000, []
     domain = {"x": (0, 1), "w": (-5, 5), "y": (-10, 10)}
     for seed in range(8):
@@ -243,7 +260,7 @@ def test_rare_ones_that_are_declared_as_numbers_are_covered_or_not_given(budget)
 
 @pytest.mark.parametrize("budget", [{"eps": 4.0}, {"mu": 1.0}])
 def test_rare_ones_that_are_declared_as_numbers_have_no_odds_ratio_that_is_wrong(budget):
-    """Steps had the length that the Hessian without these rows implied: half of the intervals missed."""
+    """Earlier, the length of the steps was based on a Hessian without these rows. Half of the intervals missed."""
     n = 10_000
     for seed in range(6):
         rng = np.random.default_rng([seed, 11])
@@ -263,7 +280,7 @@ COLUMNS = {"cause": (-3, 597), "proxy": (-4, 4), "y": (-5, 5)}
 
 
 def followed(rng, n):
-    """Return rows of a predictor, of another one that follows it, and of a response to the first."""
+    """Return rows with a predictor `cause`, a correlated predictor `proxy`, and a response due to `cause` only."""
     cause = rng.normal(size=n)
     proxy = 0.8 * cause + 0.6 * rng.normal(size=n)
     return pd.DataFrame({"cause": cause, "proxy": proxy, "y": 0.8 * cause + 0.6 * rng.normal(size=n)})
@@ -285,7 +302,10 @@ def followed(rng, n):
     ids=["lm", "moments", "steps", "kng", "rq", "rq kng", "local"],
 )
 def test_a_predictor_does_not_stand_for_one_that_noise_hides(fit):
-    """Of fits with eps = 1 all gave the proxy a part of the cause's coefficient, and hardly an interval held zero."""
+    """Earlier, with eps = 1, the proxy always had a part of the cause's coefficient.
+
+    Few of its intervals contained zero.
+    """
     given, wrong = 0, 0
     for seed in range(6):
         one = fit(followed(np.random.default_rng([seed, 3]), 5000), seed)
@@ -313,7 +333,10 @@ def test_the_note_on_a_hidden_predictor_names_it():
 
 
 def test_truth_values_declared_as_numbers_hide_no_other_coefficient():
-    """Three in a thousand are ones, and are left out. With bounds (0, 40) the other coefficient was not given."""
+    """Three in a thousand are ones, whose rows are left out.
+
+    Earlier, with bounds (0, 40), the other coefficient was not given.
+    """
     rng = np.random.default_rng(1)
     x, w = (rng.uniform(size=10_000) < 0.003) * 1.0, rng.normal(size=10_000)
     data = pd.DataFrame({"x": x, "w": w, "y": x + 0.5 * w + rng.normal(size=10_000)})
@@ -333,7 +356,10 @@ def test_truth_values_declared_as_numbers_hide_no_other_coefficient():
     ids=["eps", "mu", "rq"],
 )
 def test_slopes_by_level_do_not_depend_on_the_origin_of_the_number(fit):
-    """The year had the pooled slope, which covered .03 of dp_lm under eps = 1, and was given in half of the fits."""
+    """Earlier, the coefficient of year was the pooled slope.
+
+    In dp_lm under eps = 1, its intervals covered .03, and half of the fits gave it.
+    """
     truth, wrong, lengths = pd.Series({"year": 0.3, "year:C(g)[T.b]": 0.3, "C(g)[T.b]": -0.3 * 2005}), 0, []
     for seed in range(6):
         rng = np.random.default_rng([seed, 8])
@@ -348,7 +374,7 @@ def test_slopes_by_level_do_not_depend_on_the_origin_of_the_number(fit):
 
 
 def test_slopes_by_level_of_a_logit_do_not_depend_on_the_origin_of_the_number():
-    """None of 15 fits gave a coefficient under mu = 0.5."""
+    """Earlier, none of 15 fits under mu = 0.5 gave a coefficient."""
     truth, wrong = pd.Series({"year": 0.05, "year:C(g)[T.b]": 0.05, "C(g)[T.b]": -0.05 * 2005}), 0
     for seed in range(4):
         rng = np.random.default_rng([seed, 9])
@@ -360,13 +386,16 @@ def test_slopes_by_level_of_a_logit_do_not_depend_on_the_origin_of_the_number():
         low, high = fit.conf_int().loc[truth.index].to_numpy().T
         wrong += int((~((low <= truth) & (truth <= high))).sum())  # NaN counts as a miss
         effect = fit.get_margeff().summary_frame()["dy/dx"]
-        assert abs(effect["C(g)[T.b]"]) < 0.05  # at the middle of the years the levels are equal
+        assert abs(effect["C(g)[T.b]"]) < 0.05  # at the middle year, the levels have equal probabilities
     assert wrong <= 2
 
 
 @pytest.mark.parametrize("budget", [{"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}])
 def test_slopes_at_a_rare_level_lengthen_no_others(budget):
-    """A level with 3 % of the rows was kept: all other slopes were 30 times as long at eps = 4, or not given."""
+    """Earlier, a level with 3 % of the rows was kept.
+
+    At eps = 4, all other slopes were 30 times as long, or not given.
+    """
     lengths, wrong = [], 0
     truth = pd.Series({"year": 0.3, "year:C(g)[T.b]": 0.1, "x": 0.05, "x:C(g)[T.b]": 0.02})
     for seed in range(5):
@@ -384,7 +413,10 @@ def test_slopes_at_a_rare_level_lengthen_no_others(budget):
 
 
 def test_only_a_factor_with_slopes_needs_more_rows():
-    """All factors, and rare values of numbers, needed three times as many rows where any slope differed by level."""
+    """Earlier, if any slope differed by level, all factors needed three times as many rows.
+
+    The same held for rare values of numeric columns.
+    """
     rng = np.random.default_rng(1)
     data = pd.DataFrame({"x": rng.uniform(size=20_000), "g": rng.choice(["a", "b"], 20_000)})
     data["h"] = np.where(rng.uniform(size=20_000) < 0.002, "r", "s")
@@ -397,5 +429,5 @@ def test_only_a_factor_with_slopes_needs_more_rows():
         (found,) = filter(None, (re.search(r"about ([\d,]+) rows are needed", text) for text in fit.summary().notes))
         needed.append(float(found[1].replace(",", "")))
         sd = float(re.search(r"released count, std err (\d+)", str(fit.summary().notes))[1])
-        least.append(needed[-1] - VISIBLE * sd)  # the note allows for noise of the count
-    assert least[1] == pytest.approx(3 * least[0], rel=0.05)  # the note rounds the std err
+        least.append(needed[-1] - VISIBLE * sd)  # the number in the note allows for the noise of the count
+    assert least[1] == pytest.approx(3 * least[0], rel=0.05)  # the std err in the note is rounded

@@ -1,7 +1,7 @@
-"""Intervals of marginal means, comparisons and slopes cover where the model is wrong, one by one and together.
+"""Intervals of marginal means, comparisons and slopes cover if the model is wrong, singly and simultaneously.
 
-`python -m benchmarks.marginal --seed 1` measures it for more models and budgets; this is its short form, where little
-noise leaves intervals near their level.
+This is a short version of `python -m benchmarks.marginal --seed 1`, with so little noise that coverage is near the
+nominal level.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""The choice of auto against the other methods: a few cells of `benchmarks.no_regret`."""
+"""The method chosen by auto, compared with the other methods in a few cells of `benchmarks.no_regret`."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,8 @@ def test_each_target_of_the_benchmark_can_be_missed():
     ):
         assert compared({"newton": best, "auto": auto}, 5000, 12, 0.0) == words
     assert compared({"newton": best, "auto": Cell(0.5, 2.0, 0.95, 4, 0.01)}, 5000, 12, 1.0).endswith("with more rows")
-    assert compared({"newton": Cell(1.0, 1.0, 0.4, 4, 0.01), "auto": best}, 5000, 12, 0.0) == ""  # it does not cover
+    # the other method does not cover
+    assert compared({"newton": Cell(1.0, 1.0, 0.4, 4, 0.01), "auto": best}, 5000, 12, 0.0) == ""
 
 
 @pytest.mark.parametrize(
@@ -33,13 +34,16 @@ def test_auto_gives_no_less_than_what_it_chooses_from(kind, design, promise, n, 
 
 
 def test_few_intervals_are_no_evidence_that_they_do_not_cover():
-    """One miss of two was judged against .93 as if half of all intervals had missed."""
+    """Earlier, one miss among two intervals was judged against .93 as if half of all intervals had missed."""
     few, best = Cell(0.06, np.inf, 0.5, 3, 0.01), Cell(0.06, np.inf, 1.0, 3, 0.01)
     assert compared({"newton": best, "auto": few}, 5000, 12, 0.0) == ""
 
 
 def test_auto_is_one_method_where_the_plan_says_so():
-    """Two series of fits by one method differ by chance: it is not compared with itself."""
+    """If auto always chooses one method, it is not compared with this method.
+
+    Two series of fits by one method differ by chance.
+    """
     assert same_as("dp_glm", "poisson", "wide", {"mu": 1.0, "mech": "auto"}, 1000) == "newton"
     assert same_as("dp_lm", "lm", "wide", {"eps": 1.0, "mech": "auto"}, 3000) is None
     assert same_as("dp_median", "dp_median", "visits", {"eps": 1.0, "mech": "auto"}, 300) == "rank"

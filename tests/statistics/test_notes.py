@@ -1,4 +1,4 @@
-"""Reduced, seeded versions of the benchmarks that compare lecture notes with exact answers."""
+"""Reduced, seeded versions of the benchmarks that compare formulas in lecture notes with exact results."""
 
 import math
 import sys
@@ -16,7 +16,7 @@ BETWEEN = tuple(influence.law("Huber", z) for z in influence.between(201, 1))
 
 @pytest.fixture
 def script(monkeypatch, tmp_path):
-    """Run a script with other constants; return its exit status once it has drawn."""
+    """Return a function that runs a benchmark script with changed constants and returns its exit status."""
 
     def run(module, *options, **constants):
         target = tmp_path / "drawn.png"
@@ -51,7 +51,7 @@ def test_kappa_2_has_a_plus_and_the_limit_of_gaussian_steps_would_not_be_their_c
     rows = composition.kappa_rows()
     assert composition.misses_of_kappas(rows) == []
     assert composition.misses_of_kappas([(name, one, -two, *known) for name, one, two, *known in rows])
-    mu, k = 0.01, 10_000  # where the limit is nearly reached
+    mu, k = 0.01, 10_000  # here the composition is close to its limit
     assert composition.limit(*composition.gaussian_kappas(mu), k) == pytest.approx(mu * math.sqrt(k), rel=1e-4)
 
 

@@ -20,7 +20,7 @@ FAMILIES = {"poisson": sm.families.Poisson(), "gamma": sm.families.Gamma(sm.fami
 
 
 def responses(name, rng, n):
-    """Counts with too many zeros or too much variance, and lognormal amounts."""
+    """Return rows whose response is a count with many zeros or much variance, or a lognormal amount."""
     x, z = rng.normal(size=n).clip(-5, 5), (rng.uniform(size=n) < 0.4) * 1.0
     mean = 2 * np.exp(0.3 * x - 0.3 * z)
     y = {
@@ -85,13 +85,13 @@ def test_a_large_budget_gives_the_fit_without_privacy(family):
     assert (np.abs(fit.params.to_numpy() - truth.params.to_numpy()) <= 0.5 * truth.bse.to_numpy()).all()
     assert fit.bse.between(
         0.85 * truth.bse.to_numpy(), 1.4 * truth.bse.to_numpy()
-    ).all()  # longest Hessian rows are held
+    ).all()  # the longest rows in the Hessian are clipped
 
 
 @thinned(2)
 @pytest.mark.parametrize("name", ["zeros", "amounts"])
 def test_what_noise_carried_away_is_not_given(name):
-    """At rows x eps of 300 to 500, with a factor: an interval is rarely given, and then it holds."""
+    """With rows x eps between 300 and 500 and a factor, intervals are rarely given, and those that are given cover."""
     family = CELLS[name][0]
     whole = responses(name, np.random.default_rng(0), WHOLE).assign(g=np.arange(WHOLE) % 10 // 6)
     domain = {**DOMAIN, "g": [0, 1]}
@@ -109,7 +109,10 @@ def test_what_noise_carried_away_is_not_given(name):
 
 
 def test_too_many_zeros_cover_at_a_short_budget():
-    """Few long scores, all of one sign, hide below the noise of their histogram: with a thinner tail .09 missed."""
+    """A few large scores, all of one sign, are hidden by the noise of their histogram.
+
+    With a thinner assumed tail, .09 missed.
+    """
     whole = responses("zeros", np.random.default_rng(0), WHOLE).assign(g=np.arange(WHOLE) % 10 // 6)
     A = sm.add_constant(whole[["g", "x"]].astype(float))
     truth = sm.GLM(whole["y"], A, family=sm.families.Poisson()).fit().params.to_numpy()
@@ -126,7 +129,10 @@ def test_too_many_zeros_cover_at_a_short_budget():
 
 
 def test_what_the_bound_of_curvature_takes_off_dispersed_counts_is_in_the_interval():
-    """The clip takes a tenth off the scores, in no bin above its noise: with visible bins alone .50 covered."""
+    """Clipping reduces the scores by a tenth, but no bin of the histogram shows it.
+
+    With visible bins alone, .50 covered.
+    """
     source = partial(dispersed, 0.2, 0.5, 5.0)
     whole = source(np.random.default_rng(0), WHOLE)
     A = sm.add_constant(whole[["x"]].assign(b=whole["g"] == "b").astype(float))
@@ -146,9 +152,10 @@ def test_what_the_bound_of_curvature_takes_off_dispersed_counts_is_in_the_interv
 @thinned(2)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_interval_is_longer_than_log_means_can_be_at_a_short_budget(family):
-    """Noise may hide a level of 2 %: the Hessian was then taken at coefficients of 1e10, intervals were 1e4 long.
+    """Intervals of a level with 2 % of the rows have limited lengths, even if noise hides the level.
 
-    An interval may move the linear predictor by 10 either way: a level of 2 %, of sd .14, by 71.
+    Earlier, the Hessian was computed at coefficients of 1e10, and intervals were 1e4 long. An interval may move the
+    linear predictor by 10 either way, in root mean square: a level with sd .14 by 71.
     """
     domain, given = {"x": (-1, 1), "g": list("abcd"), "y": (0.01 if family == "gamma" else 0, 50)}, 0
     for n, seed in product((200, 500, 1500), range(12)):
@@ -165,7 +172,7 @@ def test_no_interval_is_longer_than_log_means_can_be_at_a_short_budget(family):
 
 
 def test_counts_that_are_large_or_zero_are_not_told_from_the_zeros_alone():
-    """Each bin of large counts has as many rows as noise; before the sum of eight bins was tested, 14 of 27 missed.
+    """The histogram hides large counts in each bin. Before the sum of eight bins was tested, 14 of 27 intervals missed.
 
     With a bound of 2 sds of a score on a direction hidden by noise, 8 of 51 intervals of clean counts missed.
     """
@@ -185,7 +192,10 @@ def test_counts_that_are_large_or_zero_are_not_told_from_the_zeros_alone():
 
 
 def test_large_counts_of_which_half_are_zero_are_given():
-    """The start, from logarithms, is a ninth of the mean: a step along scores clipped at 3 root m did not move it."""
+    """The start, from logarithms, is a ninth of the mean.
+
+    Earlier, scores clipped at 3 sqrt(m) were too small for the step to correct it.
+    """
     domain = {"x": (-4, 4), "g": ["a", "b"], "y": (0, 3000)}
     for seed in range(3):
         rows = dispersed(0.5, 0.7, 60.0, np.random.default_rng(seed), 10_000)
@@ -196,7 +206,10 @@ def test_large_counts_of_which_half_are_zero_are_given():
 
 
 def test_visits_by_a_rare_level_cover():
-    """Long counts at a rare level have far more curvature than others: bounded at half of it, 8 of 20 covered."""
+    """Rows at a rare level with large counts have the largest curvature.
+
+    When it was clipped at half of it, 8 of 20 intervals covered.
+    """
     people = ps.datasets.load_randhie().data[["mdvis", "lncoins", "disea", "hlthf"]].astype(float)
     A = sm.add_constant(people[["hlthf", "lncoins", "disea"]])
     truth = float(sm.GLM(people["mdvis"], A, family=sm.families.Poisson()).fit().params["hlthf"])
@@ -211,7 +224,10 @@ def test_visits_by_a_rare_level_cover():
 
 
 def test_a_rare_level_does_not_lengthen_the_others():
-    """A ridge on the column holds a level with 1.5 % of the rows; clipped curvature gave 9 instead of 1.5."""
+    """A ridge on its column limits the coefficient of a level with 1.5 % of the rows.
+
+    With clipped curvature, the relative length was 9 in place of 1.5.
+    """
     people = ps.datasets.load_randhie().data[["mdvis", "hlthg", "hlthp", "disea"]].astype(float)
     A = sm.add_constant(people[["hlthp", "hlthg", "disea"]])
     domain = {"mdvis": (0, 100), "hlthg": [0, 1], "hlthp": [0, 1], "disea": (0, 60)}
@@ -229,7 +245,7 @@ def test_a_rare_level_does_not_lengthen_the_others():
 
 
 def many_terms(rng, n):
-    """Counts with a wide range of means, which depend on six levels and three numbers."""
+    """Return counts with a wide range of means, which depend on six levels and three numeric predictors."""
     g, x, z = (
         rng.choice(6, n, p=[0.5, 0.2, 0.12, 0.08, 0.06, 0.04]),
         rng.normal(size=(2, n)).clip(-4, 4),
@@ -240,7 +256,10 @@ def many_terms(rng, n):
 
 
 def test_counts_with_many_terms_have_intervals():
-    """Few rows with large means had most of the information, and noise hid the Hessian: nothing was given."""
+    """A few rows with large means had most of the information.
+
+    Earlier, noise hid the Hessian, and no coefficient was given.
+    """
     domain = {"g": [*range(6)], "x1": (-4, 4), "x2": (-4, 4), "z": (0, 1), "y": (0, 30)}
     truth, given, covered = [0.4 * k for k in range(1, 6)] + [0.5] * 3, [], []
     for seed in range(5):
@@ -254,14 +273,17 @@ def test_counts_with_many_terms_have_intervals():
 
 
 def test_a_skewed_predictor_and_its_square_keep_the_minimiser():
-    """Steps gave half of the coefficients of counts at n = 10,000 and eps = 4, the minimiser all."""
+    """At n = 10,000 and eps = 4, steps gave half of the coefficients of counts, and the minimiser gave all."""
     plan = ps.plan("glm", "y ~ x + I(x**2)", 10_000, eps=4.0, domain={"x": (0, 60), "y": (0, 50)}, family="poisson")
     assert plan.choice.mech == "objpert"
 
 
 @pytest.mark.parametrize("eps", [1.0, 2.0])
 def test_rows_of_a_number_with_two_values_are_simulated_with_two_values(eps):
-    """Normal synthetic rows are much longer than those of a strong 0-1 predictor: fits were hidden, or missed."""
+    """Normal synthetic rows are much longer than rows of a strong 0-1 predictor.
+
+    Earlier, fits gave nothing, or intervals missed.
+    """
     domain, covered = {"x": (0, 1), "y": (0, 100)}, []
     for seed in range(20):
         rows = two_values(np.random.default_rng(seed), 4_000)
@@ -272,7 +294,10 @@ def test_rows_of_a_number_with_two_values_are_simulated_with_two_values(eps):
 
 
 def test_std_errors_without_noise_are_those_of_a_sandwich_where_predictors_are_not_normal():
-    """Squares of scores in the metric of synthetic (normal) rows made the std error of x 1.24 times as large."""
+    """Earlier, squares of scores used a metric from normal synthetic rows.
+
+    The std error of x was then 1.24 times as large.
+    """
     rng = np.random.default_rng(5)
     x = rng.uniform(-2, 3, N)
     mean = np.exp(0.8 + 0.4 * x - 0.15 * x**2 + 0.5 * np.log(rng.uniform(0.5, 5, N)))
