@@ -17,7 +17,7 @@ LEAST = 0.80  # .95 less three binomial standard errors of 30 fits
 
 
 def skewed(rng, n):
-    """A concave mean of a skewed predictor, in wide bounds, whose errors grow with it."""
+    """Return rows with a skewed predictor in wide bounds; its effect is concave, and the errors grow with it."""
     x, z = rng.lognormal(0, 0.6, n).clip(0, 20), rng.normal(size=n).clip(-5, 5)
     return pd.DataFrame(
         {"x": x, "z": z, "y": (np.log1p(x) + 0.3 * z + (0.3 + 0.2 * x) * rng.normal(size=n)).clip(-20, 20)}
@@ -25,19 +25,19 @@ def skewed(rng, n):
 
 
 def claims(rng, n):
-    """97 % zeros, and lognormal sizes of the others."""
+    """Return rows with 97 % zeros and lognormal positive responses."""
     x, z = rng.normal(size=(2, n)).clip(-5, 5)
     y = np.where(rng.uniform(size=n) < 0.97, 0.0, np.exp(2 + 0.4 * x + 0.5 * rng.normal(size=n)).clip(0, 60))
     return pd.DataFrame({"x": x, "z": z, "y": y})
 
 
 def outcomes(rng, n):
-    """An outcome of 2 %, on a predictor and a dummy."""
+    """Return rows with a binary response, 2 % of which are ones, that depends on a predictor and a dummy."""
     x, z = rng.normal(0, 0.5, n).clip(-1, 1), (rng.uniform(size=n) < 0.3) * 1.0
     return pd.DataFrame({"x": x, "z": z, "y": (rng.uniform(size=n) < 0.02 * np.exp(0.5 * x + 0.4 * z)) * 1.0})
 
 
-CELLS = {  # rows, eps, domain, largest allowed length over that without privacy
+CELLS = {  # by name: rows, number of rows, eps, domain, and largest allowed length relative to that without privacy
     "skewed": (skewed, 3000, 2.0, {"x": (0, 20), "z": (-5, 5), "y": (-20, 20)}, 4.0),
     "claims": (claims, 2000, 4.0, {"x": (-5, 5), "z": (-5, 5), "y": (0, 60)}, 4.0),
     "outcomes": (outcomes, 2000, 2.0, {"x": (-1, 1), "z": (0, 1), "y": (0, 1)}, 6.0),
@@ -66,7 +66,10 @@ def test_intervals_cover_the_coefficients_of_a_population_at_a_short_budget(name
 
 
 def test_the_spread_of_a_square_is_known_though_its_rows_are_the_longest():
-    """With rows held by the ridge alone the square's interval was 5.1 times the one without privacy, now 3.9."""
+    """Rows with a large square are the longest.
+
+    When only the ridge limited their effect, the square's interval was 5.1 times as long as without privacy, now 3.9.
+    """
     lengths, covered, n = [], [], 5_000
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -110,7 +113,10 @@ def test_auto_takes_no_minimiser_without_an_intercept_or_where_the_budget_is_amp
 
 
 def test_slopes_of_predictors_that_go_together_are_given_and_spoil_no_others():
-    """Correlation .95 beside three others, n = 10,000, eps = 1: without whitened squares .79 given, others up to 10."""
+    """Two of five predictors have correlation .95, with n = 10,000 and eps = 1.
+
+    Without released squares of whitened columns, .79 of the slopes were given, and others were up to 10 times as long.
+    """
     rng, given, others = np.random.default_rng(7), [], []
     for seed in range(24):
         X = rng.normal(size=(10_000, 5))
@@ -127,7 +133,7 @@ def test_slopes_of_predictors_that_go_together_are_given_and_spoil_no_others():
 
 
 def test_the_clip_is_chosen_by_the_noise_of_what_is_left_of_the_budget(monkeypatch):
-    """Optional questions take a part of the coefficients' budget, which changes the law of the minimiser."""
+    """Optional queries take a part of the coefficients' budget, which changes the noise law of the minimiser."""
     foreseen, clip = [], PerturbedSquares.clip
 
     def watched(self, *arguments):
@@ -155,7 +161,10 @@ def test_a_response_whose_bounds_lie_far_out_is_named_with_what_is_assumed():
 
 
 def test_clean_rows_are_not_lengthened_by_noise_in_a_bin_far_out():
-    """Any count above 3.3 sds counted as rows with clipped curvature: some lengths were 8 to 28, usually .7."""
+    """Earlier, a count above 3.3 noise sds was taken for rows with clipped curvature.
+
+    Some relative lengths were 8 to 28, usually .7.
+    """
     lengths = []
     for seed in range(100):
         rng = np.random.default_rng(seed)
@@ -168,7 +177,10 @@ def test_clean_rows_are_not_lengthened_by_noise_in_a_bin_far_out():
 
 
 def test_what_is_clipped_lies_where_squares_of_scores_do(monkeypatch):
-    """Errors that grow with x: the longest scores lie along its slope, whose interval needs more, the others less."""
+    """The errors grow with x, so that the longest scores lie along its slope.
+
+    Its interval needs a larger allowance, others a smaller one.
+    """
     rng, ratios = np.random.default_rng(5), []
     rows = pd.DataFrame(rng.uniform(-1, 1, (8000, 6)), columns=list("abcdef"))
     x = rng.lognormal(0, 0.7, 8000).clip(0, 20)
@@ -187,7 +199,7 @@ def test_what_is_clipped_lies_where_squares_of_scores_do(monkeypatch):
 
 
 def huber(A, y, scale):
-    """Huber's regression at a known scale."""
+    """Return coefficients of Huber's regression with a known residual scale."""
     theta = np.linalg.lstsq(A, y, rcond=None)[0]
     for _ in range(50):
         weight = np.minimum(1.0, 1.345 * scale / np.maximum(np.abs(y - A @ theta), 1e-300))
@@ -197,7 +209,7 @@ def huber(A, y, scale):
 
 @thinned(1)
 def test_hubers_intervals_cover_and_are_shorter_than_those_of_steps(monkeypatch):
-    """Its estimand is that of the released scale of residuals."""
+    """The estimand is Huber's regression with the released residual scale."""
     n, domain, scales = 2000, {"x": (0, 20), "z": (-5, 5), "y": (-20, 20)}, []
     known = HuberLoss.with_scale
     monkeypatch.setattr(HuberLoss, "with_scale", lambda loss, scale: scales.append(scale) or known(loss, scale))
@@ -216,7 +228,7 @@ def test_hubers_intervals_cover_and_are_shorter_than_those_of_steps(monkeypatch)
                 covered.append((low <= truth) & (truth <= high))
     assert ps.dp_lm("y ~ x + z", rows, **call).mech == "objpert"
     assert np.mean(covered, axis=0).min() >= LEAST
-    sharp = {mech: np.nan_to_num(found).mean(axis=0) for mech, found in lengths.items()}  # 0 where none is given
+    sharp = {mech: np.nan_to_num(found).mean(axis=0) for mech, found in lengths.items()}  # 0 if no interval is given
     assert (sharp["objpert"] > sharp["newton"]).all()
 
 
@@ -228,13 +240,17 @@ def test_the_residual_sd_beside_a_rare_reference_level_is_that_of_the_rows():
     domain = {"y": (10, 17), "x": (0, 12), "k": [0, 1, 2, 3, 4]}
     for seed in range(3):
         fit = ps.dp_lm("y ~ x + C(k)", rows, 1.0, domain=domain, mech="objpert", rng=seed)
-        assert np.isnan(fit.params["C(k)[T.1]"])  # the reference level is left out
+        # the coefficient is relative to the reference level, which is left out
+        assert np.isnan(fit.params["C(k)[T.1]"])
         assert fit.scale**0.5 == pytest.approx(0.35, rel=0.15)
 
 
 @pytest.mark.parametrize("formula", ["y ~ C(g)", "y ~ C(g) + C(h)"])
 def test_rows_of_the_rarest_level_have_no_score_that_rounding_makes_the_largest(formula):
-    """In models of factors the longest rows occur in the data: 6 and 4 of 12 fits were 11 to 25 times too long."""
+    """In models with factors only, rows of maximal length occur in the data.
+
+    Earlier, 6 and 4 of 12 fits had intervals 11 to 25 times too long.
+    """
     lengths = []
     for seed in range(12):
         rng = np.random.default_rng([seed, 5000])
@@ -249,7 +265,7 @@ def test_rows_of_the_rarest_level_have_no_score_that_rounding_makes_the_largest(
 
 
 def test_cubes_beside_their_column_are_fitted_by_steps_and_cover():
-    """By objective perturbation a third of the intervals were given, and covered .47 at least."""
+    """With objective perturbation, a third of the intervals were given, and the lowest coverage was .47."""
     truth, covered = [1, 3, -0.6, 0.03], []
     for seed in range(10):
         rng = np.random.default_rng([seed, 7])

@@ -1,4 +1,4 @@
-"""A plan predicts what a fit then delivers, and finds the budget or the rows that a width takes."""
+"""A plan predicts the widths of a fit's intervals, and finds the budget or the number of rows for a requested width."""
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,8 @@ def realised(n, price, seeds):
     return np.median(widths)
 
 
-LIKE = design_6_1(4096, 99)  # predictors fill their bounds; a forecast assumes a part of them unless told
+# here predictors fill their bounds; without such rows, forecasts assume that they fill a part of them
+LIKE = design_6_1(4096, 99)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,8 @@ LIKE = design_6_1(4096, 99)  # predictors fill their bounds; a forecast assumes 
         (10_000, {"eps": 1.0, "noise": "l1"}),
         pytest.param(10_000, {"eps": 1.0, "noise": "l2", "neighbors": "add_remove"}, marks=pytest.mark.slow),
         (20_000, {"mu": 0.5}),
-        pytest.param(2000, {"eps": 4.0}, marks=pytest.mark.slow),  # the methods are chosen by turns
+        # the forecast assumes that either method may be chosen
+        pytest.param(2000, {"eps": 4.0}, marks=pytest.mark.slow),
     ],
 )
 def test_the_expected_width_is_within_15_percent_of_the_median_one(n, price):
@@ -41,9 +43,9 @@ def test_the_expected_width_is_within_15_percent_of_the_median_one(n, price):
 
 @pytest.mark.parametrize("name", ["fair", pytest.param("survey", marks=pytest.mark.slow)])
 def test_plans_with_the_hints_of_a_codebook_are_within_one_and_a_half_times(name):
-    """All twelve populations: ``python -m benchmarks.plans --seed 1``."""
+    """``python -m benchmarks.plans --seed 1`` checks all twelve populations."""
     table = compared(PLANNED[name], {"mu": 1.0}, range(3))
-    assert near(table) and (name == "survey" or not missed(table))  # whose fits turn out in one of two ways
+    assert near(table) and (name == "survey" or not missed(table))  # fits of "survey" have one of two results
 
 
 @pytest.mark.slow
@@ -66,7 +68,7 @@ def test_rows_that_resemble_the_data_may_stand_for_them():
     assert like.loc["x2", "width"] == pytest.approx(uniform.loc["x2", "width"], rel=0.15)
 
 
-@pytest.mark.slow  # the fast gate has that of workflow
+@pytest.mark.slow  # the fast gate contains a similar test among those of workflow
 @pytest.mark.parametrize(
     "price",
     [
@@ -86,7 +88,8 @@ def test_budget_and_rows_for_a_width_reach_it_and_no_more(price):
         other = ps.plan("lm", formula, 5000, domain=domain, **{**price, currency: budget})
         assert (other.expected(like=like)["width"].drop("Intercept") <= 0.3).all() == meets
     rows = planned.n_for(0.3, term="x1", like=like)
-    fewer = 0.99 if "mech" in price else 0.93  # simulated widths of steps and minimisers do not fall evenly with rows
+    # simulated widths of steps and minimisers do not decrease smoothly in the number of rows
+    fewer = 0.99 if "mech" in price else 0.93
     for n, meets in ((rows, True), (int(fewer * rows), False)):
         other = ps.plan("lm", formula, n, domain=domain, **price)
         assert (other.expected(like=like).loc["x1", "width"] <= 0.3) == meets
@@ -129,7 +132,7 @@ def test_a_plan_names_every_question_of_every_algorithm_and_what_it_costs(mech, 
 @pytest.mark.parametrize(("tau", "n"), [([0.25, 0.5], 400_000), (0.5, 1_000_000)])
 def test_the_expected_std_error_of_a_quantile_of_many_rows_is_within_15_percent(tau, n):
     rng, domain = np.random.default_rng(5), {"x": (0, 10), "y": (0, 100)}
-    x = rng.uniform(3.75, 6.25, n)  # as predictors are assumed to be
+    x = rng.uniform(3.75, 6.25, n)  # predictors as the forecast assumes them
     rows = pd.DataFrame({"x": x, "y": np.clip(30 + 4 * x + rng.normal(0, 100 / 12, n), 0, 100)})
     fit = ps.dp_rq("y ~ x", rows, eps=1.0, tau=tau, domain=domain, rng=1)
     planned = ps.plan("rq", "y ~ x", n, eps=1.0, tau=tau, domain=domain).expected()

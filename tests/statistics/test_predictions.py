@@ -1,6 +1,6 @@
-"""Intervals of predictions cover: of the mean the population's fitted value, of a new response the response.
+"""Intervals of predictions cover: for means, the population's fitted value; for responses, a new response.
 
-`python -m benchmarks.predictions --seed 1` measures it on real populations; this is its short form.
+This is a short version of `python -m benchmarks.predictions --seed 1`, which uses real populations.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""dp_lm on real data: the distance to least squares agrees with the standard errors for all kinds of columns."""
+"""dp_lm on real data: distances from the least-squares estimates agree with the standard errors, for all columns."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,8 @@ def test_private_estimates_stay_within_their_errors_of_the_fit_they_hide(name):
         fit = ps.dp_lm(regression.formula, data, 1.0, domain=domain, rng=seed, mech="suffstats")
         distances.append((fit.params - limit) / (fit.bse * np.sqrt(fit.noise_share)))
         assert fit.params.notna().all() or any("not given" in text for text in fit.summary().notes)
-    # distance to the fit without noise is privacy noise alone: its squares average 1, to about 1 / sqrt(12)
+    # the distance from the fit without noise is due to privacy noise only: the mean of its squares is 1, with a
+    # standard error of about 1 / sqrt(12)
     assert 0.3 < np.nanmean(np.square(distances)) < 2.0
     given = np.isfinite(distances).mean()  # with this noise, grade and size of houses are nearly collinear
     assert given >= (0.4 if name == "housing" else 1.0)

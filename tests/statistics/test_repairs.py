@@ -1,4 +1,4 @@
-"""Results where budget or data are too small for the model: shrinkage, ridge, hidden directions."""
+"""Fits with too small a budget or too few rows for the model: shrinkage, ridge, and directions hidden by noise."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ REPLICATES = 9
 
 
 def uniform(n, slopes, sd, seed):
-    """Predictors U(-1, 1), intercept 0."""
+    """Return rows with predictors U(-1, 1), the given slopes, and intercept 0."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n, len(slopes)))
     data = pd.DataFrame(X, columns=[f"x{j}" for j in range(len(slopes))])
@@ -49,16 +49,17 @@ def test_without_intervals_every_estimate_is_given_in_a_hopeless_cell_and_is_not
     slopes = np.linspace(-1, 1, 12)
     for seed in range(3):
         one = fit(uniform(500, slopes, 1.0, seed), 0.05, 8, rng=seed, inference="none", **method)
-        assert np.abs(one.params).max() <= 8  # a coefficient that moves the response from its middle to an end
+        assert np.abs(one.params).max() <= 8  # a slope of 8 moves the response from the middle of its bounds to an end
         assert [text[:14] for text in one.summary().notes] == ["No intervals: "]
 
 
 @pytest.mark.parametrize(("p", "eps"), [(1, 0.1), (2, 0.2), (5, 0.4)])
 def test_a_strong_signal_is_not_shrunk_away(p, eps):
-    options = {"mech": "suffstats", "cov_type": "nonrobust"}  # all of the budget for the moments
+    options = {"mech": "suffstats", "cov_type": "nonrobust"}  # these options spend the whole budget on the moments
     fits = [fit(uniform(2000, np.ones(p), 0.1, seed), eps, p, rng=seed, **options) for seed in range(REPLICATES)]
-    errors = [np.linalg.norm(one.params.fillna(0.0).to_numpy()[1:] - 1) for one in fits]  # not given: taken for zero
-    assert np.median(errors) < 0.65 * np.sqrt(p)  # the zero vector's is sqrt(p)
+    # a coefficient that is not given counts as zero
+    errors = [np.linalg.norm(one.params.fillna(0.0).to_numpy()[1:] - 1) for one in fits]
+    assert np.median(errors) < 0.65 * np.sqrt(p)  # sqrt(p) is the error of estimating zero
     assert np.mean([one.params.notna().mean() for one in fits]) >= 0.7
     for one in fits:
         interval, given = one.conf_int(), one.params.notna()
@@ -160,7 +161,7 @@ def test_an_outer_quantile_of_assets_covers_where_the_scale_rises_with_the_predi
 
 @pytest.mark.parametrize(("name", "budget"), [("schooling_rq25", {"eps": 4.0}), ("visits_rq50", {"mu": 1.0})])
 def test_quantiles_of_responses_with_few_values_cover_or_are_not_given(name, budget):
-    """Without the rule for few values a coefficient is missed by more than a third of the fits, in both cases."""
+    """Without the rule for few values, more than a third of the fits miss a coefficient, in both cases."""
     people = CASES[name].population
     if not (FOLDER / str(people.source)).exists():
         pytest.skip(f"{FOLDER / str(people.source)} is not there")
@@ -175,7 +176,10 @@ def test_quantiles_of_responses_with_few_values_cover_or_are_not_given(name, bud
 
 
 def test_medians_with_a_far_cluster_in_a_predictor_are_given_and_cover():
-    """Its rows were clipped unseen, or the loss was taken for quadratic too far: .24 given, of which .83 covered."""
+    """Earlier, rows of the cluster were clipped undetected, or the loss was treated as quadratic too far out.
+
+    Then .24 of the coefficients were given, of which .83 covered.
+    """
     case, given, covered = CASES["far_cluster_median"], [], []
     whole = case.population.source(np.random.default_rng(0), 100_000)
     truth = smf.quantreg("y ~ x", whole).fit(q=0.5).params["x"]
@@ -191,7 +195,10 @@ def test_medians_with_a_far_cluster_in_a_predictor_are_given_and_cover():
 
 @pytest.mark.parametrize("name", ["far_logit", "lognormal_logit"])
 def test_logits_with_a_predictor_that_is_far_larger_in_few_rows_cover(name):
-    """Their scores were clipped unseen, few as they are: covered .15 and .50, at 1.3 times the length."""
+    """Earlier, the few scores of these rows were clipped undetected.
+
+    Then .15 and .50 covered, at 1.3 times the length.
+    """
     case, covered = CASES[name], []
     whole = case.population.source(np.random.default_rng(0), 100_000)
     truth = smf.logit("y ~ x", whole).fit(disp=0).params["x"]
@@ -204,7 +211,10 @@ def test_logits_with_a_predictor_that_is_far_larger_in_few_rows_cover(name):
 
 
 def test_levels_left_out_lengthen_no_interval_of_other_groups():
-    """Rows at a left-out level have a constant of their own, and no slope: intervals were 5.1 times as long."""
+    """Rows at a level that is left out have a constant of their own, but no slope.
+
+    Earlier, the intervals were 5.1 times as long.
+    """
     case, half, covered = CASES["few_of_some_counts"], [], []
     for seed in range(12):
         rows = case.population.source(np.random.default_rng([9, seed]), case.n)
@@ -219,7 +229,10 @@ def test_levels_left_out_lengthen_no_interval_of_other_groups():
 
 
 def test_a_predictor_that_is_zero_in_most_rows_does_not_make_all_intervals_useless():
-    """Its scale was ten times too small, from a quantile of distances that is 0: a thousand times as long."""
+    """Earlier, the predictor's scale was ten times too small, from a quantile of distances that is 0.
+
+    Intervals were a thousand times as long.
+    """
     case, half = CASES["tolls"], []
     for seed in range(8):
         rows = case.population.source(np.random.default_rng([9, seed]), case.n)
@@ -229,7 +242,10 @@ def test_a_predictor_that_is_zero_in_most_rows_does_not_make_all_intervals_usele
 
 
 def test_a_quartile_of_several_predictors_is_short_at_a_short_budget():
-    """The Hessian's kernel was a residual scale wide, and the last step counted as error: 4.1 times as long."""
+    """Earlier, the kernel for the Hessian was a residual scale wide, and the last step counted as error.
+
+    Intervals were 4.1 times as long.
+    """
     case, half, covered = CASES["several_rq25"], [], []
     z, names = norm.ppf(0.25), [f"x{k}" for k in range(5)]
     plain = 8 * np.sqrt(0.25 * 0.75 / case.n) / norm.pdf(z)
@@ -245,7 +261,7 @@ def test_a_quartile_of_several_predictors_is_short_at_a_short_budget():
 
 @pytest.mark.parametrize("tau", [0.1, slow(0.9)])
 def test_an_outer_quantile_of_few_rows_is_given_and_covers(tau):
-    """By steps .40 of the coefficients were given, in the slow case .50."""
+    """Newton steps gave .40 of the coefficients, and .50 in the slow case."""
     z, given, covered = norm.ppf(tau), [], []
     truth, names = np.array([z, 0.6 + z / 2, -0.3, 0.0]), ["x1", "x2", "x3"]
     domain = dict.fromkeys(names, (-1, 1)) | {"y": (-8, 8)}
@@ -263,7 +279,7 @@ def test_an_outer_quantile_of_few_rows_is_given_and_covers(tau):
 
 @pytest.mark.parametrize(("budget", "n", "tau"), [({"eps": 1.0}, 10_000, 0.9), ({"eps": 4.0}, 2500, 0.1)], ids=str)
 def test_an_outer_quantile_with_one_predictor_is_given_and_covers(budget, n, tau):
-    """With a scale from half as many residuals .72 and .50 of the coefficients were given."""
+    """With a residual scale from half as many residuals, .72 and .50 of the coefficients were given."""
     truth, domain, given, covered = np.array([norm.ppf(tau), 0.5]), {"x": (-1, 1), "y": (-8, 8)}, [], []
     for seed in range(40):
         rng = np.random.default_rng([12, seed])
@@ -277,7 +293,7 @@ def test_an_outer_quantile_with_one_predictor_is_given_and_covers(budget, n, tau
 
 
 def test_a_logit_of_seven_predictors_is_given_at_a_short_budget():
-    """With .12 of eps for the Hessian at any noise, .01 of the coefficients were given."""
+    """With .12 of eps for the Hessian whatever the noise, .01 of the coefficients were given."""
     slopes, given, covered = np.linspace(-1, 1, 7), [], []
     names = [f"x{k}" for k in range(7)]
     domain = dict.fromkeys(names, (-1, 1)) | {"y": (0, 1)}

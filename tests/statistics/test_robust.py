@@ -1,4 +1,4 @@
-"""Robust and logistic regression under mu: a reduced version of benchmarks/coverage_robust.py, and counts."""
+"""Robust and logistic regression under mu, a reduced version of benchmarks/coverage_robust.py; and count models."""
 
 from functools import cache
 
@@ -38,7 +38,8 @@ def fits_of(model, variant, n, mu, replicates):
 @pytest.mark.parametrize(("model", "variant", "n", "mu", "replicates"), CELLS)
 def test_intervals_of_unbounded_data_cover(model, variant, n, mu, replicates):
     covered = np.array([fit.covered for fit in fits_of(model, variant, n, mu, replicates)])
-    slack = 3 * covered.std() / replicates**0.5  # the mean over five coefficients and all replicates, NaN a miss
+    # the mean is over five coefficients and all replicates; NaN counts as a miss
+    slack = 3 * covered.std() / replicates**0.5
     assert covered.mean() >= 0.93 - slack
 
 
@@ -56,11 +57,14 @@ def test_intervals_of_unbounded_data_are_no_longer_than_the_reference(n, mu, mos
 
 def test_columns_declared_by_their_scale_are_read_in_its_units():
     given = [fit.given for fit in fits_of("linear", "plain", 500, 0.5, 20)]
-    assert np.mean(given) >= 0.35  # of 40 fits a half; with bounds 30 scales away only the constant was given: a fifth
+    assert np.mean(given) >= 0.35  # half of 40 fits gave them; with bounds 30 scales away, a fifth, the constant only
 
 
 def test_huber_fits_with_a_far_cluster_in_a_predictor_cover():
-    """Its rows are outliers at the start and not at the end, so that the Hessian changes; before, .78 covered."""
+    """Rows of the cluster are outliers at the start but not at the end, so that the Hessian changes.
+
+    Earlier, .78 covered.
+    """
     case, covered = CASES["far_cluster_huber"], []
     whole = case.population.source(np.random.default_rng(0), 60_000)
     truth = reference(case.population, whole).params["x"]

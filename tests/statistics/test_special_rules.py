@@ -1,4 +1,4 @@
-"""Special rules of the engine: each names its case, and intervals of the case are worse without it."""
+"""Special rules of the package: each names a case, and without the rule, intervals of the case are worse."""
 
 import pytest
 
@@ -18,7 +18,11 @@ def test_each_rule_has_a_case_and_what_switches_it_off():
 @thinned(1)
 @pytest.mark.parametrize("name", ["missing_squares", "ridge_of_rare_levels", "few_outcomes"])
 def test_a_case_is_worse_without_its_rule(name):
-    """Of 16 fits: .0 against .9 are covered, half as many given or twice as long, and .7 against .97 covered."""
+    """Results of 16 fits with and without the rule are compared.
+
+    In three cases, coverage is .0 in place of .9, half as many intervals are given or they are twice as long, or
+    coverage is .7 in place of .97.
+    """
     here, there = bought(RULES[name], 16, 1), without(RULES[name], 16, 1)
     assert here.covered >= 0.75 and there.worse(here)
 

@@ -1,11 +1,11 @@
-"""Plans of few rows and factors of many levels, beside least squares and X'X: the cheap rows of `benchmarks.speed`."""
+"""Times of plans and of factors with many levels, relative to least squares and X'X (part of `benchmarks.speed`)."""
 
 import pytest
 
 from benchmarks.speed import calls, level_plans, levels, measured
 
-NOISE = 1.3  # allowance for other work on the machine that repetitions do not remove
-HELD = {  # rows above their target must not get slower
+NOISE = 1.3  # allowance for other processes on the machine, whose effect repetitions do not remove
+HELD = {  # cases that miss their target must not get slower than this
     "plan of auto, first": 16.0,
     "moments": 16.0,
 }

@@ -1,4 +1,4 @@
-"""Different spellings of one formula give the same fit."""
+"""Formulas that are spelled differently but mean the same give the same fit."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ VERBS = {
 
 
 def narrow(seed, n=4000):
-    """A predictor that fills 4 % of its bounds, and lies far from 0."""
+    """Return rows with a predictor that fills 4 % of its bounds and lies far from 0."""
     rng = np.random.default_rng(seed)
     x, z = rng.uniform(48, 52, n), rng.uniform(-1, 1, n)
     y = 0.5 * (x - 50) ** 2 + 0.5 * (x - 50) * z + rng.normal(size=n)

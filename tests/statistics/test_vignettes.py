@@ -35,11 +35,11 @@ SHOWS = {
 FILES = {"housing.py": "king_county_house_sales.csv", "vertebral.py": "vertebral_column_2C.dat"}  # or synthetic rows
 QUICK = ("demo.py",)
 ALL = [path.name for path in sorted(VIGNETTES.glob("*.py")) if path.name != "__init__.py"]
-MOST_SECONDS = 40  # seconds of processor time; 30 on an idle machine, more on a shared one
+MOST_SECONDS = 40  # processor time, in seconds: 30 if the machine is idle, more if it is shared
 
 
 def run(name, folder, **environment):
-    """Run a vignette as a reader would, in a process of its own; return what it prints."""
+    """Run a vignette as a script, in a process of its own, and return what it prints."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     ran = subprocess.run(
         [sys.executable, "-W", "error", str(VIGNETTES / name), str(folder)],
@@ -55,7 +55,7 @@ def run(name, folder, **environment):
 
 
 def assert_drawn(name, folder):
-    """There is one picture, it opens, and it has more than one colour."""
+    """Check that there is one picture, that it can be read, and that it has more than one colour."""
     (picture,) = folder.iterdir()
     assert picture.name == f"{Path(name).stem}.png"
     drawn = plt.imread(picture)
@@ -91,7 +91,7 @@ def test_without_its_file_a_vignette_runs_on_made_up_rows_and_its_first_line_say
 
 
 FEW = dict.fromkeys(("attack", "clipping", "medians", "descent", "coverage", "local"), 1)
-SMALL = {  # settings of a vignette, which are constants at its top; those that plan for a width take 6 s and more
+SMALL = {  # settings of each vignette, which are constants at its top
     "big_data.py": {"ROWS": 16_000, "SIZES": (4_000, 16_000)},
     "foundations.py": {"ROWS": 400, "REPLICATES": FEW},
     "robust_inference.py": {"ROWS": 2_000, "EVERY": 40},
@@ -104,7 +104,7 @@ SECONDS = ("robust_inference.py",)
 
 
 def with_settings(source, settings):
-    """Return the code of a vignette with other values of its settings, each of which it must set once."""
+    """Return the code of a vignette with other values of its settings, each of which it must set exactly once."""
     statements, met = [], []
     for statement in ast.parse(source).body:
         statements.append(statement)
@@ -124,7 +124,7 @@ def test_a_vignette_runs_on_few_rows_and_draws_its_picture_without_a_warning(nam
         warnings.simplefilter("error")
         names = {"__name__": "__main__", "__file__": name}
         exec(with_settings((VIGNETTES / name).read_text(), SMALL[name]), names)
-    if name == "big_data.py":  # tick labels of its logarithmic axes lay upon each other
+    if name == "big_data.py":  # earlier, tick labels of the logarithmic axes overlapped
         for axes in names["drawing"].axes:
             axes.set_ylim(0.1, 4)
         assert_readable(names["drawing"])
@@ -149,12 +149,12 @@ NO_RESULTS = {
 
 
 def is_correction(node):
-    """Tell whether a call adds to the table of corrections: slide, printed, right, the number that shows it."""
+    """Whether a node of the syntax tree is a call of `correct`, which adds a row to the table of corrections."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "correct"
 
 
 def texts(tree):
-    """Return all text in a vignette but docstrings and formats of numbers, as constants of its syntax tree."""
+    """Return the texts of a vignette, without docstrings, number formats and corrections, as syntax tree nodes."""
     formats = [node.format_spec for node in ast.walk(tree) if isinstance(node, ast.FormattedValue) and node.format_spec]
     quoted = [text for node in ast.walk(tree) if is_correction(node) for text in node.args[:3]]  # of the notes
     alone = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
@@ -164,7 +164,7 @@ def texts(tree):
 
 
 def typed_numbers(source):
-    """Return lines and texts of a vignette in which a number is typed, and not computed."""
+    """Return the line and the text of each string in a vignette that contains a typed, not a computed, number."""
     plain = re.compile("|".join(NO_RESULTS))
     return [(node.lineno, node.value) for node in texts(ast.parse(source)) if NUMBER.search(plain.sub("", node.value))]
 
