@@ -1,4 +1,4 @@
-"""Small calls that stand for all: quick, and of every kind."""
+"""Small and fast calls of every kind, for tests of workflows."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ DOMAIN = {"y": (-5, 10), "x": (-1, 1), "z": (0, 4), "g": ["a", "b"], "w": (0, 2)
 
 
 def frame(n=N, seed=0):
-    """Rows of a regression."""
+    """Return rows of a regression."""
     rng = np.random.default_rng(seed)
     x, z = rng.uniform(-1, 1, n), rng.uniform(0, 4, n)
     y = 2 + 3 * x + rng.normal(0, 1, n)
@@ -23,12 +23,12 @@ MEAN = {"formula": "y", "eps": 1.0, "domain": DOMAIN}
 
 
 def planned(verb="lm", n=N, **change):
-    """A plan of the usual call with changes."""
+    """Return a plan of the default call, with some arguments changed."""
     call = {**(LM if verb == "lm" else MEAN), **change}
     return ps.plan(verb, n=n, **call)
 
 
 def fitted(verb="lm", data=None, **change):
-    """A fit of the usual call with changes."""
+    """Return a fit of the default call, with some arguments changed."""
     call = {**(LM if verb == "lm" else MEAN), **change}
     return getattr(ps, f"dp_{verb}")(data=frame() if data is None else data, **call)

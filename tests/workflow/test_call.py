@@ -1,4 +1,4 @@
-"""A call is bound to a signature, and a wrong one is Python's TypeError."""
+"""Arguments are bound to the signature of a function; a wrong call raises Python's TypeError."""
 
 import inspect
 
@@ -8,7 +8,7 @@ from privstats.workflow.call import VERBS, bound, hint
 
 
 def toy(formula, data, eps=None, *, domain=None, mech="auto", rng=None, unit=None):
-    """A signature."""
+    """Function with the signature of a fit."""
 
 
 SIGNATURE = inspect.signature(toy)
@@ -57,7 +57,7 @@ def test_a_usual_name_of_another_package_is_hinted_only_where_the_argument_exist
 
 
 def test_quantile_levels_are_said_to_belong_to_quantile_functions():
-    """The hint for tau in dp_lm was 'tail'."""
+    """Earlier, the error about tau in dp_lm proposed 'tail'."""
     parameters = inspect.Signature([inspect.Parameter("tail", inspect.Parameter.KEYWORD_ONLY)])
     problem = bound(parameters, "dp_lm", (), {"tau": 0.5})
     assert problem.endswith('; tau belongs to quantile regression, write dp_rq("y ~ x", data, eps=1, tau=0.5)')

@@ -1,4 +1,4 @@
-"""Budgets side by side: each line is what the plan of that budget expects, by the method it would take."""
+"""Comparison of budgets: each line is what the plan with this budget expects, with the method it would choose."""
 
 import math
 
@@ -61,7 +61,7 @@ def test_the_ratios_are_drawn():
     axes = found.plot(Figure().subplots())
     assert [label.get_text() for label in axes.get_xticklabels()] == ["eps = 0.01\n(2 not given)", "eps = 4"]
     lines = {line.get_label(): line.get_ydata() for line in axes.lines[:2]}
-    assert list(lines) == list(PLAN.expected().index[1:])  # the intercept is left out
+    assert list(lines) == list(PLAN.expected().index[1:])  # without the intercept
     assert lines["x"][1] == found.frame["ratio"].iloc[-1] and math.isnan(lines["x"][0])
 
 
@@ -69,7 +69,7 @@ TERMS = [f"x{k:02d}" for k in range(60)]
 
 
 def drawn(terms, named=None):
-    """Return the axes of a comparison of two budgets by made-up ratios."""
+    """Return the drawn comparison of two budgets, for synthetic ratios."""
     pytest.importorskip("matplotlib").use("agg")
     ratios = {"eps = 1": 2.0, "mu = 1": 1.0}
     lines = [(term, budget, ratio + 0.01 * k) for k, term in enumerate(terms) for budget, ratio in ratios.items()]
@@ -78,9 +78,9 @@ def drawn(terms, named=None):
 
 
 def test_of_many_terms_the_median_and_the_range_are_drawn_unless_terms_are_named():
-    """With 60 terms a legend of 61 entries hid the axis, and markers repeated."""
+    """Earlier, with 60 terms, a legend with 61 entries hid the axis, and markers repeated."""
     axes = drawn(["Intercept", *TERMS])
-    assert axes.lines[0].get_ydata().tolist() == pytest.approx([2.305, 1.305])  # the intercept is left out
+    assert axes.lines[0].get_ydata().tolist() == pytest.approx([2.305, 1.305])  # without the intercept
     ends = [line[:, 1].tolist() for line in axes.collections[0].get_segments()]
     assert ends == [pytest.approx([2.01, 2.6]), pytest.approx([1.01, 1.6])]
     assert "median of 60 terms" in texts(axes.figure) and "Budgets for dp_lm: y ~ Intercept+x00" in axes.get_title()

@@ -1,4 +1,4 @@
-"""Pictures of residuals are what public functions release of them, charged together, and they show wrong models."""
+"""Residual plots show releases that are charged together, and they reveal wrong models."""
 
 import pickle
 from functools import cache
@@ -19,7 +19,7 @@ TRUE = "y ~ x + g"
 
 @cache
 def rows(bend=0.0, fan=0.0):
-    """Return rows of a line, bent, or with errors that grow."""
+    """Return rows of a linear model; optionally, the mean is curved, or errors grow with x."""
     rng = np.random.default_rng(5)
     x, g = rng.uniform(0, 2, N), rng.choice(["a", "b"], N)
     middle = 1 + 2 * x + (g == "b") + bend * (x - 1) ** 2
@@ -52,7 +52,7 @@ def test_frames_are_what_the_rows_have_but_for_noise():
     for frame, number in ((seen.binned, left), (seen.scale_location, np.sqrt(np.abs(left) / sigma))):
         expected = pd.Series(number.clip(-4 * sigma, 4 * sigma)).groupby(place).mean()
         assert (np.abs(frame["mean"] - expected) < frame["std_error"]).all()
-    middle, spread = value.mean(), value.std()  # public bins lie where the fitted values do
+    middle, spread = value.mean(), value.std()  # the public bins cover the range of the fitted values
     assert seen.binned["low"].iloc[0] == pytest.approx(middle - 2 * spread, abs=spread / 4)
     assert seen.binned["high"].iloc[-1] == pytest.approx(middle + 2 * spread, abs=spread / 4)
 
@@ -105,7 +105,7 @@ def test_nothing_is_read_or_charged_that_is_not_paid_for():
 
 
 def frames():
-    """Return neighbours: one row replaced by others, extreme, odd and missing."""
+    """Return neighbouring frames: one row is replaced by ordinary, extreme, invalid or missing values."""
     data = rows()
     others = [
         (0.0, "a", -4.0),
@@ -126,7 +126,7 @@ def test_neighbours_shift_no_picture_by_more_than_its_share_and_some_by_as_much(
     answers = [ps.dp_diagnostics(fit, data, eps=1.0, bins=5, rng=3) for data in frames()]
     for kind in range(3):
         releases = [seen.fits[kind].releases for seen in answers]
-        assert {len(each) for each in releases} == {1}  # one question each, with the same noise from the same seed
+        assert {len(each) for each in releases} == {1}  # one query per answer; equal seeds give equal noise
         claim = releases[0][0].within.sensitivity("l1", fit.facts.neighbors.relation(True, True))
         values = np.array([each[0].value for each in releases])
         moved = (values[:, None] - values[None]).reshape(-1, values.shape[1]) * claim.weights
@@ -134,7 +134,7 @@ def test_neighbours_shift_no_picture_by_more_than_its_share_and_some_by_as_much(
         assert 0.99 <= steps.max() <= 1 + 1e-9
         promised = releases[0][0].keeps
         assert promised == ps.PureDP(1.0).part((0.25, 0.5, 0.25)[kind])
-        noise = releases[0][0].law.variance()  # Laplace noise of just this size
+        noise = releases[0][0].law.variance()  # Laplace noise of exactly the required scale
         np.testing.assert_allclose(noise * claim.weights**2, 2 * (claim.size / promised.eps) ** 2, rtol=1e-6)
 
 

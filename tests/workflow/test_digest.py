@@ -1,4 +1,4 @@
-"""Two calls have one digest if and only if they say the same."""
+"""Two calls have the same digest if and only if their arguments mean the same."""
 
 import itertools
 

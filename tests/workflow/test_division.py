@@ -1,4 +1,4 @@
-"""Parts of a promise add up to it, whatever shares are given, and whichever branch is taken."""
+"""Parts of a guarantee add up to it, whatever shares are given and whichever branch (method) is chosen."""
 
 import math
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ NORMAL = Gaussian()
 
 @dataclass(frozen=True)
 class Q:
-    """A question as a rehearsal notes it."""
+    """A query as recorded by a rehearsal."""
 
     label: str
     branch: str | None = None
@@ -55,7 +55,7 @@ def size(promise):
 
 
 def together(whole, promises):
-    """The numbers that several promises have in sum."""
+    """Return the parameter (eps, mu or rho) of the sum of several guarantees."""
     if isinstance(whole, GaussianDP):
         return mu_of(promises)
     if isinstance(whole, ZeroCDP):
@@ -86,7 +86,7 @@ def test_each_branch_keeps_the_one_entry_that_is_charged_for_all(whole):
 @pytest.mark.parametrize("whole", WHOLES, ids=str)
 @pytest.mark.parametrize("shares", [{"score": 7.0, "hessian": 3.0}, {"score": 0.01}, {"moments": 1.1, "meat": 0.2}])
 def test_whatever_the_shares_of_a_branch_add_up_to_it_keeps_what_is_charged_for_it(whole, shares):
-    """Above 1 they are divided, too, and below 1 nothing is left over."""
+    """Shares that add up to more than the branch's part are scaled down, and smaller ones are scaled up."""
     for division in (divided(FORK, whole, OWN | shares), divided(FORK, whole, OWN, shares)):
         for branch in ("m", "s"):
             own = [division.fractions[q.label] for q in FORK if q.branch == branch]
@@ -160,12 +160,12 @@ def test_a_part_of_rho_is_charged_as_what_its_mechanisms_keep():
     pure, again = Q("scales", mechanism=Laplace()), Q("again", None, ("coarse",), Laplace())
     charge = dict(divided((pure, *FORK[1:], again), ZeroCDP(0.5), OWN).charge)
     assert charge["scales"] == ZeroCDP(0.05).as_pure()
-    assert charge["coarse"] == ZeroCDP(0.1)  # normal noise, and a pure part inside
+    assert charge["coarse"] == ZeroCDP(0.1)  # queries with normal noise that contain an optional query with pure noise
     assert charge["m or s"] == ZeroCDP(0.35)
     charge = dict(divided((*FORK, replace(again, mechanism=NORMAL)), ZeroCDP(0.5), OWN).charge)
     assert all(isinstance(promise, GaussianDP) for promise in charge.values())
     charge = dict(divided((pure, *LINE, replace(again, optional=("scales",))), ZeroCDP(0.5), OWN).charge)
-    assert isinstance(charge["scales"], ZeroCDP)  # two pure ones, whose eps add up to more
+    assert isinstance(charge["scales"], ZeroCDP)  # the sum of the two pure eps would be larger than eps of rho
 
 
 def test_the_bounds_of_stage_0_have_their_share_and_the_others_what_is_left():

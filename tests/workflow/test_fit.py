@@ -1,4 +1,4 @@
-"""A ledger is charged before a row is read; sources agree; units, several kinds of promises, and estimated bounds."""
+"""Fits charge a ledger before they read rows; kinds of sources agree; units, kinds of guarantee, estimated bounds."""
 
 import warnings
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.workflow.calls import DOMAIN, LM, N, fitted, frame
 
 
 class Spy:
-    """A source that counts passes, and says what had been charged when the first one began."""
+    """A source that counts passes, and records the spending in a ledger when each pass begins."""
 
     in_memory = False
 
@@ -54,14 +54,14 @@ def test_a_ledger_is_charged_before_a_row_is_read(monkeypatch):
     assert seen
     assert seen[0] == pytest.approx(1.0)
     assert "918273" not in str(caught.value)
-    assert ledger.spent().eps == pytest.approx(1.0)  # what was begun stays charged
+    assert ledger.spent().eps == pytest.approx(1.0)  # the charge of a fit that was begun remains
 
 
 def test_before_the_charge_a_source_is_looked_at_for_its_columns_only():
     ledger = ps.Ledger(PureDP(1.0))
     spy = Spy(frame(), ledger)
     ps.dp_lm(data=spy, ledger=ledger, **LM)
-    assert spy.spent[0] == 0  # names and types of columns
+    assert spy.spent[0] == 0  # the first access reads only names and types of columns
     assert set(spy.spent[1:]) == {1}
 
 
@@ -141,7 +141,7 @@ def test_the_data_are_asked_for_once_before_the_charge_and_once_a_pass():
             yield data.iloc[start : start + 50]
 
     fitted(data=read)
-    assert len(asked) == 3  # columns and number; moments; their meat
+    assert len(asked) == 3  # calls: for the columns and the number of rows; for the moments; for the score variance
 
 
 @pytest.mark.parametrize("when", ["called", "first", "second"])
@@ -184,7 +184,7 @@ def batches(data, size):
 
 
 def test_a_function_that_gives_no_frame_has_no_rows_and_pays_as_its_neighbour_does():
-    """Batches of a group may vanish with one row: a refusal would have told so, for nothing."""
+    """A removed row may leave the data without batches. An error would then reveal this at no cost."""
     spent = []
     for rows in (1, 0):
         ledger = ps.Ledger(ps.PureDP(1, "add_remove"))
@@ -251,7 +251,8 @@ def test_a_declaration_that_fits_nothing_is_warned_of_before_the_charge_at_the_l
     with pytest.warns(PrivstatsWarning, match="the domain declares 'zz', which is no column .*; continuing$") as told:
         fitted(domain={**DOMAIN, "zz": (0, 1)}, ledger=ledger)
     assert [Path(one.filename).name for one in told] == ["calls.py"]
-    with warnings.catch_warnings(), pytest.raises(PrivstatsWarning, match="'zz'"):  # -W error lets it out as it is
+    # if warnings are errors, the warning is raised unchanged
+    with warnings.catch_warnings(), pytest.raises(PrivstatsWarning, match="'zz'"):
         warnings.simplefilter("error")
         fitted(domain={**DOMAIN, "zz": (0, 1)}, ledger=ledger)
     assert len(ledger.entries) == 1
@@ -308,7 +309,7 @@ def test_a_column_that_shows_no_range_still_gives_a_result(column):
 def test_a_release_however_far_off_makes_no_fit_fail_that_was_charged(formula):
     n = 8000
     data = pd.DataFrame({"x": np.full(n, np.nan), "z": np.full(n, np.nan), "y": np.linspace(0, 1, n)})
-    for seed in range(6):  # of nothing but missing values the rank mechanism draws any number there is
+    for seed in range(6):  # if all values are missing, the rank mechanism draws any number in the range
         fit = ps.dp_lm(formula, data, 8.0, domain={"y": (0, 1)}, bounds_share=0.5, mech="suffstats", rng=seed)
         assert len(fit.params) >= 2
 

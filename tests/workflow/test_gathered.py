@@ -1,4 +1,4 @@
-"""A plan says what a method takes of memory that needs all rows at once, and what to write for one that does not."""
+"""A plan states the memory that a method needs for all rows at once, and names a method that needs less."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from privstats.workflow import gathered
 from tests.every import CALLS, DOMAIN
 
 N = 5_000_000
-MECHANISMS_OWN = ("noise", "eta", "steps")  # options that go with a mechanism
+MECHANISMS_OWN = ("noise", "eta", "steps")  # options that belong to a mechanism
 
 
 def planned(name, n=N, **more):
@@ -79,7 +79,7 @@ def test_more_rows_than_a_process_should_hold_are_refused_with_the_memory_and_th
         planned("median duff", gathered.MOST_NUMBERS + 1)
 
 
-@pytest.mark.parametrize("name", ["mean duff", "median rank"])  # all others: benchmarks.gathered
+@pytest.mark.parametrize("name", ["mean duff", "median rank"])  # benchmarks.gathered checks all other calls
 def test_a_plan_says_enough_memory(name):
     said, taken = measured(name, rows(600_000, 1))
     assert (said / 2 <= taken <= said) if said else taken <= PARTS

@@ -1,4 +1,4 @@
-"""Forecasts follow hints; fits, prices and digests are the same with and without them."""
+"""Forecasts follow hints about columns; fits, costs and digests are the same with and without hints."""
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,7 @@ def test_no_hint_changes_a_fit_its_price_or_its_digest(call):
     data = frame(900).assign(d=lambda rows: (rows["y"] > rows["y"].median()).astype(int))
     fits = []
     for domain in (USUAL, HINTED):
-        forget()  # so that each call is planned by itself
+        forget()  # without cached plans, each call is planned by itself
         fits.append(fitted(data=data, domain=domain, rng=1, **call))
     plain, hinted = fits
     assert plain.digest == hinted.digest and plain.domain == hinted.domain
@@ -81,7 +81,7 @@ def test_a_saved_plan_keeps_the_hints_and_runs_on_data_whose_domain_has_none(tmp
 
 
 def test_the_widths_to_expect_by_hints_are_those_that_fits_then_have():
-    """Rare levels and small weights, where the usual assumption is off by a factor above 2."""
+    """The data have rare levels and small weights. Without hints, the forecast widths are wrong by a factor above 2."""
     domain = ps.Domain({"y": (0, 10), "x": (-1, 1), "g": ["a", "b"], "w": (0, 20)})
     told = domain.hint("g", shares={"b": 0.05}).hint("w", mean=2, sd=2).hint("y", mean=3, sd=1).hint("x", sd=0.3)
 
@@ -125,7 +125,7 @@ def test_a_width_is_a_range_until_the_hints_that_the_plan_prints_are_given(call,
     names = {"domain": USUAL}
     for line in text.splitlines():
         if line.startswith("  domain = "):
-            exec(line.strip(), names)  # as it is pasted
+            exec(line.strip(), names)  # as a user would paste it
     plan, expected = ranges(names["domain"], **call)
     assert expected["width_low"].equals(expected["width"]) and expected["width_high"].equals(expected["width"])
     assert "up to" not in str(plan).lower() and "Columns with hints follow these." in " ".join(str(plan).split())
@@ -162,7 +162,10 @@ def test_what_is_given_in_some_forecasts_only_is_called_borderline():
 
 
 def test_the_share_of_a_condition_is_hinted_by_its_name_in_the_formula():
-    """Mean and standard deviation do not tell how often a number is 0: by them no outcome was."""
+    """A mean and a standard deviation do not determine how often a number is 0.
+
+    With them alone, the assumed outcome never occurs.
+    """
     domain = ps.Domain({"visits": (0, 60), "x": (-1, 1)}).hint("visits", mean=0.7, sd=2.2)
     call = {"verb": "glm", "formula": "I(visits>0) ~ x"}
     _, open_range = ranges(domain, **call)
@@ -182,7 +185,7 @@ def test_the_share_of_a_condition_is_hinted_by_its_name_in_the_formula():
 
 @pytest.mark.parametrize(("verb", "formula"), [("lm", "y ~ x"), ("glm", "b ~ x"), ("rq", "y ~ x")])
 def test_rows_that_stand_for_the_data_belong_to_the_persons_that_they_name(verb, formula):
-    """Taken for a person each, the rows of persons with up to 8 rows gave forecasts 1.4 to 2.3 times too long."""
+    """If each row was taken for a person, forecasts for persons with up to 8 rows were 1.4 to 2.3 times too long."""
 
     def people(persons, seed):
         rng = np.random.default_rng(seed)
@@ -211,7 +214,7 @@ def test_rows_that_stand_for_the_data_belong_to_the_persons_that_they_name(verb,
     ],
 )
 def test_the_hint_about_a_term_is_followed_by_its_column(code, bounds, hint):
-    """It was accepted and ignored."""
+    """Earlier, such a hint was accepted and ignored."""
     domain = ps.Domain({"x": bounds, "y": (0, 1)})
     rows = usual_rows(domain, ("y", "x"), domain.hint(code, **hint).hints)
     assert rows["x"].between(*bounds).all() and rows["y"].equals(usual_rows(domain, ("y", "x"), {})["y"])
@@ -237,5 +240,5 @@ def test_a_hint_about_a_term_that_cannot_be_followed_says_to_hint_the_column():
         plan = ps.plan("lm", "y ~ I(x * z) + np.log(x)", 900, eps=4, domain=hinted)
         with pytest.raises(OptionError, match=r"write a hint about the column, as in domain\.hint\('x', \.\.\.\), in"):
             plan.expected()
-        ps.dp_lm("y ~ I(x * z) + np.log(x)", hinted.synthetic(900), eps=4, domain=hinted)  # fits use no hints
+        ps.dp_lm("y ~ I(x * z) + np.log(x)", hinted.synthetic(900), eps=4, domain=hinted)  # fits do not use hints
     assert len(ps.plan("lm", "y ~ z", 900, eps=4, domain=domain.hint("np.log(x)", mean=1)).expected())

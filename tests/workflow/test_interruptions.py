@@ -1,4 +1,4 @@
-"""Whatever ends a fit after the charge: the charge stands, nothing is released, and the error says so."""
+"""If a fit is interrupted after the charge, the charge remains, nothing is released, and the error says so."""
 
 import itertools
 import signal
@@ -14,7 +14,7 @@ CALL = {"mu": 1.0, "domain": DOMAIN, "mech": "newton", "rng": 1}  # several pass
 
 
 class Rows:
-    """Frames of a CSV file; in one pass, after the first frame, something happens."""
+    """Source that yields frames of a CSV file; in one of its passes, it calls a function after the first frame."""
 
     def __init__(self, path, happens, turn):
         self.path, self.happens, self.turn, self.passes = path, happens, turn, itertools.count(1)
@@ -29,7 +29,8 @@ class Rows:
 
 
 def interrupt(path):
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job may have been told to ignore it
+    # the process may have been started with this signal ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         signal.raise_signal(signal.SIGINT)
     finally:
@@ -50,7 +51,7 @@ def append(path):
         file.write("\n".join(path.read_text().splitlines()[-1:]) + "\n")
 
 
-# the first time that the function is called is before the charge
+# the function is first called before the charge
 SAYS = {
     interrupt: (KeyboardInterrupt, "interrupted after the ledger was charged: nothing is released, and the budget"),
     truncate: (PrivacyError, "Nothing is released, and the budget of this call is spent"),

@@ -1,4 +1,4 @@
-"""A plan is what the fit then does; its digest tells calls apart and nothing else; forecasts answer for others."""
+"""A fit does what its plan states; equal digests mean equal calls; forecasts depend on public facts only."""
 
 import math
 from dataclasses import dataclass, field
@@ -168,7 +168,8 @@ def test_shares_of_a_plan_add_up_to_one_in_each_branch():
 
 def test_branches_are_charged_as_one_entry():
     plan = planned(mech="auto", eps=20.0)
-    assert len(plan.branches) == 2 and not planned(mech="auto", eps=0.1).branches  # which cannot carry steps
+    # this budget is too small for Newton steps, so that there is no second branch
+    assert len(plan.branches) == 2 and not planned(mech="auto", eps=0.1).branches
     charged = dict(plan.charge)
     assert set(charged) == {p.label for p in plan.planned if p.branch is None and not p.within_share_of} | {
         " or ".join(plan.branches)
@@ -214,7 +215,7 @@ def test_under_eps_and_delta_the_shorter_of_pure_and_normal_noise_is_taken_and_n
 
 
 def test_noise_under_which_most_intervals_are_not_given_is_not_taken():
-    """An interval that was not expected with pure noise counted as a narrow one."""
+    """Earlier, with pure noise, an interval that was not expected to be given counted as a narrow one."""
     plan = ps.plan("glm", "b ~ x + z + g + w", 3000, eps=0.5, delta=1e-7, domain={**DOMAIN, "b": (0, 1)})
     assert isinstance(plan.accounted, GaussianDP)
     assert plan.choice.why.endswith("most intervals are not expected to be given with pure noise")
@@ -233,12 +234,12 @@ def test_a_method_without_normal_noise_is_planned_in_pure_eps():
 # ------------------------------------------------------------------ rehearsals, with a toy estimator
 
 
-INFERRED = []  # what was inferred from
+INFERRED = []  # rows from which something was inferred
 
 
 @dataclass(frozen=True)
 class Mixed:
-    """A row function that looks at the other rows."""
+    """An invalid row function, whose result for a row depends on the other rows."""
 
     of: WeightedColumns
 
@@ -248,7 +249,7 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Toy:
-    """Sums of the columns, by two accountings, after a common beginning."""
+    """An estimator with common queries, followed by one of two methods for sums of the columns."""
 
     tweak: str = ""
     shares: dict = field(
@@ -290,7 +291,7 @@ class Toy:
 
 
 class ToyModel(LinearModel):
-    """The usual model with the toy."""
+    """The model of linear regression with the estimator `Toy`."""
 
     tweak = ""
 
@@ -373,7 +374,7 @@ def test_a_question_that_is_asked_otherwise_than_in_the_turn_before_is_audited_i
     seen, once = rehearsal_module._seen, plan_module.rehearsed
     monkeypatch.setattr(rehearsal_module, "_seen", lambda rows, of: audited.append(of.label) or seen(rows, of))
     monkeypatch.setattr(plan_module, "rehearsed", lambda *args: turns.append(1) or once(*args))
-    plan = toy("line, other noise for a part", shares={"scales": 0.05})  # the first turn assumes the default share
+    plan = toy("line, other noise for a part", shares={"scales": 0.05})  # the first rehearsal assumes the default share
     assert len(turns) == 3 and [p.mechanism for p in plan.planned] == [Cube(), Laplace()]
     assert audited == [p.label for p in plan.planned for _ in ("whole", "parts")]
 
@@ -473,7 +474,10 @@ def test_the_widths_to_expect_are_those_that_fits_then_have():
 
 @pytest.mark.parametrize(("spread", "fits"), [(0.0, 9), (0.15, 9), (0.5, 21), (2.0, 45)])
 def test_rows_that_are_given_have_more_forecasts_where_these_differ_much(spread, fits):
-    """Widths at tau = 0.9 of skewed responses differ by a factor of 5; the median of 9 was 4 times that of 40 fits."""
+    """For skewed responses, forecast widths at tau = 0.9 differ by a factor of 5.
+
+    The median of 9 forecasts was 4 times the median of 40.
+    """
     plan, rng, made = planned(), np.random.default_rng(1), []
 
     class Made:
@@ -542,7 +546,10 @@ def test_a_plan_prints_its_questions_and_is_80_columns_wide(change):
 @pytest.mark.parametrize("budget", [{"eps": 4.0}, {"mu": 1.0}])
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ x + z + C(g)", "y ~ x + z + v + C(g)"])
 def test_the_shares_that_a_plan_prints_add_up_to_100_in_each_branch(budget, formula):
-    """Shares of the second branch added up to 99%: those of common queries were rounded with the first one alone."""
+    """Earlier, shares of the second branch added up to 99%.
+
+    The shares of common queries were rounded for the first branch only.
+    """
     domain = {"y": (0, 5), "x": (0, 5), "z": (0, 60), "v": (0, 8), "g": [0, 1]}
     text = repr(ps.plan("lm", formula, 20_190, domain=domain, **budget)).partition("what is released (")[2]
     lines = [line.partition("%  ") for line in text.splitlines()[1:] if "%  " in line]
@@ -615,7 +622,7 @@ def test_branches_of_a_plan_are_told_apart_without_colour():
 
 
 def test_drawn_shares_add_up_to_the_budget_of_each_branch():
-    """An optional query was drawn in full, and as a part of the bar of the query that spends it otherwise."""
+    """Earlier, an optional query had a bar of its own, and was also a part of the bar of its host query."""
     figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(7, 8), layout="constrained")
     plan = planned(mech="auto", n=4000, eps=1.0)
     assert (plan.questions["part_of"] != "").any()
@@ -657,7 +664,7 @@ def test_what_the_user_changes_after_a_call_is_another_call():
 
 
 def test_a_plan_says_of_each_question_of_each_estimator_what_is_released():
-    """Each name in a table of shares; "whitened squares" stood in plans under its name alone."""
+    """The names are those in all tables of shares. Earlier, "whitened squares" was printed without an explanation."""
     modules = [import_module(f"privstats.estimators.{each.name}") for each in iter_modules(estimators.__path__)]
     tables = [vars(module)["SHARES"] for module in modules if "SHARES" in vars(module)]
     parts = [part for table in tables for part in (table.values() if "pure" in table else [table])]
@@ -770,20 +777,20 @@ WIDTHS = {"x": (0, 10), "y": (-10, 20), "g": ["a", "b", "c"]}
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ x + C(g)", "y ~ x * C(g)", "y ~ x + I(x**2)"])
 @pytest.mark.parametrize("budget", [{"eps": 1.0}, {"mu": 1.0}, {"eps": 1.0, "delta": 1e-6}])
 def test_a_printed_plan_fits_80_columns(formula, budget):
-    """The heading of the questions had 82."""
+    """Earlier, the heading of the table of queries had 82 columns."""
     text = str(ps.plan("lm", formula, n=5000, domain=WIDTHS, **budget))
     assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_comparison_names_an_argument_that_it_does_not_have():
-    """It was a bare TypeError that named another method."""
+    """Earlier, it was a bare TypeError that named another method."""
     plan = ps.plan("lm", "y ~ x", n=5000, eps=1.0, domain=WIDTHS)
     with pytest.raises(OptionError, match="unexpected keyword argument 'delta'; give budgets as eps="):
         plan.compare(eps=[1.0], delta=1e-6)
 
 
 def test_a_method_that_gives_nothing_is_at_least_a_hundred_times_as_long():
-    """The header said: suffstats: 1e+100."""
+    """Earlier, the header printed: suffstats: 1e+100."""
     rng = np.random.default_rng(1)
     data = pd.DataFrame({"x": rng.normal(size=3000), "y": rng.normal(size=3000)})
     fit = ps.dp_lm("y ~ x", data, eps=1.0, domain={"x": (-80, 80), "y": (-4, 4)}, rng=1)
@@ -791,7 +798,7 @@ def test_a_method_that_gives_nothing_is_at_least_a_hundred_times_as_long():
 
 
 def test_no_method_is_said_to_be_shorter_than_without_privacy():
-    """The header said: expected length 0.95 times that without privacy."""
+    """Earlier, the header printed: expected length 0.95 times that without privacy."""
     rng = np.random.default_rng(0)
     data = pd.DataFrame({"x": rng.uniform(size=20_000), "y": rng.uniform(size=20_000)})
     fit = ps.dp_lm("y ~ x", data, eps=1.0, domain={"x": (0, 1), "y": (0, 1)}, rng=1)
@@ -818,9 +825,9 @@ def test_a_plan_without_intervals_says_why_and_is_not_searched(verb, formula, mo
     ("verb", "formula", "n", "more"),
     [
         ("mean", "x ~ g", 0, {}),  # no rows
-        ("glm", "b ~ 0 + x:g", 1000, {}),  # slopes by level and no constant
+        ("glm", "b ~ 0 + x:g", 1000, {}),  # slopes for each level, and no constant
         ("glm", "k ~ 0 + x:g", 1000, {"family": "poisson"}),
-        ("hist", "t", 1000, {"bins": [-1e10, 1e10]}),  # edges outside the calendar
+        ("hist", "t", 1000, {"bins": [-1e10, 1e10]}),  # bin edges beyond the years of the calendar
     ],
 )
 def test_plans_at_the_edges_are_made(verb, formula, n, more):

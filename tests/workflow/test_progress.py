@@ -1,4 +1,4 @@
-"""The line of progress shows public facts, on a terminal and in a notebook only, and leaves nothing behind."""
+"""The progress line shows public facts, only on terminals and in notebooks, and is removed at the end."""
 
 import io
 import re
@@ -27,11 +27,11 @@ CALLS = {
     "mean": ("mean", "x", {"mech": "laplace"}),
     "mode": ("mode", "g", {}),
 }
-OPTIONAL = ("steps", "minimised", "rq")  # with questions that are not always asked
+OPTIONAL = ("steps", "minimised", "rq")  # fits whose optional queries are not always asked
 
 
 class Terminal(io.StringIO):
-    """A terminal that notes each line that is written over the last one."""
+    """A terminal that records each line that overwrites the previous one."""
 
     def isatty(self):
         return True
@@ -46,13 +46,13 @@ class Terminal(io.StringIO):
 
     @property
     def passes(self):
-        """The number of each pass, and of how many."""
+        """The numbers of the passes shown, each with the largest possible number of passes."""
         found = [re.search(r" pass (\d+) of (\d+)", line).groups() for line in self.lines]
         return list(dict.fromkeys((int(number), int(most)) for number, most in found))
 
     @property
     def screen(self):
-        """What is left to be seen."""
+        """The text that remains visible on the terminal."""
         shown = ""
         for line in self.getvalue().split("\r"):
             shown = line + shown[len(line) :]
@@ -61,9 +61,9 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """A terminal on which each step is shown at once."""
+    """Return a terminal on which each step is shown at once."""
     out = Terminal()
-    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=out))  # pytest sets that of sys anew
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=out))  # pytest replaces sys.stderr itself
     monkeypatch.setattr(progress, "SILENT", 0.0)
     monkeypatch.setattr(progress, "EVERY", 0.0)
     monkeypatch.setattr(rows_module, "BLOCK_ROWS", 100)
@@ -102,7 +102,7 @@ def test_a_line_is_not_longer_than_the_terminal_is_wide(monkeypatch, rows, colum
 
 
 class Notebook(io.StringIO):
-    """As the stream of a notebook is called."""
+    """An output stream whose class has the name of a notebook's stream."""
 
 
 Notebook.__module__ = "ipykernel.iostream"
@@ -133,7 +133,7 @@ def test_each_planned_pass_is_shown_with_its_rows_and_cleared_at_the_end(termina
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_pass_shows_one_scan_of_the_rows_whatever_they_are_and_however_they_are_cut(monkeypatch, terminal, name):
-    """How often a mechanism scans them depends on them: here each scan reads them anew."""
+    """The number of a mechanism's scans of the rows depends on the rows. Here each scan reads the rows again."""
     monkeypatch.setattr(readers, "READ_ROWS", 1)
     for data, cut in ((data_of(), 150), (data_of(seed=1), 13), (data_of(constant=True), 299)):
         terminal.renew()

@@ -1,4 +1,4 @@
-"""Protected data stand for data, domain and ledger in every function, and show no cell."""
+"""An object from `ps.protect` replaces data, domain and ledger in every function, and shows no cell."""
 
 import copy
 import pickle

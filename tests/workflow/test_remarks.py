@@ -1,4 +1,4 @@
-"""What is wrong with a fit is named by its cause: levels, reference levels, bounds, weights, units, a delta."""
+"""Notes name the cause of a problem: levels, reference levels, bounds, weights, units or a missing delta."""
 
 import numpy as np
 import pandas as pd
@@ -117,7 +117,7 @@ def test_a_delta_is_suggested_where_it_would_shorten_intervals_as_much_as_it_the
     told = float(text.split("about ")[1].split(" times")[0])
     shorter = fitted(**call, domain=domain, delta=1e-6)
     gain = np.median(np.subtract(*fit.conf_int().T.to_numpy()) / np.subtract(*shorter.conf_int().T.to_numpy()))
-    assert gain == pytest.approx(told, rel=0.3)  # intervals hold allowances, too
+    assert gain == pytest.approx(told, rel=0.3)  # bounds on the bias, which are a part of the intervals, do not change
     assert all(one.key != "delta helps" for one in (*shorter.notes, *fitted("y ~ x").notes))
 
 
@@ -133,7 +133,10 @@ def test_notes_of_a_fit_survive_a_dict():
 
 
 def test_a_remedy_names_no_level_that_is_the_reference_or_as_rare():
-    """At tiny budgets the most frequent level by noise was the reference itself: compare 'a' with Treatment('a')."""
+    """With tiny budgets, the level with the largest noisy count was the reference level itself.
+
+    The note then said to compare 'a' with Treatment('a').
+    """
     rng = np.random.default_rng(1)
     data = pd.DataFrame({"x": rng.uniform(0, 10, 900), "g": ["a", "b", "c"] * 300})
     data["y"] = data["x"] + rng.normal(size=900)

@@ -1,4 +1,4 @@
-"""Fits under rho: those under mu = sqrt(2 rho) where noise is normal, and less noise where it is pure."""
+"""Fits under rho: with normal noise they equal fits under mu = sqrt(2 rho), and pure noise is smaller."""
 
 import math
 
@@ -35,10 +35,11 @@ def test_a_fit_under_rho_asks_what_one_under_mu_asks_with_the_same_normal_noise_
 
 @pytest.mark.parametrize("name", ["lm newton", "rq newton", "median", "logit objpert", "mean by group", "hist", "mode"])
 def test_what_is_charged_for_a_question_is_what_its_noise_keeps(name):
-    """The noise of a release is that of the promise that the ledger was charged, and half of it would cost more."""
+    """The noise of a release has the size for the charged guarantee; half of this noise would cost more."""
     plan, fit = (CALLS[name](frame(), RHO, dry_run=dry, rng=None if dry else 1) for dry in (True, False))
     mechanisms, charge = {p.label: p.mechanism for p in plan.planned}, dict(plan.charge)
-    hosts = {label for p in plan.planned for label in p.within_share_of}  # of which optional questions had a part
+    # queries whose budget is shared with optional queries
+    hosts = {label for p in plan.planned for label in p.within_share_of}
     told = 0
     for release in fit.releases:
         charged, by = charge.get(release.name), mechanisms[release.name]
@@ -59,7 +60,10 @@ IMPLIED = {"lm suffstats": "4.89", "hist": "4.89", "logit objpert": "5.22", "med
 
 @pytest.mark.parametrize(("name", "eps"), IMPLIED.items())
 def test_a_summary_says_what_rho_implies_and_more_where_the_mechanisms_keep_more(name, eps):
-    """Of normal noise alone that of mu = 1, of one exponential mechanism its own eps."""
+    """With normal noise only, the implied eps is that of mu = 1.
+
+    With one exponential mechanism, it is the eps of this mechanism.
+    """
     fit = CALLS[name](frame(), RHO)
     lines = str(fit.summary()).splitlines()
     start = next(k for k, line in enumerate(lines) if line.startswith("Guarantee"))
