@@ -1,4 +1,4 @@
-"""Plans as files: the same plan comes back or none, and a fit of it is the fit of its call."""
+"""Saved plans: loading returns the same plan or raises an error; a loaded plan gives the same fit as its call."""
 
 import json
 import math
@@ -30,7 +30,7 @@ def mean(**change):
 
 
 def reloaded(plan, folder, content=None):
-    """Return the plan of a file; with other content, of the file with it."""
+    """Save a plan and return the loaded plan; `content` replaces the content of the file."""
     path = folder / "mean.plan.json"
     plan.save(path)
     if content is not None:
@@ -89,7 +89,7 @@ def test_a_number_of_rows_that_is_private_is_assumed_or_missing(n, tmp_path):
 
 
 def test_the_digest_is_that_of_machines_whose_last_digits_differ(monkeypatch):
-    """Quantile functions and roots differ in their last bits from one library of mathematics to the next."""
+    """Quantile functions and roots differ in their last bits between mathematical libraries."""
     before = mean(delta=1e-6, mech="gaussian")
     exact = ApproxDP.as_normal
     forget()
@@ -100,7 +100,7 @@ def test_the_digest_is_that_of_machines_whose_last_digits_differ(monkeypatch):
 
 
 def test_the_digest_is_the_same_in_each_process_and_version():
-    """Whoever changes it makes all saved plans unreadable, and says so in the changelog."""
+    """A change of this digest makes all saved plans unreadable, and must be stated in the changelog."""
     assert mean().digest == "00456f3ce897d0ee1a95b80e295c94098b20b8a99f9654a012cadc0c24a149ea"
 
 
@@ -196,7 +196,7 @@ def test_a_ledger_is_not_a_saved_plan(tmp_path):
 
 
 def saved_as(text):
-    """Return what is loaded from a file of this text."""
+    """Return the object loaded from a file with the given text."""
     path = FOLDER / "changed.plan.json"
     path.write_text(text)
     return ps.load(path)
@@ -281,7 +281,7 @@ def test_an_assumed_number_of_rows_need_not_be_the_true_one():
 
 
 def test_a_reader_is_not_asked_where_the_ledger_is_short():
-    """The cure was an argument that `run` does not have."""
+    """Earlier, the error proposed an argument that `run` does not have."""
     asked = []
     with pytest.raises(BudgetError, match=r"the ledger has eps = 0.1 left .*; save a plan with eps=0.1 or less$"):
         mean().run(lambda: asked.append(1) or [ROWS], ledger=ps.Ledger(PureDP(0.1)))

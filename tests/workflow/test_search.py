@@ -1,4 +1,4 @@
-"""Budgets and numbers of rows for a width are found in few plans, with a line on a terminal."""
+"""The search for a budget or a number of rows makes few plans, and shows a line of progress on a terminal."""
 
 import io
 import math
@@ -13,7 +13,10 @@ from tests.workflow.calls import planned
 
 
 def falling(law, root, flat=0.1, told=1.0):
-    """Widths that fall by a law, as wanted at `root` where some are flat; a part of the share of noise is told."""
+    """Return a function for widths that decrease in the budget by a known law, and equal the requested width at `root`.
+
+    A share `flat` of the squared width decreases more slowly. `told` scales the stated share of noise.
+    """
 
     def widths(number):
         noise, rest = abs(1 - flat) * (root / number) ** law.falling, flat * (root / number) ** law.still
@@ -23,7 +26,7 @@ def falling(law, root, flat=0.1, told=1.0):
 
 
 def found(widths, law=BY_BUDGET, most=1e4, asked=None):
-    """Return the number that a search from 1 finds."""
+    """Return the number that a search found, starting from 1."""
 
     def expected(number, bounds):
         if asked is not None:
@@ -47,7 +50,7 @@ def test_a_number_is_found_in_few_plans_where_widths_fall_by_the_law(law, root, 
 @pytest.mark.parametrize("law", [BY_BUDGET, BY_RHO, BY_ROWS])
 @pytest.mark.parametrize("root", [0.3, 1.7, 5.0])
 def test_a_search_ends_at_the_first_number_that_both_extrapolations_put_within_one_percent_of_the_root(law, root):
-    """No further plan confirms that 1% less is too little: three plans are enough, two if the law is exact."""
+    """No further plan checks whether 1% less is too small. Three plans are enough, two if the law is exact."""
     for told, most in ((1.0, 2), (0.95, 3), (1.05, 3)):
         asked, widths = [], falling(law, root, told=told)
         enough = found(widths, law, asked=asked)
@@ -101,7 +104,7 @@ def test_few_fits_are_simulated_in_a_search(monkeypatch):
     monkeypatch.setattr(forecast, "_expected", lambda estimate: fits.append(estimate) or once(estimate))
     plan.n_for(0.3)
     plan.budget_for(0.3)
-    assert len(fits) <= 56  # 61, if a search always asked by how much widths differ from the wanted one
+    assert len(fits) <= 56  # 61 if every plan computed the ratio of widths
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -163,14 +166,17 @@ def test_the_fits_that_are_not_simulated_are_expected_to_change_by_as_much_as_ot
 
 
 def test_what_is_found_is_confirmed_by_its_own_fits():
-    """Bounds of widths hold where widths fall; where they do not, a number that seemed to suffice is taken back."""
+    """Bounds on widths assume that widths decrease.
+
+    If they do not, a number that seemed sufficient must be rejected.
+    """
     asked = []
 
     def expected(number, bounds):
         asked.append((number, bounds.rough and not bounds.least and not bounds.most))
         ratio = 1.5 / number
         if asked[-1][1] and number < 1.9:
-            return Widths(np.array([1.1]), np.array([1.0]))  # the fits contradict the bounds
+            return Widths(np.array([1.1]), np.array([1.0]))  # these simulated fits contradict the bounds
         return Widths(np.array([ratio]), np.array([1.0]), sure=asked[-1][1])
 
     enough = narrow_enough(expected, BY_BUDGET, 1.0, 1e-9, 1e4, "plan")
@@ -192,7 +198,7 @@ def test_the_plans_of_a_search_are_those_of_the_calls(verb, call):
 
 
 def test_an_interval_that_one_budget_does_not_give_stays_infinitely_wide():
-    """Infinity times a change of zero warned, eight times for a printed plan of 500 rows at eps = 0.1."""
+    """Earlier, infinity times a change of zero caused warnings, eight for a printed plan of 500 rows at eps = 0.1."""
     known = {0: np.array([1.0, math.inf]), 1: np.array([2.0, math.inf]), 2: np.array([2.0, math.inf])}
     median = Bounds(least=known, rough=True).median({0: np.zeros(2)}, [0, 1, 2])
     assert median is None or not np.isnan(median).any()

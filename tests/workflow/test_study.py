@@ -1,4 +1,4 @@
-"""Studies: all plans are charged before a row is read, or none; then each is fitted once, and nothing else."""
+"""Studies: all plans are charged before a row is read, or none; then each plan is fitted exactly once."""
 
 import json
 import os
@@ -31,7 +31,7 @@ CALLS = ("dp_mean y", "dp_mean y ~ g", "dp_hist g")
 
 
 def one_by_one(rng, **more):
-    """Return the fits of the study by three calls."""
+    """Return the fits of the study, made by three separate calls."""
     more = {"domain": DOMAIN, "rng": rng, **more}
     first, second = (ps.dp_mean(f, ROWS, e, mech="laplace", **more) for f, e in (("y", 0.5), ("y ~ g", 0.25)))
     return first, second, ps.dp_hist("g", ROWS, 0.25, **more)
@@ -127,7 +127,7 @@ def test_a_study_that_costs_too_much_charges_and_reads_nothing():
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_of_a_study_nothing_is_charged_if_one_entry_cannot_be_written(kept, tmp_path, monkeypatch):
-    """The second of three entries fails: in a file the transaction is rolled back."""
+    """Writing the second of three entries fails; for a ledger in a file, the transaction is rolled back."""
     ledger = ps.Ledger(PureDP(3.0), tmp_path / "study.sqlite" if kept else None)
     if kept:
         written, many = ledger_file.entry_as_text, []
@@ -164,7 +164,10 @@ def test_a_study_of_which_one_plan_does_not_fit_the_data_charges_nothing():
 
 @pytest.mark.parametrize("reader", [False, True])
 def test_everything_is_charged_before_a_row_is_read(reader, monkeypatch):
-    """A function is asked for its columns and its number of rows before; batches are asked for after."""
+    """For data from a function, columns and the number of rows are read before the charge.
+
+    Batches are read after it.
+    """
     ledger, spent = ps.Ledger(PureDP(1.0)), []
     answer = Gate._answer
 
@@ -238,7 +241,7 @@ def test_persons_and_private_numbers_of_rows():
     study = ps.Study([mean(neighbors="add_remove", n=1000)])
     ledger = ps.Ledger(PureDP(1.0))
     assert len(study.run(lambda: [rows[:200], rows[200:]], ledger=ledger)) == 1
-    assert ledger.spent() == PureDP(1.0)  # a removed row is half of a replaced one
+    assert ledger.spent() == PureDP(1.0)  # replacing a row costs as much as removing one row and adding another
 
 
 # ---------------------------------------------------------------- what a prepaid ledger pays
@@ -303,12 +306,12 @@ def test_what_a_prepaid_ledger_cannot_pay_is_not_recorded():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_process_that_is_forked_before_a_fit_takes_no_part_of_the_charge(tmp_path):
-    """Both released: what is due lay in the memory of both."""
+    """Earlier, both processes released results, because both had the paid charge in memory."""
     ledger, answers, asked, child = ps.Ledger(PureDP(1.0), tmp_path / "a.sqlite"), tmp_path / "child", [], []
 
     def frames():
         asked.append(1)
-        if len(asked) == 2:  # before the first pass, which is of the first fit
+        if len(asked) == 2:  # before the first pass of the first fit
             child.append(os.fork())
         return [ROWS]
 
