@@ -96,7 +96,7 @@ def truth(case: Case) -> np.ndarray:
 
 
 def fits(case: Case, scene: str, size: float, rng: np.random.Generator) -> tuple[list[Any], str]:
-    """Return the fits of a scene to new rows, and the argument `rows` of `combine` for these fits."""
+    """Return the fits of one scene (numbers of rows, budgets) to new rows, and the argument `rows` of `combine`."""
     sites, parts, same = SCENES[scene]
     frames = [draw(rng, n) for n in sites] * (len(parts) if same else 1)
     made = [

@@ -44,7 +44,7 @@ QUANTILES = (0.0001, 0.9999)
 
 
 class Sales(NamedTuple):
-    """Numeric columns with public bounds: predictors, then dummies if there are any, then the response."""
+    """Numeric columns with public bounds, in the order: predictors, dummies (if any), response."""
 
     values: np.ndarray
     low: np.ndarray

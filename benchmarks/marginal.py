@@ -75,7 +75,7 @@ def quantities(fit: Any, params: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def usual(model: str, rows: pd.DataFrame, truth: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
-    """Return, by table, how the intervals without privacy cover: the share of single ones, and 1 if all together do."""
+    """Return, by table, coverage without privacy: the share of intervals that cover, and whether all of them cover."""
     fit = fitted(model, rows)
     params, root = np.asarray(fit.params), np.linalg.cholesky(np.asarray(fit.cov_params()))
     at = quantities(fit, params)

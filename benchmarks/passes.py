@@ -54,7 +54,7 @@ CALLS: dict[str, Callable[..., Any]] = {
 
 @dataclass(eq=False)
 class InParts:
-    """Rows in parts that are processed in this process; the sizes of messages and answers are counted."""
+    """Source of rows in parts, which are processed in this process. The sizes of messages and answers are counted."""
 
     frames: Sequence[pd.DataFrame]
     in_memory = False

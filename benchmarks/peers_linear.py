@@ -279,7 +279,7 @@ def show_grid(cells: dict[tuple[int, int, float], dict[str, Runs]], names: list[
 
 
 def compare_with_reference(options: argparse.Namespace) -> list[str]:
-    """Print the default's error on the signals beside the reference implementation's; return the missed targets."""
+    """Print the errors of the default and of the reference implementation on the signals; return the missed targets."""
     rows, missed = [], []
     for (p, strength, n, eps), reference in REFERENCE.items():
         runs, ordinary = Runs(), []

@@ -173,7 +173,7 @@ def measured(persons: Persons, cell: Cell, n: int, budget: dict[str, float], see
 
 
 def row(found: np.ndarray) -> tuple[float, float, float, float]:
-    """Return share given, least coverage over the terms, coverage of the reference at this term, and median length."""
+    """Return the share given, the lowest coverage of a term, the reference's coverage of it, and the median length."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # numpy warns of a mean of no numbers if no fit gives a term
         covered, known = np.nanmean(found[..., 1], axis=0), found[..., 2].mean(axis=0)

@@ -35,7 +35,7 @@ COVERED, BOUGHT = 0.05, 0.1  # least effect of a rule on coverage, and on length
 
 @dataclass(frozen=True)
 class Rule:
-    """A special rule.
+    """A special rule of the estimators, its case, and how it is switched off.
 
     Parameters
     ----------

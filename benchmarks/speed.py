@@ -128,7 +128,7 @@ class Row:
 
     @property
     def printed(self) -> tuple[str, str, str, str]:
-        """The cells of the row as text."""
+        """The cells of the table row as text."""
         return self.name, f"{self.found:.3g}", self.unit, "" if self.most is None else f"{self.most:g}"
 
     @property
@@ -514,7 +514,7 @@ def read(path: Path) -> np.ndarray:
 
 
 def held() -> float:
-    """Return the peak memory of this process in MB; on Linux without the memory of the parent process."""
+    """Return the peak memory of this process in MB. On Linux, memory of the parent process is not counted."""
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))

@@ -51,7 +51,7 @@ def stargazer(fit: Results) -> dict[str, Any]:
         "cov_names": fit.params.index.values,
         "cov_values": fit.params,
         "cov_std_err": fit.bse,
-        "p_values": found.where(fit.pvalues.notna(), None),  # None, as stargazer prints three stars for NaN
+        "p_values": found.where(fit.pvalues.notna(), None),  # None for NaN, for which stargazer would print three stars
         "conf_int_low_values": ends[0],
         "conf_int_high_values": ends[1],
         "r2": _given(getattr(fit, "rsquared", math.nan)),

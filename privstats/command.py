@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             chosen = _parser().parse_args(arguments)
             if getattr(chosen, "out", None) is not None:
-                check_new(chosen.out)  # raises an error for an existing file before any budget is spent
+                check_new(chosen.out)  # an existing file raises an error before any budget is spent
             chosen.act(chosen)
             return 0
         except PrivstatsError as error:
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             problem, code = _for_call(in_shell(problem), chosen) if hasattr(chosen, "formula") else problem, REFUSED
         except KeyboardInterrupt as stop:
             problem, code = str(stop) or "interrupted", INTERRUPTED_CODE
-        except Exception as error:  # its text may quote rows and is not shown
+        except Exception as error:  # the error's text may quote rows and is not shown
             problem, code = f"an unexpected failure ({type(error).__name__}); please report the command", REFUSED
     _complain(problem)
     return code
@@ -489,7 +489,7 @@ def _print(text: str, out: Any) -> bool:
     except OSError:
         with suppress(OSError):  # if the stream has no file descriptor
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, out.fileno())  # so that Python's flush at exit does not fail, too
+            os.dup2(nowhere, out.fileno())  # otherwise Python's flush at exit would fail, too
             os.close(nowhere)
         return False
     return True

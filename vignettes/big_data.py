@@ -33,7 +33,7 @@ import privstats as ps
 MU = 0.5
 ROWS, FILES = 1_000_000, 8
 SKILLED = 12  # years of schooling
-SIZES = (50_000, 200_000, 800_000, 3_200_000)  # of the folders whose fits are timed
+SIZES = (50_000, 200_000, 800_000, 3_200_000)  # numbers of rows of the timed data sets
 REGIONS = ["east", "north", "south", "west"]
 DOMAIN = {"log_wage": (5, 13), "educ": (0, 22), "exper": (0, 50), "region": REGIONS}
 MODEL = "log_wage ~ educ + exper + I(exper**2) + region"
@@ -84,9 +84,9 @@ print("the same to the last bit:", stored.params.equals(fit.params) and stored.b
 # %% [markdown]
 # ## A cluster
 #
-# A frame of Dask, read on whatever scheduler is in use: here two workers of this process, elsewhere
-# `Client("tcp://scheduler:8786")`. Each question is sent to the partitions, each of which answers with whole numbers;
-# no row leaves its worker. `privstats` has to be installed there, too.
+# A frame of Dask is read on the scheduler that is in use: here two workers of this process, elsewhere
+# `Client("tcp://scheduler:8786")`. Each query is sent to the partitions, and each partition answers with whole numbers;
+# no row leaves its worker. `privstats` has to be installed on the workers, too.
 
 # %%
 if find_spec("distributed") and find_spec("dask"):
@@ -107,12 +107,14 @@ else:
 # fit = ps.dp_lm(MODEL, rows, mu=0.5, domain=DOMAIN)
 # ```
 #
-# Persons with several rows each (`unit="person"`) are brought together first, each in one partition: a shuffle, once.
+# If persons have several rows each (`unit="person"`), the rows of each person are first brought together in one
+# partition, which needs one shuffle.
 #
-# ## What may not be done before
+# ## What is not allowed before the fit
 #
-# Sums over other rows than those that were promised protection would protect nobody. So a frame that filters, samples,
-# joins or computes is refused, wherever it lies; `subset=` does the filtering behind the gate.
+# The guarantee holds for the rows of the given frame. If rows were filtered or computed before, it might not protect
+# the original rows. So a frame that filters, samples, joins or computes is refused, whatever its engine; use `subset=`
+# to filter rows within the fit.
 
 # %%
 if find_spec("distributed") and find_spec("dask"):
@@ -126,8 +128,8 @@ print(f"years of schooling, of the skilled: {skilled.params['educ']:.3f}")
 # %% [markdown]
 # ## Time and memory
 #
-# The same fit from frames and from folders of several sizes, each in a process of its own. Of a frame the memory grows
-# with its rows; of a folder it stays where it is once a batch and what is kept of it reach `memory_limit=`.
+# The same fit is made from frames and from folders of several sizes, each in a process of its own. The memory of a
+# frame grows with its rows; the memory of a folder is constant once a batch and the kept data reach `memory_limit=`.
 
 # %%
 MEASURED = """
@@ -152,11 +154,14 @@ before, start = peak(), time.process_time()
 ps.dp_lm(data=pd.read_parquet(folder) if source == "frame" else folder, **options)
 print(json.dumps([time.process_time() - start, peak() - before]))
 """
-LIMIT = 50e6  # bytes: of what is kept between passes
+LIMIT = 50e6  # memory limit for what is kept between passes, in bytes
 
 
 def measured(source: str, folder: Path) -> tuple[float, float]:
-    """Return seconds, and MB above what Python, the packages and a fit of few rows take."""
+    """Return the processor time of a fit in seconds, and its additional memory in MB.
+
+    Memory of Python, of the packages and of a fit to few rows is not counted.
+    """
     options = {"formula": MODEL, "mu": MU, "domain": DOMAIN, "memory_limit": LIMIT}
     few = frame.head(100).to_dict("list")
     asked = json.dumps([source, str(folder), few, options])
@@ -166,7 +171,7 @@ def measured(source: str, folder: Path) -> tuple[float, float]:
 
 
 def table() -> pd.DataFrame:
-    """Return what the fits cost, a row a size and source."""
+    """Return the time and memory of the fits, one row for each size and source."""
     rows = []
     for n in SIZES:
         folder = store(Path(SCRATCH.name) / f"{n}", n, np.random.default_rng(n))

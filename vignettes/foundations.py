@@ -57,23 +57,23 @@ def correct(slide: str, printed: str, right: str, number: str) -> None:
 # %% [markdown]
 # ## 1. Means betray who is in the sample
 #
-# Homer et al. (2008) found that published allele frequencies of a hundred patients tell whether a given person is one
-# of them. No mean of one column does; thousands of them together do. The attacker knows the person's genome z, the
-# frequencies f of the population, and the published means m, and adds up ``(z_j - f_j) (m_j - f_j) / (f_j (1 - f_j))``.
-# A stranger's sum is centred at 0; a member has moved each mean a little towards z, by 1 / n, and the sum towards p / n
-# with a standard deviation of about the root of p / n. So p = 5000 columns of n = 100 rows set them 7 standard
-# deviations apart.
+# Homer et al. (2008) found that published allele frequencies of a hundred patients reveal whether a given person is one
+# of them. The mean of one column does not reveal it, but the means of thousands of columns together do. The attacker
+# knows the person's genome z, the frequencies f of the population, and the published means m, and computes the sum of
+# ``(z_j - f_j) (m_j - f_j) / (f_j (1 - f_j))``. For a person outside the sample, the sum is centred at 0. A person in
+# the sample has moved each mean a little towards z, by 1 / n; this moves the sum by p / n, and its standard deviation
+# is about the root of p / n. So for p = 5000 columns of n = 100 rows, the two cases are 7 standard deviations apart.
 #
 # The defence adds normal noise of sd ``sqrt(p) / (n mu)`` to each mean, since one row moves the p means by at most
-# ``sqrt(p) / n`` in Euclidean length. Then no test whatever of level alpha, by an attacker who knows everything but one
-# row, has more power than ``Phi(z_alpha + mu)``: the power of the test of N(0, 1) against N(mu, 1).
+# ``sqrt(p) / n`` in Euclidean length. Then no test of level alpha, by an attacker who knows everything but one row, has
+# more power than ``Phi(z_alpha + mu)``: the power of the test of N(0, 1) against N(mu, 1).
 
 # %%
 LEVEL, MEMBERS = 0.01, 100
 
 
 def power_of_attack(p: int, mu: float, rng: np.random.Generator, n: int = MEMBERS, strangers: int = 1000) -> float:
-    """Return the power, at `LEVEL`, of the attack on n rows of p columns whose means have noise that is mu-GDP."""
+    """Return the power, at `LEVEL`, of the attack on n rows of p columns, if noise makes the means mu-GDP."""
     f = rng.uniform(0.1, 0.9, p)
     members = (rng.uniform(size=(n, p)) < f) - f
     others = (rng.uniform(size=(strangers, p)) < f) - f
@@ -107,15 +107,15 @@ axis.set_title("1. Membership attack (dotted: the promise)")
 axis.legend(fontsize=8)
 
 # %% [markdown]
-# The attack stays below its bound, and below it by much where the noise is spread over thousands of columns: the bound
-# holds for all attackers, and this one knows only frequencies.
+# The power of the attack is below its bound, and far below it if the noise is spread over thousands of columns: the
+# bound holds for all attackers, and this attacker knows only frequencies.
 #
 # ## 2. The promise is a trade-off function
 #
 # Wasserman and Zhou (2010): a release is (eps, delta)-DP if and only if each test of "row i is s" against "row i is t"
 # with level alpha has type II error at least ``max(0, 1 - delta - e^eps alpha, e^-eps (1 - delta - alpha))``. Dong,
-# Roth and Su (2022) replace the two straight lines by the curve of N(0, 1) against N(mu, 1): mu-GDP. A promise of the
-# package draws its curve. Neighbours differ here, as in the notes, by the replacement of a row; n is public.
+# Roth and Su (2022) replace the two straight lines by the curve of N(0, 1) against N(mu, 1): mu-GDP. Each guarantee in
+# the package can draw its curve. Here, as in the notes, neighbours differ by the replacement of a row; n is public.
 
 # %%
 axis = next(axes)
@@ -134,12 +134,12 @@ print(
 # %% [markdown]
 # ## 3. Three mechanisms, post-processing, and the ledger
 #
-# *Laplace*: a sum that one row moves by at most S in absolute value gets noise of scale S / eps. *Gaussian*: one that a
-# row moves by at most S in Euclidean length gets noise of sd S / mu. *Exponential*: a candidate t is drawn with
-# probability proportional to ``exp(eps u(t) / (2 S))``, where one row moves the utility u by at most S; for a median,
-# u is minus the distance of t's rank from the middle, which a row moves by at most 1, however wild its value. What is
-# computed from a release is post-processing and costs nothing. What is released twice is paid for twice: a ledger adds
-# up, and refuses what would break its promise, before any row is read.
+# *Laplace*: a sum that one row moves by at most S in absolute value gets noise of scale S / eps. *Gaussian*: a sum that
+# one row moves by at most S in Euclidean length gets noise of sd S / mu. *Exponential*: a candidate t is drawn with
+# probability proportional to ``exp(eps u(t) / (2 S))``, where one row moves the utility u by at most S; for a median, u
+# is minus the distance of t's rank from the middle, which a row moves by at most 1, whatever its value. A computation
+# from a release is post-processing and has no privacy cost. Each release has a cost, even if it repeats an earlier one:
+# a ledger adds up the costs, and refuses a call that would exceed its budget, before any row is read.
 
 # %%
 rng = np.random.default_rng(2)
@@ -219,12 +219,12 @@ correct(
 # %% [markdown]
 # ## 5. Clipping: the bias that noise asks for
 #
-# A mean of unbounded values is private only if values are clipped, ``sign(x) min(|x|, B)``. A small B loses the tail, a
-# large one asks for noise of scale 2 B / (eps n). No B serves all data; the best one balances bias and noise. A bias
-# does not show in a standard error. The clipped means of the package release, besides the mean, how much was clipped,
-# and their intervals are made wide enough to contain the largest bias that this leaves possible; with a tail as long as
-# that of the incomes below they may fall a little short. What no method can repair is a declared domain that is not
-# true: there the estimand is the mean of the values moved to its ends.
+# A mean of unbounded values is private only if values are clipped, ``sign(x) min(|x|, B)``. A small B removes the tail;
+# a large B requires noise of scale 2 B / (eps n). No B is best for all data; the best B for given data balances bias
+# and noise. A standard error does not include the bias. The clipped means of the package also release how much was
+# clipped, and their intervals are wide enough to contain the largest bias that this amount leaves possible; with a tail
+# as long as the tail of the incomes below, coverage may be a little too low. No method can correct bounds in the domain
+# that are not true: the estimand is then the mean of the values moved to these bounds.
 
 # %%
 rng = np.random.default_rng(3)
@@ -263,7 +263,7 @@ axis = next(axes)
 B = np.geomspace(20, 2000, 60)
 big = np.random.default_rng(4).lognormal(3, 1, 200_000)
 bias = np.array([(big - np.minimum(big, b)).mean() for b in B])
-noise = math.sqrt(2) * B / n  # of values in [0, B], eps = 1
+noise = math.sqrt(2) * B / n  # sd of the noise, for values in [0, B] and eps = 1
 sampling = np.array([np.minimum(big, b).std() for b in B]) / math.sqrt(n)
 for values, label in (
     (bias, "bias"),
@@ -280,17 +280,18 @@ axis.legend(fontsize=8)
 # %% [markdown]
 # ## 6. Local sensitivity: smoothed, or tested
 #
-# In the worst case one row moves a median from one end of the domain to the other; on most data it hardly moves it.
-# Noise scaled to what a row can do *at these data* is not private, since the scale itself tells. Nissim, Raskhodnikova
-# and Smith (2007) take ``S = max over data sets at distance k of e^(-beta k) LS``, which differs by e^beta at most
-# between neighbours. Dwork and Lei (2009) propose a bound eta of the local sensitivity, test privately how many rows
-# away the nearest data set is at which it fails, and release only if there are enough.
+# In the worst case one row moves a median from one end of the domain to the other; in most data sets it hardly moves
+# the median. Noise scaled to the largest effect of a row *in these data* is not private, since the scale itself reveals
+# information. Nissim, Raskhodnikova and Smith (2007) take ``S = max over data sets at distance k of e^(-beta k) LS``,
+# where LS is the local sensitivity; S differs by a factor of at most e^beta between neighbours. Dwork and Lei (2009)
+# propose a bound eta on the local sensitivity, test privately how many rows away the nearest data set is at which the
+# bound fails, and release only if this number is large enough.
 #
 # Both versions in the notes fail. The first has noise ``(2 / eps) S Z`` with Z normal: 2 / eps belongs to Laplace noise
-# and beta to normal noise. Take 51 zeros and 50 ones, known to lie in (0, 1): S is 1, there and at the neighbour with a
-# one more, and the median moves by 1, which is eps / 2 standard deviations of the noise: the release is eps / 2-GDP and
-# no more, whatever delta was asked. The second counts the changes that move the median by more than eta *from where it
-# is*. One row can change that count from 2 to 51, and a test that is to be private may let a row change it by 1.
+# and beta to normal noise. Take 51 zeros and 50 ones, known to lie in (0, 1): S is 1, also at the neighbour with one
+# more one, and the median moves by 1, which is eps / 2 standard deviations of the noise. So the release is only eps /
+# 2-GDP, whatever delta was requested. The second version counts the changes that move the median by more than eta *from
+# its current value*. One row can change this count from 2 to 51, but in a private test a row may change it only by 1.
 
 # %%
 
@@ -378,17 +379,18 @@ axis.boxplot([medians[name].dropna() for name in medians], tick_labels=list(medi
 axis.set(yscale="log", ylabel="distance to the exact median", title=f"5. Median by four mechanisms, eps = {ONE:g}")
 
 # %% [markdown]
-# All three leave noise of the global sensitivity far behind. `rank` is the exponential mechanism, pure and what
-# `mech="auto"` takes: it needs no delta, its errors have no heavy tail (smooth sensitivity's Cauchy noise has one), and
-# its law is known, so that an interval can be drawn with the estimate. Propose-test-release gives no answer where its
-# test fails.
+# The errors of all three are far smaller than those of noise scaled to the global sensitivity. `rank` is the
+# exponential mechanism. It is the method of `mech="auto"`, and it needs no delta. Its errors have no heavy tail (the
+# Cauchy noise of smooth sensitivity has one), and their law is known, so that an interval can be drawn with the
+# estimate. Propose-test-release gives no answer if its test fails.
 #
 # ## 7. Estimation by noisy steps
 #
-# Avella-Medina, Bradshaw and Loh (2023) minimise a loss whose row scores are bounded by B, as those of robust losses
-# are, by K steps along scores with noise of sd ``2 B sqrt(K) / (n mu)``: each step is mu / sqrt(K)-GDP, all are
-# mu-GDP. Every step is a release, so that the path can be drawn by anybody: here from `fit.releases` alone, of a logit
-# with rows no longer than sqrt(2), which makes the step size 2. Newton's steps need a noisy Hessian as well.
+# Avella-Medina, Bradshaw and Loh (2023) minimise a loss whose row scores have norms of at most B, as for robust losses,
+# by K steps along scores with noise of sd ``2 B sqrt(K) / (n mu)``: each step is mu / sqrt(K)-GDP, and all steps
+# together are mu-GDP. Every step is a release, so that anybody can draw the path: here it is drawn from `fit.releases`
+# alone, for a logit with rows no longer than sqrt(2), for which the step size is 2. Newton's steps also need a noisy
+# Hessian.
 
 # %%
 rng = np.random.default_rng(7)
@@ -415,7 +417,7 @@ def hessian(theta: np.ndarray) -> np.ndarray:
 
 
 def descent(step: Callable[[np.ndarray], np.ndarray], K: int) -> np.ndarray:
-    """Return iterates from 0, shape (K + 1, 2)."""
+    """Return the iterates of K steps from 0, shape (K + 1, 2)."""
     path = [np.zeros(2)]
     for _ in range(K):
         path.append(path[-1] + step(path[-1]))
@@ -433,7 +435,7 @@ def of_releases(fit: Results) -> np.ndarray:
             continue
         H = released[f"hessians {k}"]
         values, V = np.linalg.eigh(np.array([[H.value[0], H.value[1]], [H.value[1], H.value[2]]]) / n)
-        edge = math.sqrt(2 * 2 * H.law.variance().max()) / n  # the largest eigenvalue of noise alone
+        edge = math.sqrt(2 * 2 * H.law.variance().max()) / n  # approximate largest eigenvalue of the noise
         step = 0.5 * (V / np.maximum(values, edge)) @ V.T @ g
         path.append(path[-1] + step / max(1.0, float(np.linalg.norm(step)) / 3))
     return np.array(path)
@@ -469,14 +471,14 @@ for names, title in (
 # %% [markdown]
 # Newton's undamped steps converge fast only near the optimum: where the Newton decrement lambda satisfies ``lambda /
 # sqrt(lambda_min) <= 1 / (16 gamma)`` for a loss with ``|f'''| <= gamma f''``. (The logistic loss has gamma = 1; rows
-# as long as sqrt(2) make it sqrt(2).) The picture shows it along the paths, in units of that threshold. Both cross the
-# threshold, Newton's in fewer steps. Noise then keeps both from going further down, as it would without end: at the
-# floor of the noise a better direction is of no use, and the budget that Hessians cost is missing. The private path of
-# Newton's steps, whose noise is larger, ends farther from the optimum here.
+# as long as sqrt(2) make it sqrt(2).) The picture shows this quantity along the paths, in units of the threshold. Both
+# paths cross the threshold, Newton's in fewer steps. Then noise prevents a further decrease, which would be unlimited
+# without noise: at this level a better direction does not help, and the budget spent on Hessians is missing. The
+# private path of Newton's steps, whose noise is larger, ends farther from the optimum here.
 #
-# The older condition is ``|gradient| <= tau_1^2 / L``: tau_1 is the least eigenvalue of the Hessian on the way, and L
-# bounds how fast it changes, ``max |f'''| |x|^3 = sqrt(2)^3 / (6 sqrt(3))`` here. It depends on units; here it is met
-# earlier (dotted).
+# The older condition is ``|gradient| <= tau_1^2 / L``: tau_1 is the least eigenvalue of the Hessian along the path, and
+# L bounds how fast the Hessian changes, ``max |f'''| |x|^3 = sqrt(2)^3 / (6 sqrt(3))`` here. This condition depends on
+# units; here it is met earlier (dotted line).
 
 # %%
 
@@ -520,12 +522,13 @@ axis.set(xlabel="residual, or linear predictor", title="9. Bounded scores psi (s
 axis.legend(fontsize=8)
 
 # %% [markdown]
-# Huber's slope jumps, so that no gamma bounds its third derivative; the two smooth losses beside it have one.
+# The derivative of Huber's psi jumps, so that no gamma bounds the third derivative of the loss; the two smooth losses
+# shown with it have a gamma.
 #
-# Stochastic gradient descent looks at m of n rows a step, and pays less for each step because the row in question is
-# probably not among them. At equal (eps, delta) this does not make up for the larger noise of a mean of m rows: compare
-# the iterates of Huber's location below. (`dp_lm(mech="sgd")` runs the whole loop on sealed rows and releases its end
-# only, without an interval. So the paths are of a simulation, whose step noise is priced as the verb prices it.)
+# Stochastic gradient descent uses m of n rows in each step, and has a smaller privacy cost per step, because a given
+# row is probably not among the m rows. At equal (eps, delta), this does not compensate for the larger noise of a mean
+# of m rows: compare the iterates of Huber's location below. (`dp_lm(mech="sgd")` runs the whole loop on protected rows
+# and releases only the last iterate, without an interval. So the paths below are simulated, with the same noise.)
 
 # %%
 rng = np.random.default_rng(8)
@@ -558,10 +561,10 @@ print(
 # %% [markdown]
 # ## 8. Intervals need the noise's share
 #
-# To the first order the noise of order ``1 / (n mu)`` is smaller than the sampling error of order ``1 / sqrt(n)``, and
-# asymptotics drop it. At sample sizes that occur it counts. `noise_share` is its part of the squared standard error, so
-# that ``bse sqrt(1 - noise_share)`` is the standard error that forgets it: the uncorrected interval. What the noise of
-# all steps leaves in the last iterate is added up exactly in the printed one.
+# To first order, noise of order ``1 / (n mu)`` is smaller than the sampling error of order ``1 / sqrt(n)``, and
+# asymptotic formulas omit it. At realistic sample sizes it matters. `noise_share` is its part of the squared standard
+# error, so that ``bse sqrt(1 - noise_share)`` is a standard error without noise, as in the uncorrected interval. The
+# printed interval includes exactly the noise of all steps that remains in the last iterate.
 
 # %%
 sizes, replicates = (250, 500, 1000, 4000), REPLICATES["coverage"]
@@ -580,7 +583,8 @@ for size in sizes:
         inside["without"].append(off <= 1.96 * (fit.bse * np.sqrt(1 - fit.noise_share)).to_numpy())
     for name in coverage:
         coverage[name].append(float(np.mean(inside[name])))
-error = math.sqrt(0.95 * 0.05 / (2 * replicates))  # of a coverage of 95 %, of two coefficients together
+# Monte Carlo error of a coverage of 95 %, averaged over two coefficients
+error = math.sqrt(0.95 * 0.05 / (2 * replicates))
 print(f"\ncoverage of 95 % intervals by rows, mu = {ONE:g}, {replicates} samples (+- {plain(round(error, 2))})")
 print(pd.DataFrame(coverage, index=sizes).T.round(2).to_string())
 axis = next(axes)
@@ -594,8 +598,8 @@ axis.legend(fontsize=8)
 # ## 9. Local against central
 #
 # In the local model nobody is trusted: each person randomises their answer before it is sent (Warner 1965). Each row
-# brings noise of its own, so that the error of a share falls like ``1 / sqrt(n)``. One party that is trusted adds a
-# single draw to the sum, and the noise falls like ``1 / n``.
+# has noise of its own, so that the error of a share falls like ``1 / sqrt(n)``. A trusted party adds a single draw of
+# noise to the sum, and this noise falls like ``1 / n``.
 
 # %%
 local = pd.DataFrame(index=[1000, 10_000, 100_000], columns=["local", "central", "sampling"], dtype=float)
@@ -618,8 +622,8 @@ axis.legend(fontsize=8)
 # %% [markdown]
 # ## 10. Corrections
 #
-# The rest of the numbers, then the table: what the notes print, what is right, and the number that shows it. Figures
-# from "simulated" recursions are of 20,000 runs of a quadratic loss.
+# First the remaining numbers, then the table: the formula in the notes, the correct formula, and the number that shows
+# the difference. "Simulated" figures are from 20,000 runs of a recursion for a quadratic loss.
 
 # %%
 needed = [ps.gdp_delta(eps, eps) for eps in (HALF, ONE)]
@@ -681,7 +685,7 @@ eta, m, K = 0.5, 0.3, 60
 
 
 def simulated(factor: float, rate: float) -> float:
-    """Return the variance that K steps ``e <- rate e + factor N`` leave, from 20,000 runs."""
+    """Return the variance of e after K steps ``e <- rate e + factor N``, from 20,000 runs."""
     e = np.zeros(20_000)
     for _ in range(K):
         e = rate * e + factor * rng.normal(size=len(e))

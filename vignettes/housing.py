@@ -29,22 +29,23 @@ KING_COUNTY = (
     "np.log(price) ~ np.log(sqft_lot) + np.log(sqft_living) + lat + long + yr_built + bedrooms + grade + C(area)"
 )
 BAY = "log_price ~ log_lot + log_base + latitude + longitude + sale_time + age + bedrooms + C(county)"
-EVERY = 1  # of the sales, each so many-th is used: 1 is all of them
-RESEMBLING, MADE_UP = 5_000, 235_760  # made-up sales: to plan with, and instead of real ones
+EVERY = 1  # every how many sales are used; 1 uses all of them
+RESEMBLING, MADE_UP = 5_000, 235_760  # numbers of synthetic sales: for the plan, and in place of real sales
 EPS_OF_METHODS = 2.0
-AREAS = ("South", "Seattle", "East")  # by zip code: 981.. is Seattle; 980.. is the rest of King County, of which these
-EAST = (4, 5, 6, 7, 8, 11, 14, 19, 24, 27, 28, 29, 33, 34, 39, 40, 45, 52, 53, 65, 72, 74, 75, 77)  # lie east or north
+AREAS = ("South", "Seattle", "East")  # by zip code: 981.. is Seattle, 980.. the rest of King County
+# last two digits of zip codes in the east or north
+EAST = (4, 5, 6, 7, 8, 11, 14, 19, 24, 27, 28, 29, 33, 34, 39, 40, 45, 52, 53, 65, 72, 74, 75, 77)
 
 
 def in_king_county() -> tuple[str, str, Dataset, pd.DataFrame]:
-    """Return what the data are, the model, the data, and made-up rows that resemble such sales."""
+    """Return a description of the data, the formula, the data, and synthetic rows that resemble such sales."""
     read, known = ps.datasets.load_housing()
     read = read.iloc[::EVERY].copy()
     place = read["zipcode"] - 98_000
     read["area"] = np.select([place >= 100, place.isin(EAST)], AREAS[1:], AREAS[0])
     columns = ["price", "sqft_lot", "sqft_living", "lat", "long", "yr_built", "bedrooms", "grade"]
     public = ps.Domain({**{name: known[name] for name in columns}, "area": ps.Levels(AREAS)}, complete=True)
-    bay, _ = ps.datasets.make_housing(RESEMBLING, seed=64)  # moved to King County, and to a smaller part of the map
+    bay, _ = ps.datasets.make_housing(RESEMBLING, seed=64)  # moved to King County, in a smaller part of the map
     resembling = pd.DataFrame(
         {
             "price": np.exp(bay["log_price"]),
@@ -62,7 +63,7 @@ def in_king_county() -> tuple[str, str, Dataset, pd.DataFrame]:
 
 
 def around_the_bay() -> tuple[str, str, Dataset, pd.DataFrame]:
-    """Return the same of made-up sales."""
+    """Return a description, the formula, synthetic sales around the Bay, and further rows that resemble them."""
     made = ps.datasets.make_housing(MADE_UP // EVERY, seed=63)
     what = f"{len(made.data):,} MADE-UP sales, a synthetic stand-in: nothing here is about real houses"
     return what, BAY, made, ps.datasets.make_housing(RESEMBLING, seed=64).data
@@ -87,8 +88,9 @@ print(domain)
 # %% [markdown]
 # ## 2. Plan before you spend
 #
-# What would be asked, what it costs, and what to expect of it; no row has been read. Real columns do not fill their
-# bounds evenly, so rows that resemble them, here made-up sales, predict better than uniform ones.
+# The plan lists the queries and their costs, and the expected widths of intervals; no row has been read. Real columns
+# do not fill their bounds evenly, so that rows which resemble them (here synthetic sales) give better forecasts than
+# uniform rows.
 
 # %%
 planned = ps.plan("lm", FORMULA, len(sales), eps=1.0, domain=domain)
@@ -112,13 +114,13 @@ print(fit.summary())
 # %% [markdown]
 # ## 4. Beside the regression it hides
 #
-# Only because these sales are public records, or made up, may we look at the non-private fit. The private intervals
-# should cover the non-private estimates about as often as they claim, and be longer.
+# We may look at the non-private fit only because these sales are public records, or synthetic. The private intervals
+# should cover the non-private estimates about as often as their level says, and be longer.
 
 # %%
 levels = {name: known.values for name, known in domain.items() if isinstance(known, ps.Levels)}
 coded = {name: pd.Categorical(sales[name], categories=values) for name, values in levels.items()}
-ols = smf.ols(FORMULA, sales.assign(**coded)).fit()  # the same reference level
+ols = smf.ols(FORMULA, sales.assign(**coded)).fit()  # with the same reference level as the private fit
 beside = ols.params.rename("OLS").to_frame().join(fit.tidy().set_index("term")[["estimate", "conf_low", "conf_high"]])
 ratio = (fit.conf_int()[1] - fit.conf_int()[0]) / (ols.conf_int()[1] - ols.conf_int()[0])
 beside["times longer"] = ratio
@@ -127,7 +129,7 @@ print(beside.round(3).to_string())
 # %% [markdown]
 # ## 5. Three budgets
 #
-# The ledger adds up what is spent on these sales, and would refuse what is not left.
+# The ledger adds up the budgets spent on these sales, and would refuse a call that exceeds the remaining budget.
 
 # %%
 fits = {BUDGETS[0]: fit}
@@ -150,7 +152,8 @@ shown = {
     "OLS": (ols.params[terms], ols.conf_int().loc[terms]),
     **{f"eps = {eps:g}": (one.params[terms], one.conf_int().loc[terms]) for eps, one in fits.items()},
 }
-looks = {"color": ("k", "#0072B2", "#D55E00", "#009E73"), "fmt": "xosD"}  # told apart without colour, too
+# markers differ, too, for print without colour
+looks = {"color": ("k", "#0072B2", "#D55E00", "#009E73"), "fmt": "xosD"}
 for k, (offset, (label, (estimate, interval))) in enumerate(zip(offsets, shown.items(), strict=True)):
     look = {name: values[k] for name, values in looks.items()}
     center = (estimate - ols.params[terms]) / scale
@@ -170,11 +173,11 @@ print(f"drawn: {target.name}")
 # %% [markdown]
 # ## 7. Other mechanisms
 #
-# All of these promise the same; what they buy with it differs. Clipped Newton steps, which `mech="auto"` took above,
-# pay for the width of the data and not of the declared bounds. Noisy moments pay for the bounds: with matrix-t noise a
-# matrix of moments costs its nuclear norm, with other noises more. The last two choose coefficients directly, and have
-# to buy the curvature besides. Where no interval can be given its length is NaN. Each fit below is on a ledger of its
-# own: where sales are secret their prices would add up.
+# All of these mechanisms give the same guarantee, but their results differ. The noise of clipped Newton steps, which
+# `mech="auto"` took above, depends on the width of the data and not on the declared bounds. The noise of noisy moments
+# depends on the bounds; it is smallest for matrix-t noise, which uses the nuclear norm. The last two mechanisms choose
+# coefficients directly, and also need a release of the curvature. If no interval can be given, its length is NaN. Each
+# fit below has a ledger of its own: if the sales were secret, the costs of the fits would add up.
 
 # %%
 METHODS = {

@@ -24,9 +24,9 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 import privstats as ps
 
-EVERY = 1  # of the rows, each so many-th is used: 1 is all of them
+EVERY = 1  # every how many rows are used; 1 uses all of them
 EPS, SMALL_EPS, MUS = 4.0, 1.0, (0.5, 1.0)
-WIDTH = 0.4  # of the interval of rate_marriage, in the question what it costs
+WIDTH = 0.4  # requested width of the interval for rate_marriage
 
 fair, domain = ps.datasets.load_fair()
 fair = fair.iloc[::EVERY]
@@ -47,14 +47,15 @@ fit = ps.dp_glm(MODEL, fair, EPS, family="binomial", domain=domain, margins=True
 print(fit.summary())
 
 # %% [markdown]
-# One reader more or less honest changes what is printed by a factor of at most exp(4) in probability; that is the
-# promise, in its pure form. The coefficients minimise a randomly tilted likelihood (objective perturbation: Kifer,
-# Smith and Thakurta 2012; Awan and Slavkovic 2021), the curvature that standard errors need is released with noise of
-# its own, and the column "privacy" says how much of each squared standard error is due to all this noise.
+# With another answer of one reader, the probability of any output changes by a factor of at most exp(4); this is the
+# guarantee of pure differential privacy. The coefficients minimise a randomly tilted likelihood (objective
+# perturbation: Kifer, Smith and Thakurta 2012; Awan and Slavkovic 2021). The curvature, which standard errors need, is
+# released with separate noise. The column "privacy" gives the share of each squared standard error that is due to all
+# this noise.
 #
 # ## 2. Odds ratios
 #
-# A coefficient is the logarithm of an odds ratio: with `exp=True` tables and intervals are those of the ratios.
+# A coefficient is the logarithm of an odds ratio: with `exp=True`, tables and intervals show odds ratios.
 
 # %%
 print(fit.tidy(exp=True).drop(columns="component").round(3).to_string(index=False))
@@ -64,8 +65,9 @@ print(np.exp(ordinary.conf_int().assign(ratio=ordinary.params)).round(3).to_stri
 # %% [markdown]
 # ## 3. Average marginal effects
 #
-# How many more of a hundred women have an affair if all of them were married a year longer? The mean derivative of the
-# probability answers. It is a function of the rows, beyond the coefficients, and had to be bought (`margins=True`).
+# How many more of a hundred women would have an affair if all of them had been married a year longer? The mean
+# derivative of the probability answers this. It is a function of the rows and not only of the coefficients, so that it
+# needs a release of its own (`margins=True`).
 
 # %%
 print(fit.get_margeff())
@@ -75,9 +77,9 @@ print(ordinary.get_margeff().summary_frame().iloc[:, :2].to_string())
 # %% [markdown]
 # ## 4. What a width costs
 #
-# Before anything is spent, a plan says how wide intervals will be, on rows that are made up: here uniform on the
-# domain, which real answers are not, so that it is a first guess. The same plan can be asked for the budget that makes
-# the interval of one coefficient so narrow, and no wider.
+# Before any budget is spent, a plan forecasts the widths of intervals from synthetic rows. Here these rows are uniform
+# within the domain, unlike real answers, so that the forecast is rough. The plan can also compute the smallest budget
+# with which the interval of one coefficient has a requested width.
 
 # %%
 plan = ps.plan("glm", MODEL, len(fair), eps=EPS, domain=domain)
@@ -87,8 +89,8 @@ print(f"eps for a width of {WIDTH:g} of rate_marriage: {plan.eps_for(WIDTH, 'rat
 # %% [markdown]
 # ## 5. Another currency
 #
-# Under Gaussian differential privacy (`mu=`) the algorithm follows noisy scores instead, and its intervals are nearly
-# those without privacy. The two promises are not the same, so that the lengths below compare what each buys.
+# Under Gaussian differential privacy (`mu=`) the algorithm uses noisy scores instead, and its intervals are nearly as
+# short as without privacy. The two guarantees are not equivalent, so that the lengths below compare different budgets.
 
 # %%
 small = ps.dp_glm(MODEL, fair, SMALL_EPS, domain=domain, rng=2)
@@ -101,13 +103,14 @@ print(pd.DataFrame(longer).round(2).to_string())
 print(*small.summary().notes, sep="\n")
 
 # %% [markdown]
-# Where a budget cannot carry intervals they are NaN, and a note says why: women who are older have been married longer,
-# and the direction that tells age from years of marriage is the first to drown in noise.
+# If a budget is too small for intervals they are NaN, and a note gives the reason. Women who are older have been
+# married longer, so that noise first hides the direction that separates age from years of marriage.
 
 # %%
 terms = list(ordinary.params.index[1:])
 figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
-looks = zip(("#0072B2", "#D55E00", "#009E73", "#CC79A7"), "osD^", strict=True)  # told apart without colour, too
+# markers differ, too, for print without colour
+looks = zip(("#0072B2", "#D55E00", "#009E73", "#CC79A7"), "osD^", strict=True)
 for k, ((name, one), (color, mark)) in enumerate(zip(fits.items(), looks, strict=True)):
     table = one.tidy(exp=True).set_index("term").loc[terms]
     at = np.arange(len(terms)) + 0.15 * (k - 1)

@@ -26,12 +26,12 @@ import privstats as ps
 from privstats.results.results import Results
 
 TAUS = (0.1, 0.5, 0.9)
-EPS = 6.0  # of each line of Engel's households
-EVERY = 1  # of the rows of the survey, each so many-th is used: 1 is all of them
+EPS = 6.0  # budget of each line for Engel's households
+EVERY = 1  # every how many rows of the survey are used; 1 uses all of them
 
 
 def beside(formula: str, data: pd.DataFrame, fits: dict[float, Results]) -> pd.DataFrame:
-    """Return private and ordinary estimates, a row a coefficient and tau."""
+    """Return private and ordinary estimates, with one row for each coefficient and tau."""
     tables = {}
     for tau, fit in fits.items():
         theirs = smf.quantreg(formula, data).fit(q=tau)
@@ -45,13 +45,14 @@ def beside(formula: str, data: pd.DataFrame, fits: dict[float, Results]) -> pd.D
 # %% [markdown]
 # ## 1. Engel's households
 #
-# Income and food expenditure of 235 Belgian households (Engel 1857), on which most texts on quantile regression draw
-# their first lines. In logs the slope is an elasticity: below one, as Engel's law has it. Bounds are what a Belgian
-# of the time might have said: nobody lives on less than 300 francs a year, none of those asked has more than 5,000.
+# Income and food expenditure of 235 Belgian households (Engel 1857) are the classical example of quantile regression.
+# In logs the slope is an elasticity: below one, as Engel's law says. The bounds could have been stated by a Belgian of
+# the time: nobody lives on less than 300 francs a year, and no household in the survey has more than 5,000.
 #
-# 235 rows are few. Coefficients are cheap: the mechanism only has to place them where scores are small. Intervals are
-# dear, since they need the density of the responses at the quantile, so that question gets most of the budget
-# (`shares=`); and a household comes or goes (`neighbors="add_remove"`), which costs half of what replacing one does.
+# 235 rows are few. Coefficients need a small budget: the mechanism only has to place them where scores are small.
+# Intervals need a large budget, since they depend on the density of the responses at the quantile, so that the query
+# for the density gets most of the budget (`shares=`). A neighbour has one household more or less
+# (`neighbors="add_remove"`), which costs half as much as a replaced household.
 
 # %%
 engel, _ = ps.datasets.load_engel()
@@ -81,10 +82,10 @@ print(ledger)
 # %% [markdown]
 # ## 2. Wages
 #
-# The earnings of 54,875 Americans (Current Population Survey, March 2024; `ps.datasets.load_cps` says where). One
-# ledger pays for all: eps = 1 for the median and for tau = .9, and 2 for tau = .1, where log wages are spread out,
-# their density is low, and an interval is dearer. Wages are round numbers (3,071 different ones), which does no harm:
-# a little secret noise separates them.
+# The earnings of 54,875 Americans (Current Population Survey, March 2024; `ps.datasets.load_cps` says where the file is
+# looked for). One ledger is charged for all fits: eps = 1 for the median and for tau = .9, and 2 for tau = .1, where
+# log wages vary more, their density is low, and an interval needs a larger budget. Wages are round numbers (3,071
+# different ones), which does no harm: a little secret noise separates equal wages.
 
 # %%
 WAGES = "log_wage ~ educ_years + experience"
@@ -106,12 +107,12 @@ else:
     print(table.round(4).to_string())
 
 # %% [markdown]
-# School pays those who earn much a little better, in percent, than those who earn little; experience pays them twice
-# as well. (A private interval may be the shorter one: the density it needs is estimated by another kernel, and with
-# noise.) Wages do not rise with experience for ever: a parabola says so. It is centred at a public 30 years, so that
-# its columns do not lean on each other more than they must, and intervals cost eps = 3. For so many rows `mech="auto"`
-# takes steps. By name, `mech="kng"`, the draw for four coefficients, where no exact sampler is quick, is the end of a
-# Markov chain; its distance from the law that is promised is measured, not proved, and the summary says so.
+# A year of schooling raises high wages a little more, in percent, than low wages; a year of experience raises them
+# twice as much. (A private interval may be the shorter one: its density estimate uses another kernel, and has noise.)
+# Wages do not rise with experience for ever, so that the model has a parabola. It is centred at a public 30 years, so
+# that its columns are less correlated, and its intervals cost eps = 3. For so many rows `mech="auto"` takes steps. The
+# mechanism `mech="kng"`, if requested for four coefficients, has no fast exact sampler, and its draw is the last state
+# of a Markov chain; the distance from the stated law is measured, not proved, and the summary says so.
 
 # %%
 if wages:
@@ -125,8 +126,8 @@ if wages:
 # ## 3. Another currency
 #
 # Under Gaussian differential privacy (`mu=`) the default is another algorithm: noisy steps along bounded scores, with
-# one correction at the end. Its intervals are nearly those without privacy, and it needs no set in which the
-# coefficients must lie. Here all three lines cost mu = 0.5 together.
+# one correction at the end. Its intervals are nearly as short as without privacy, and it needs no bounded set of
+# coefficients. Here all three lines together cost mu = 0.5.
 
 # %%
 if wages:
@@ -134,15 +135,16 @@ if wages:
     ends = together.conf_int()
     print(pd.DataFrame({"private": together.params, "low": ends[0], "high": ends[1]}).round(4).to_string())
     theirs = [smf.quantreg(WAGES, cps).fit(q=tau).conf_int() for tau in TAUS]
-    lengths = np.column_stack([end[1] - end[0] for end in theirs])  # a row a term, a column a tau, as in `together`
+    # one row per term, one column per tau, as in `together`
+    lengths = np.column_stack([end[1] - end[0] for end in theirs])
     longer = (ends[1] - ends[0]).to_numpy() / lengths.ravel()
     print(f"times longer than without privacy: {longer.min():.2f} to {longer.max():.2f}")
 
 # %% [markdown]
 # ## 4. The picture
 #
-# Left, the lines, over the households they hide (which only a vignette on data of 1857 may show). Right, coefficients
-# of wages by tau: private with 95 % intervals, and those of statsmodels.
+# On the left are the lines and the households, which only a vignette on data of 1857 may show. On the right are the
+# coefficients of wages by tau: private estimates with 95 % intervals, and estimates of statsmodels.
 
 # %%
 terms = ["educ_years", "experience"] if wages else []

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Wages with outliers: private robust regression
 #
-# Wages are reported, and misreported: a month for a year, a zero too many. Least squares follows such rows wherever
-# they go, and a private fit that clips them has to guess where. Robust regression bounds the pull of each row by
-# design (Huber 1964; Mallows' weights bound what its predictors may add), and a bounded pull is what privacy asks for.
-# So the robust estimator needs no bounds of wages at all: a public guess of their centre and scale will do. Run it with
-# `python vignettes/robust_inference.py`; the plot is written beside it. Noise is seeded so that the text repeats
-# itself: seeded releases are not private.
+# Some wages are misreported: a month's wage for a year's, or with a zero too many. Such rows can change least squares
+# by any amount, and a private fit that clips them has to guess a limit. Robust regression bounds the effect of each row
+# (Huber 1964; Mallows' weights bound the effect of its predictors), and privacy requires such a bound. So the robust
+# estimator needs no bounds on wages: a public guess of their centre and scale is enough. Run it with
+# `python vignettes/robust_inference.py`; the plot is saved in the same folder. Noise is seeded so that the text is
+# reproducible: seeded releases are not private.
 
 # %%
 from __future__ import annotations
@@ -30,18 +30,18 @@ MODEL = "log_wage ~ educ_years + experience"
 DOMAIN = {"log_wage": ps.Scale(10.5, 1), "educ_years": (0, 22), "experience": (0, 60)}
 BOUNDED = {**DOMAIN, "log_wage": (0, 20)}
 MU = 0.5
-ROWS, SLOPE = 20_000, 0.1  # of the made-up wages
-EVERY = 1  # of the rows of the survey, each so many-th is used: 1 is all of them
+ROWS, SLOPE = 20_000, 0.1  # number of rows and true slope of the synthetic wages
+EVERY = 1  # every how many rows of the survey are used; 1 uses all of them
 
 
 def spoilt(data: pd.DataFrame, share: float, rng: np.random.Generator) -> pd.DataFrame:
-    """Return the data with a share of the wages of the better schooled typed with four zeros too many."""
+    """Return the data, in which a share of the wages of people with much schooling has four zeros too many."""
     wrong = (rng.uniform(size=len(data)) < 2 * share) & (data["educ_years"] > data["educ_years"].median())
     return data.assign(log_wage=data["log_wage"] + wrong * np.log(1e4))
 
 
 def four(data: pd.DataFrame) -> dict[str, Results | object]:
-    """Return least squares and Huber's regression, ordinary and private."""
+    """Return four fits: least squares and Huber's regression, each ordinary and private."""
     return {
         "OLS": smf.ols(MODEL, data).fit(),
         "private least squares": ps.dp_lm(MODEL, data, mu=MU, domain=BOUNDED, rng=1),
@@ -51,7 +51,7 @@ def four(data: pd.DataFrame) -> dict[str, Results | object]:
 
 
 def slopes(fits: dict[str, Results | object], term: str) -> pd.DataFrame:
-    """Return estimates and intervals of one term, a row a fit."""
+    """Return the estimate and the interval of one term, with one row for each fit."""
     rows = {
         name: (fit.params[term], *fit.conf_int().loc[term])  # type: ignore[attr-defined]
         for name, fit in fits.items()
@@ -62,8 +62,8 @@ def slopes(fits: dict[str, Results | object], term: str) -> pd.DataFrame:
 # %% [markdown]
 # ## 1. Made-up wages
 #
-# 20,000 wages whose law is known: a year of school is worth 10 %, with errors of standard deviation 0.6. Then one
-# wage in fifty, all of them of the better schooled, is typed with four zeros too many.
+# 20,000 synthetic wages have a known law: a year of schooling raises the wage by 10 %, and errors have a standard
+# deviation of 0.6. Then one wage in fifty, always of a person with much schooling, gets four zeros too many.
 
 # %%
 rng = np.random.default_rng(1)
@@ -77,14 +77,16 @@ print("\nand with one in fifty spoilt")
 print(slopes(dirty, "educ_years").round(4).to_string())
 
 # %% [markdown]
-# Least squares, private or not, now pays school more than it is worth, and its intervals are sure of it. Huber's
-# regression moves a little (a bounded pull is not none), and its private interval remains close to the truth. The
-# diagnostic `noise_to_signal` in the summary compares the noise of the released Hessian with the information of the
-# predictors in their weakest direction; above 1 that direction is not identified, and a note says so.
+# Least squares, private or not, now overestimates the effect of schooling, and its intervals miss the true effect.
+# Huber's regression changes a little (its bound on the effect of a row is not zero), and its private interval remains
+# close to the truth. The diagnostic `noise_to_signal` in the summary compares the noise of the released Hessian with
+# the information of the predictors in their weakest direction; above 1 this direction is not identified, and a note
+# says so.
 #
 # ## 2. The Current Population Survey
 #
-# The same on 54,875 real wages (March 2024; `ps.datasets.load_cps` says where), as they are, and spoilt alike.
+# The same fits to 54,875 real wages (March 2024; `ps.datasets.load_cps` says where the file is looked for), first as
+# they are, then with the same errors.
 
 # %%
 panels = [("made-up wages", clean, dirty)]

@@ -26,9 +26,9 @@ import privstats as ps
 from privstats.datasets import Dataset
 
 BUDGETS = (1.0, 2.0, 4.0, 8.0)
-WIDTH = 3.5  # of the interval of the normal ones, in the question what it costs
-TRIALS = 20  # releases of each mechanism
-FAR = 10  # a median this far from that of the file is a wrong one
+WIDTH = 3.5  # requested width of the interval for normal patients
+TRIALS = 20  # number of releases of each mechanism
+FAR = 10  # a median this far from the median of the file counts as wrong
 EPS_OF_MECHANISMS, EPS_OF_ORDERS, EPS_OF_BOUNDS = 1.0, 8.0, 2.0
 BOUNDS = {
     "pelvic_incidence": (0, 150),
@@ -41,11 +41,11 @@ BOUNDS = {
 
 
 def made_up(seed: int) -> Dataset:
-    """Return 210 abnormal and 100 normal patients, invented: skewed and far apart where the real ones are."""
+    """Return 210 abnormal and 100 normal synthetic patients: skewed and with outliers, as the real ones."""
     rng = np.random.default_rng(seed)
     sick = np.repeat([True, False], [210, 100])
     n = len(sick)
-    slipped = sick & (rng.uniform(size=n) < 0.7)  # of these a vertebra has slipped
+    slipped = sick & (rng.uniform(size=n) < 0.7)  # patients with a slipped vertebra
     tilt = 13 + 6 * sick + 8 * rng.standard_normal(n)
     slope = 38 + 8 * slipped + 10 * rng.standard_normal(n)
     columns = {
@@ -81,11 +81,12 @@ print(domain)
 # %% [markdown]
 # ## 2. The question, and who is protected
 #
-# The median slip by class. (`class` is a word of Python, hence the quotes.) Two promises are on offer. "replace":
-# nobody can tell this patient from another; how many there are is public. "add_remove": nobody can tell whether a
-# patient is among them at all; how many there are is private. Groups are where the two differ most: an added patient
-# enters one group, a replaced one may leave one and enter the other. Under "add_remove" each group gets the whole
-# budget, under "replace" half of it. Everything below is "add_remove".
+# The question is the median slip by class. (`class` is a word of Python, hence the quotes.) Two guarantees are
+# available. "replace": nobody can distinguish this patient from another; the number of patients is public.
+# "add_remove": nobody can find out whether a patient is in the data at all; the number of patients is private. For
+# groups the two differ most: an added patient enters one group, but a replaced patient may leave one group and enter
+# the other. Under "add_remove" each group gets the whole budget, under "replace" half of it. Everything below uses
+# "add_remove".
 
 # %%
 SLIP = 'degree_spondylolisthesis ~ Q("class")'
@@ -94,7 +95,8 @@ PROMISE = {"domain": domain, "neighbors": "add_remove"}
 # %% [markdown]
 # ## 3. What a width costs
 #
-# A plan reads no row. What to expect depends on how the values lie, so we show it made-up patients: not these, others.
+# A plan reads no row. Expected widths depend on the distribution of the values, so that we give the plan synthetic
+# patients, which are not those in the data.
 
 # %%
 pilot = made_up(seed=1).data
@@ -108,14 +110,14 @@ NORMAL = "degree_spondylolisthesis[NO]"
 print(f"\neps for a width of {WIDTH:g} among the normal ones: {planned.eps_for(WIDTH, term=NORMAL, like=pilot):.2f}")
 
 # %% [markdown]
-# Widths stop falling: what is left is sampling error, which no budget removes. A narrower interval than that needs more
-# patients, and asking for its price is answered with so much.
+# Beyond some budget the widths hardly decrease: the rest is sampling error, which no budget removes. A narrower
+# interval needs more patients, and a search for its budget ends with an error that says so.
 #
 # ## 4. Group medians with intervals
 #
-# The ends of an interval are drawn together with the median, as numbers whose ranks keep away from it as far as
-# sampling error and privacy noise may reach. No density is estimated, no normal law is assumed, and the interval need
-# not be symmetric. It is about the patients' population, not about these patients alone.
+# The ends of an interval are drawn together with the median, as numbers whose ranks differ from the median's rank as
+# much as sampling error and privacy noise may require. No density is estimated, no normal law is assumed, and the
+# interval need not be symmetric. It is an interval for the median of the population, not of these patients alone.
 
 # %%
 ledger = ps.Ledger(ps.PureDP(20.0, neighbors="add_remove"))
@@ -125,7 +127,7 @@ print(fit.summary())
 # %% [markdown]
 # ## 5. Four budgets
 #
-# The ledger adds up what is spent on these patients, and would refuse what is not left.
+# The ledger adds up the budgets spent on these patients, and would refuse a call that exceeds the remaining budget.
 
 # %%
 fits = {eps: ps.dp_median(SLIP, data, eps=eps, ledger=ledger, rng=2, **PROMISE) for eps in BUDGETS}
@@ -134,11 +136,12 @@ print(table[["estimate", "conf_low", "conf_high"]].round(2).to_string())
 print(ledger)
 
 # %% [markdown]
-# There is a floor. A number with no patient near it has a small weight, but the range is wide and most of it is empty:
-# when the budget is so small that a hundred ranks hardly weigh, a release may lie anywhere.
+# Budgets should not be too small. A number far from all patients has a small probability density, but most of the range
+# has no patients: if the budget is so small that a rank error of a hundred hardly lowers the density, a release may lie
+# anywhere in the range.
 
 # %%
-truth = data.groupby("class")["degree_spondylolisthesis"].median()  # the file is public: here we may look
+truth = data.groupby("class")["degree_spondylolisthesis"].median()  # we may look at the file, because it is public
 for eps in (0.05, 0.1, 0.25, 1.0):
     releases = [
         ps.dp_median(SLIP, data, eps=eps, inference="none", rng=seed, **PROMISE).params.xs("NO", level=-1).iloc[0]
@@ -150,12 +153,13 @@ for eps in (0.05, 0.1, 0.25, 1.0):
 # %% [markdown]
 # ## 6. Mechanisms side by side
 #
-# All of these promise eps = 1, some of them but for delta = 0.001. "rank", the default, chooses a number by the rank it
-# would have; "duff" by how many patients must come or go to make it the median, which for medians is nearly the same;
-# "kng" by the gradient of the absolute loss, likewise. The others add noise in proportion to how far the median could
-# move: their noise has to allow for data sets that are nearly these, with fewer patients in the middle. Cauchy noise
-# has tails that reach the bounds. "propose-test-release" first asks, privately, whether a few patients could move the
-# median by more than a declared eta, and gives no answer if so. Twenty releases of each, without intervals.
+# All of these mechanisms are private with eps = 1, some of them with delta = 0.001. "rank", the default, chooses a
+# number by its rank; "duff" by the number of patients that must be added or removed to make it the median, which for
+# medians is nearly the same; "kng" by the gradient of the absolute loss, also nearly the same. The others add noise in
+# proportion to a possible change of the median: their noise has to allow for similar data sets with fewer patients in
+# the middle. Cauchy noise has tails that reach the bounds. "propose-test-release" first tests, privately, whether a few
+# patients could move the median by more than a declared eta, and gives no answer if so. Each mechanism makes twenty
+# releases, without intervals.
 
 # %%
 METHODS = {
@@ -194,8 +198,9 @@ print(pd.DataFrame(rows).T.round(2).to_string())
 # %% [markdown]
 # ## 7. Several quantiles
 #
-# Five orders of each class. "rank" draws all at once, "aq" the median first and the others among the patients on either
-# side. Neither lets them cross. Orders near the ends have few patients beyond them, and cost more.
+# Five quantiles of each class. "rank" draws all of them at once; "aq" draws the median first and then the others, among
+# the patients on either side. In both methods the quantiles are in order. Quantiles near the ends have few patients
+# beyond them, and need a larger budget.
 
 # %%
 ORDERS = [0.1, 0.25, 0.5, 0.75, 0.9]
@@ -211,8 +216,9 @@ print(pd.DataFrame({**quantiles, **exact}, index=ORDERS).round(1).to_string())
 # %% [markdown]
 # ## 8. A mean beside it, and what bounds cost
 #
-# A mean pays for its bounds: one patient may move a sum by all of the range. A median pays for ranks, which do not
-# depend on bounds. Here the upper bound is widened, as by somebody who knows less; the abnormal class at eps = 2.
+# The noise of a mean depends on its bounds: one patient may move a sum by the whole range. The noise of a median is in
+# ranks, which do not depend on bounds. Here the upper bound is widened, as by a person with less knowledge; the
+# estimates are for the abnormal class at eps = 2.
 
 # %%
 UPPER = (150, 500, 1500, 4000)
@@ -231,7 +237,7 @@ print(pd.DataFrame(widening).T.round(1).to_string())
 # %% [markdown]
 # ## 9. All six measurements
 #
-# Columns share a budget: six of them at eps = 6 are worth eps = 1 each.
+# Columns share a budget: with eps = 6 for six columns, each column has eps = 1.
 
 # %%
 every = ps.dp_median(" + ".join(BOUNDS) + ' ~ Q("class")', data, eps=6.0, rng=4, **PROMISE).tidy()

@@ -205,7 +205,7 @@ class Problem:
         """Degrees-of-freedom factor n / (n - m) of the variance estimator HC1, for n scores and m coefficients."""
         return max(self.counted, 1.0) / self.freedom
 
-    # after the estimating equation: the estimate and its notes
+    # --- used after the estimating equation is solved
     def given(self, estimate: NormalEstimate) -> Estimate:
         """Return the estimate, without intervals if the user requested none.
 

@@ -387,7 +387,7 @@ class PerturbedSquares(OneStep):
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
-        curvature = self.curvature if far else np.inf  # inf: rounding errors must not put a row above the limit
+        curvature = self.curvature if far else np.inf  # inf, so that rounding errors put no row above the limit
         of = ProductSizes(start.P, start.residual / start.sigma, curvature, ends[-1])
         bins = (*ends, *(ends[-1] + end for end in ends)) if far else ends
         counts = self.ask(Sum("score sizes", of, Shells(1, bins), self.levels.keep), by=self.by.counts)

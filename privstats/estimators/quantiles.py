@@ -319,7 +319,7 @@ class ApproximateQuantiles(Quantiles):
             values[j, :, 0], values[j, :, -1] = column.low, column.high
         stretches: tuple[Stretch, ...] = (Stretch(0, m),)
         for turn in range(1, 1 + m.bit_length()):
-            known = 1 + np.flatnonzero(~np.isnan(values[0, 0, 1:-1]))  # positions of released quantiles
+            known = 1 + np.flatnonzero(~np.isnan(values[0, 0, 1:-1]))  # positions of the quantiles released so far
             levels = self._levels(stretches, known, grouping.cells)
             pairs = [
                 (_in_stretches(grouping, j, column, values[j], known, turn), RankInStretches(levels))

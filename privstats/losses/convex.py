@@ -174,7 +174,7 @@ class Clamped(RowLoss):
 
     @cached_property
     def _frontier(self) -> tuple[FloatArray, FloatArray]:
-        middle = min(max(0.0, self.low), self.high)  # so that 0 is in no interval's interior (see `Clamped`)
+        middle = min(max(0.0, self.low), self.high)  # an end, so that 0 is inside no interval (see `Clamped`)
         eta = np.sort(np.append(np.linspace(self.low, self.high, PIECES + 1), middle))
         ends = [self.inside(eta, np.full_like(eta, y)) for y in (0.0, self.unit)]
         slope = np.maximum(*(np.abs(one[0]) for one in ends)) * (1 + SLACK)

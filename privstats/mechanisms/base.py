@@ -182,7 +182,7 @@ class Additive(Mechanism):
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
         with np.errstate(over="ignore"):
             law = self.noise(promise, within.sensitivity(self.norm, relation))
-        if not (np.isfinite(law.scale).all() and (law.scale > 0).all()):  # every coordinate must get noise
+        if not (np.isfinite(law.scale).all() and (law.scale > 0).all()):  # every coordinate must have noise
             raise OptionError("the noise of a question is not a positive number; the budget is too small or too large")
         return law
 

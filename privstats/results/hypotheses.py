@@ -254,7 +254,7 @@ def texts_of(hypothesis: Any, R: FloatArray, null: FloatArray, names: Sequence[s
     given = [hypothesis] if isinstance(hypothesis, str) else hypothesis if isinstance(hypothesis, Sequence) else []
     at = 0
     for part in (part for text in given if isinstance(text, str) for part in _parts(text, names)):
-        if (many := len(_equations(part, names))) == 1:  # not a chain such as x1 = x2 = 0
+        if (many := len(_equations(part, names))) == 1:  # a single equation, not a chain such as x1 = x2 = 0
             text = part.strip()
             texts[at] = f"{text} = 0" if text in names or "=" not in text else text
         at += many

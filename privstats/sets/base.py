@@ -211,7 +211,7 @@ def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
     with np.errstate(all="ignore"):
         squared = squared_length(rows)
         if not squared.max(initial=0.0) < 1e300:  # the maximum is NaN if a square is NaN
-            rows = clipped(rows, -1e150, 1e150)  # so that squares are finite; rows with smaller entries do not change
+            rows = clipped(rows, -1e150, 1e150)  # makes squares finite; rows with smaller entries do not change
             squared = squared_length(rows)
         if (outside := squared > radius * radius).any():
             rows = rows * np.where(outside, radius * (1 - 1e-15) / np.sqrt(squared), 1.0)[:, None]

@@ -46,7 +46,7 @@ class Settings:
         one_of("inference", self.inference, INFERENCE)
         if not isinstance(self.dry_run, bool | np.bool_):
             raise OptionError(f"dry_run is {quote(self.dry_run)}; write dry_run=True or dry_run=False")
-        if not (is_number(self.bounds_share) and 0 < self.bounds_share < 1):  # even if no bounds are estimated
+        if not (is_number(self.bounds_share) and 0 < self.bounds_share < 1):  # checked even if no bounds are estimated
             raise BudgetError(f"bounds_share is {quote(self.bounds_share)}; give a number between 0 and 1, such as 0.1")
         limit = self.memory_limit
         if limit is not None and not (is_number(limit) and limit > 0):

@@ -82,7 +82,7 @@ class Comparison:
             ax.vlines(places, ratios.min(), ratios.max(), color=COLORS[1], linewidth=3, label="their range")
         else:
             for k, name in enumerate(names):
-                beside = places + DODGE * (k - (len(names) - 1) / 2)  # so that no marker hides another one
+                beside = places + DODGE * (k - (len(names) - 1) / 2)  # markers side by side, so that all are visible
                 ax.plot(beside, ratios.iloc[k], MARKS[k % len(MARKS)], color=f"C{k % 10}", label=name)
         ax.axhline(1.0, color="0.5", linestyle=":")
         ax.set_xticks(places, [_at(budget, ratios[budget]) for budget in map(str, ratios)], rotation=30, ha="right")

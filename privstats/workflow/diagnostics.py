@@ -78,7 +78,7 @@ def diagnosed(
     edges = np.linspace(*(_range(fit, eta) if fitted is None else _given(fitted)), int(bins) + 1)
     pictures = (_of_probabilities if fit.facts.link else _of_means)(fit, response, eta, edges, scale)
     parts = _parts(tuple(pictures), shares)
-    with warnings.catch_warnings():  # no warnings about declared columns that a diagnostic does not use
+    with warnings.catch_warnings():  # suppress warnings about declared columns that a diagnostic does not use
         warnings.simplefilter("ignore", PrivstatsWarning)
         plans = [_plan(fit, data, picture, promise.part(parts[kind])) for kind, picture in pictures.items()]
         made = tuple(Study(plans).run(data, ledger=ledger, rng=rng))

@@ -140,7 +140,7 @@ class Plan:
     division: Division
     turns: Turns
     asked: tuple[Asked, ...]
-    gathered: Gathered | None = None  # memory needed by a method that needs all rows at once
+    gathered: Gathered | None = None  # memory needed by a method that keeps all rows
     accepted: Mapping[str, float] = field(default_factory=dict)
     forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # cache; the plans of equal calls share it
 

@@ -321,7 +321,7 @@ class Way:
         # ratios at the lower limit `low` or below, which are upper bounds of the ratios at larger numbers
         self.at_high: dict[int, FloatArray] = {}
         self.at_low: dict[int, FloatArray] = {}
-        self.before: list[tuple[float, dict[int, FloatArray]]] = []  # earlier values of `high` and `at_high`
+        self.before: list[tuple[float, dict[int, FloatArray]]] = []  # earlier pairs of `high` and `at_high`
         self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
 
     def ends(self, low: float) -> bool:

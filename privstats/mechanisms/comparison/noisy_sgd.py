@@ -63,7 +63,7 @@ class LinearGradient:
 
     def __call__(self, rows: FloatArray, theta: FloatArray) -> FloatArray:
         weight, x, y, eta = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1].copy()
-        for column, coefficient in zip(x.T, theta.tolist(), strict=True):  # the same order of summation for every row
+        for column, coefficient in zip(x.T, theta.tolist(), strict=True):  # a fixed order of summation
             eta += coefficient * column
         return -(weight * self.loss.psi(eta, y))[:, None] * x
 

@@ -184,7 +184,7 @@ class Rank(Mechanism):
             known = np.where(kept, drawn[:, 1], np.nan)
             below, above = np.fmax.accumulate(known), np.fmin.accumulate(known[::-1])[::-1]
             drawn[~kept, 1] = others.drawing(values, part, within, relation)(rng)
-            drawn[:, 1] = np.fmin(np.fmax(drawn[:, 1], below), above)  # so that the quantiles ascend
+            drawn[:, 1] = np.fmin(np.fmax(drawn[:, 1], below), above)  # put the quantiles in ascending order
         return drawn.ravel()
 
 

@@ -117,7 +117,7 @@ class RowFrame:
             chosen.append(k)
             unit = rest[k] / np.linalg.norm(rest[k])
             rest = rest - np.outer(rest @ unit, unit)
-        null = np.linalg.svd(x[chosen])[2][len(chosen) :]  # directions of theta in which no fit changes
+        null = np.linalg.svd(x[chosen])[2][len(chosen) :]  # theta directions that change no fitted value
         rates = np.append(steep[chosen], np.full(len(null), _flattest(target)))
         rates = rates ** (0.5 if target.norm == "loss" else 1.0)
         inverse: FloatArray = np.asarray(np.vstack([x[chosen], null]) * rates[:, None])
