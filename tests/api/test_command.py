@@ -162,7 +162,7 @@ def test_a_table_schema_becomes_a_domain(declared, capsys):
     ids=str,
 )
 def test_a_ledger_that_is_missing_names_a_budget_that_the_fit_can_be_charged_to(options, declared, capsys):
-    """Earlier, the error proposed the budget mu=1 for every call.
+    """Earlier, the error about a missing ledger proposed the budget mu=1 for every call.
 
     The command then created a ledger with a budget to which the fit could not be charged, and kept this ledger.
     """
@@ -328,7 +328,10 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT.parent)}
 
 @pytest.mark.parametrize("process", [pytest.param(forked, marks=forking), slow(fresh)])
 def test_a_plan_goes_from_the_analyst_to_the_custodian_and_its_fit_to_the_reader(process, tmp_path):
-    """Three processes, two folders; nothing but the two files goes from one folder to the other."""
+    """The analyst, the custodian and the reader have separate processes and two folders.
+
+    Only the files of the plan and of the fit are passed on.
+    """
     office, desk = tmp_path / "office", tmp_path / "desk"
     office.mkdir()
     desk.mkdir()
@@ -505,7 +508,10 @@ def test_numbers_that_are_paid_for_are_seen_even_if_no_file_can_be_written(folde
 
 @pytest.mark.parametrize("words", ["fit", "run"])
 def test_numbers_that_are_paid_for_are_saved_even_if_they_cannot_be_printed(words, declared, capsys, monkeypatch):
-    """Earlier, a failure to print the result prevented its saving; a later version saved it but did not say so."""
+    """Earlier, a failure to print the result prevented the saving of the result.
+
+    A later version saved the result but did not say so.
+    """
 
     class Full(io.StringIO):
         def write(self, text):
@@ -522,7 +528,7 @@ def test_numbers_that_are_paid_for_are_saved_even_if_they_cannot_be_printed(word
 @pytest.mark.parametrize("closed", [True, False])
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_what_is_paid_for_is_saved_though_nobody_reads_the_output(closed, stream, declared, monkeypatch):
-    """Earlier, a broken pipe or a closed stream made the command fail after the charge.
+    """Earlier, a broken pipe or a closed output stream made the command fail after the charge.
 
     The result was then not saved.
     """
@@ -547,7 +553,7 @@ def test_what_is_paid_for_is_saved_though_nobody_reads_the_output(closed, stream
 
 
 def test_a_ledger_that_is_shown_names_the_command_that_lists_it(folder, capsys):
-    """Earlier, the error proposed Python code in place of a command."""
+    """Earlier, the error for ``privstats show`` of a ledger proposed Python code in place of a command."""
     ps.Ledger(PureDP(2.0), "study.sqlite")
     code, said, complaint = ran(capsys, "show", "study.sqlite")
     assert (code, said) == (2, "") and complaint.endswith("or list a ledger by privstats ledger study.sqlite\n")

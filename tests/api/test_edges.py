@@ -168,7 +168,7 @@ def test_equal_variances_are_uncertain_when_they_are_small_beside_the_noise():
 
 
 def test_arguments_of_result_methods_that_do_not_fit_are_named():
-    """Earlier, such a call was reported as an unexpected failure of the package (TypeError at boundary.py:48)."""
+    """Earlier, a wrong call of a result's method was reported as an unexpected failure at boundary.py:48."""
     fit = ps.dp_lm("y ~ x + C(g)", ROWS[240], eps=4.0, domain=DOMAIN, rng=1)
     for call, text in (
         (lambda: fit.means(), r"means\(\) missing a required argument"),

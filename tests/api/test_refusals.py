@@ -348,7 +348,7 @@ def test_a_question_about_budgets_warns_of_none():
 
 
 def test_a_file_with_another_separator_is_named():
-    """Earlier, the error proposed only commas as separators, which breaks numbers with decimal commas."""
+    """Earlier, the error about a wrong separator proposed only commas, which breaks numbers with decimal commas."""
     rows = pd.DataFrame({"y;x;g": ["1;2;a"]})
     cure = r"with ';' between them; write commas there, and decimals with a point, as in 1\.5$"
     with pytest.raises(ps.FormulaError, match=f"no column 'y'; all names stand in one column, {cure}"):

@@ -48,7 +48,10 @@ def test_a_missing_cell_moves_no_total_beyond_the_claim(transcripts, name, many)
 
 @pytest.mark.parametrize("name", ["lm suffstats", "mean", "hist", "median", "mean by group", "quantiles"])
 def test_the_number_of_rows_of_a_complete_design_is_the_public_one(transcripts, name):  # noqa: F811
-    """Every row counts, whatever its cells contain. Otherwise a total without noise would reveal a missing cell."""
+    """Every row counts if the columns are declared complete, whatever the cells contain.
+
+    Otherwise a total without noise would reveal a missing cell.
+    """
     data = frame(30)
     frames = [data, *(data.astype(object).assign(**row) for row in MISSING)]
     given, fit = transcripts(lambda data, **more: CALLS[name](data, rng=1, domain=COMPLETE, **more), frames)

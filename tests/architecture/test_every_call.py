@@ -93,9 +93,9 @@ def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of,
 
 
 def test_calls_take_less_than_half_of_the_stack_frames_that_are_asked_for():
-    """The comment on `errors.FRAMES` claims this.
+    """A call needs less than half of `errors.FRAMES` stack frames, including those that read a cell.
 
-    Stack frames that read a cell, of which one row may need more, are counted.
+    One row may have a cell that needs more frames than others.
     """
     rng, most = np.random.default_rng(0), 0
     rows = pd.DataFrame({"x": rng.uniform(0, 1, 300), "y": rng.uniform(0, 1, 300), "b": rng.uniform(size=300) < 0.5})

@@ -117,7 +117,7 @@ def test_an_interrupted_run_leaves_nothing_behind_but_the_charge(monkeypatch, st
 
 
 def test_an_interrupt_is_passed_on_without_an_import(monkeypatch):
-    """A second interrupt, during the import, would leave with the frames of the first."""
+    """A second interrupt, during an import in the handler of the first, would keep the stack frames of the first."""
 
     def twice(*args):
         raise KeyboardInterrupt(str(CANARIES[0]))

@@ -32,7 +32,7 @@ def lists():
 
 @pytest.mark.skipif(pd.__version__ < "3", reason="texts of a plain frame are read by other lines before pandas 3")
 def test_the_reading_lists_of_privacy_md_are_those_of_the_code():
-    """If this fails after a change of the code, run python -m tests.architecture.reading."""
+    """If the lists differ after a change of the code, run python -m tests.architecture.reading."""
     text = PAGE.read_text()
     assert BEGIN in text
     assert split(text)[1].strip() == lists().strip()

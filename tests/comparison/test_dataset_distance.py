@@ -120,7 +120,7 @@ def test_weights_are_chosen_in_proportion_however_they_are_ordered():
 
 
 def test_weights_far_below_the_last_bit_of_their_sum_are_still_chosen(monkeypatch):
-    """A proposed index is accepted with probability w / c, its weight divided by the rounded-up weight.
+    """`choose` accepts a proposed index with probability w / c: its weight divided by the rounded-up weight.
 
     A number beyond the sum of all c is never accepted.
     """
@@ -150,9 +150,9 @@ def test_weights_far_below_the_last_bit_of_their_sum_are_still_chosen(monkeypatc
 
 
 def test_what_is_chosen_does_not_hang_on_last_bits_of_weights():
-    """The last bits of weights differ between processors.
+    """The last bits of weights differ between processors, and move the limits between the numbers of the indices.
 
-    Here they move the limits between the numbers of the indices.
+    `choose` must return the same indices.
     """
     log_weights = np.log(np.arange(1.0, 51.0))
     moved = log_weights * (1 + 2.0**-51 * (-1.0) ** np.arange(50))

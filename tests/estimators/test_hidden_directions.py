@@ -116,9 +116,9 @@ def test_a_level_without_rows_is_not_given():
 
 @pytest.mark.parametrize("count", [4.5, 5.0, 6.0, 7.0, 9.0, 20.0])
 def test_a_count_that_noise_has_shown_is_at_least_its_lower_end(count):
-    """The bound allows for the selection of counts by their noise.
+    """The lower limit of a released count allows for the selection of counts that exceed a threshold.
 
-    Otherwise .84 of the counts were covered, if they were one sd below the threshold.
+    Without this allowance, .84 of the counts were covered, if they were one sd below the threshold.
     """
     released = count + np.random.default_rng(4).standard_normal(40_000)
     shown = released[released > LEVEL_SEEN]
@@ -128,9 +128,10 @@ def test_a_count_that_noise_has_shown_is_at_least_its_lower_end(count):
 
 @pytest.mark.parametrize("rows", [25, 40, 60, 200])
 def test_a_mean_at_a_rare_level_has_the_farther_end_of_fiellers_interval(rows):
-    """At 40 rows, the usual interval around the estimate is a quarter shorter on this side than Fieller's interval.
+    """Fieller's interval for a mean at a rare level is not symmetric.
 
-    With 25 rows, the level is given only if its count is large by chance.
+    At 40 rows, the usual interval is a quarter shorter on the longer side. With 25 rows, the level is given only if its
+    count is large by chance.
     """
     code = np.r_[np.zeros(rows, dtype=int), np.random.default_rng(0).integers(1, 20, 20_000 - rows)]
     y = np.where(code == 0, 6.0, np.random.default_rng(1).normal(size=len(code))).clip(-6, 6)

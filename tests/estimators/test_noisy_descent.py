@@ -91,7 +91,10 @@ def test_intervals_cover_and_without_the_noise_they_do_not(mech, loss):
 
 
 def test_what_is_left_of_the_start_is_allowed_for():
-    """Eight steps of a descent that needs fifty: intervals that ignored the remaining error would all be wrong."""
+    """Eight steps are made of a descent that needs fifty.
+
+    Intervals that ignored the remaining error would all be wrong.
+    """
     fit = robust(rows(5000), steps=8, mu=50.0)
     low, high = fit.conf_int().to_numpy().T
     assert ((low <= LINEAR) & (high >= LINEAR)).all()
@@ -247,7 +250,7 @@ def test_least_squares_by_another_name_are_refused_as_well(mech):
 
 @pytest.mark.parametrize("mech", MECHS)
 def test_an_estimate_alone_says_how_large_its_noise_is(mech):
-    """The noise sds stated in the note are compared with the sds of the estimates over seeds."""
+    """The sds of the noise stated in a note are compared with the sds of the estimates over seeds."""
     rng = np.random.default_rng(5)
     data = pd.DataFrame({"a": rng.uniform(-1, 1, 2000)}).assign(y=lambda d: 1 + d["a"] / 2 + rng.normal(0, 0.2, 2000))
     call = {"mu": 0.3, "mech": mech, "loss": "huber", "inference": "none", "domain": {"a": (-1, 1), "y": (-3, 3)}}
@@ -268,7 +271,7 @@ def test_steps_whose_errors_would_grow_beyond_all_numbers_are_not_given():
 
 @pytest.mark.parametrize("mech", MECHS)
 def test_where_noise_exceeds_what_declared_scales_say_nothing_is_given(mech):
-    """At 60 rows and mu = .25, the last iterate is mostly noise.
+    """At 60 rows and mu = .25, the last iterate of the descent is mostly noise.
 
     Intervals that assumed scores linear in the coefficients covered .37.
     """

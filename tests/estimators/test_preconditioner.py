@@ -201,7 +201,7 @@ def test_scores_at_a_level_add_up_to_zero_but_along_columns_of_others(formula, o
 
 
 def test_no_row_of_the_domain_has_a_longer_score_than_the_lattice_of_the_box():
-    """Without products, lengths and residuals are convex in each number, so that they are largest at the bounds."""
+    """If no column is a product, lengths and residuals are convex in each number, so they are largest at the bounds."""
     box = box_of("y ~ x + z + C(g)")
     rows, numbers = box.vertices(None, 4096)
     assert rows.shape[0] == 4 and rows.shape[-1] == box.c and len(numbers) == 2

@@ -53,7 +53,7 @@ def test_a_table_schema_declares_a_domain_as_dict_text_and_file(tmp_path):
 
 
 def test_codes_of_missing_values_are_removed_from_levels():
-    """Earlier, such codes were ignored: -99 became a level, or was moved to a bound."""
+    """Earlier, codes of missing values in a codebook were ignored: -99 became a level, or was moved to a bound."""
     level = field("region", "string", enum=["N", "S", "-9"])
     size = {"name": "size", "type": "integer", "categories": [1, 2, -9], "missingValues": [{"value": "2"}]}
     wage = field("wage", "number", minimum=0, maximum=9)

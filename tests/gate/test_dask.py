@@ -233,7 +233,7 @@ def test_the_memory_of_a_part_is_free_when_the_part_is_released():
 
 @pytest.mark.parametrize("kind", ["numbers", "truth values", "groups"])
 def test_blocks_of_a_part_are_made_once(kind):
-    """A block may need more memory than its rows: in a data frame, a truth value has one byte."""
+    """A block of a part of the rows may need more memory than the rows: in a data frame, a truth value has one byte."""
     rows, domain = pd.DataFrame({"y": np.arange(500) % 2.0, "b": np.arange(500) % 2 == 0}), {"y": (0, 1), "b": bool}
     verb, model = {
         "numbers": ("quantile", "y"),
@@ -250,7 +250,7 @@ def test_blocks_of_a_part_are_made_once(kind):
 
 
 def test_a_part_is_read_by_one_task_at_a_time():
-    """Two tasks at a time would exchange the numbers by which they choose rows of units and keep blocks."""
+    """Of two tasks that read one part at a time, each would use the other's numbers to choose rows and keep blocks."""
 
     class Slow(UnitCount):
         def answer(self, number, part):

@@ -156,7 +156,10 @@ def test_an_optional_question_spends_a_part_of_anothers_share_which_keeps_it_oth
 
 
 def test_an_optional_question_before_the_choice_closes_the_branches_whose_shares_it_does_not_spend():
-    """Otherwise the branches could cost more than their one charge: this optional query, and all of another branch."""
+    """Without this rule, the branches could cost more than their one charge.
+
+    The cost would be that of an optional query, and of all of another branch.
+    """
     other = at(EXTRA, name="other extra", within_share_of=("first",))
     plan = [
         planned(EXTRA, eps=0.5, within_share_of=("second",), fractions=(0.5,)),
@@ -410,7 +413,7 @@ def test_of_threads_that_ask_the_same_question_one_is_answered():
 def test_no_thread_looks_whether_a_question_was_asked_while_another_asks_it():
     """No other thread may act between the check whether a query was asked and the entry that it was asked.
 
-    The answers themselves are computed one after the other in any case.
+    The answers to queries are computed one after the other in any case.
     """
     gate, outcomes, both = gate_of(FIRST), [], threading.Barrier(2)
 

@@ -299,7 +299,7 @@ def test_what_engines_warn_of_is_not_shown(tmp_path):
 
 @pytest.mark.parametrize("of", ["Categorical", "Enum"])
 def test_categories_of_polars_are_read(of):
-    """Earlier, the whole frame was refused, even if the formula did not use this column.
+    """Earlier, a polars frame with a categorical column was refused, even if the formula did not use the column.
 
     Arrow cannot make an empty array of this type.
     """

@@ -131,9 +131,9 @@ def test_names_of_units_are_hashed_as_they_are_told_apart():
 
 
 def test_rows_that_only_a_later_design_tells_apart_are_chosen_in_no_order():
-    """Until bounds are estimated, placeholder bounds clamp such rows to equal values.
+    """Rows that differ only beyond placeholder bounds are clamped to equal values until bounds are estimated.
 
-    The choice uses only declarations.
+    The choice of a unit's rows uses only declarations, and not the order of the rows.
     """
     lacking = bind_regression("y ~ x", Domain({"y": (-1, 1)}))
     bought = lacking.with_bounds({"x": (0.0, 100.0)})

@@ -74,7 +74,10 @@ def test_forty_events_are_looked_for_though_no_bin_shows_them():
 
 
 def test_a_level_with_hardly_an_event_takes_only_its_own_coefficient():
-    """The last step moves the linear predictor at this level far, which says nothing about the other coefficients."""
+    """At a level with hardly any event, the last step moves the linear predictor far.
+
+    This says nothing about the other coefficients.
+    """
     rng = np.random.default_rng(3)
     n = 8000
     data = pd.DataFrame({"x": rng.uniform(-1, 1, n), "g": rng.choice(["a", "b", "c"], n, p=[0.6, 0.35, 0.05])})
@@ -93,7 +96,10 @@ def test_a_level_with_hardly_an_event_takes_only_its_own_coefficient():
 
 
 def test_a_predictor_far_from_zero_leaves_all_coefficients_given():
-    """The constant refers to the year 0. It can only move together with the slope, never by itself."""
+    """The constant of a regression on calendar years refers to the year 0.
+
+    It can only move together with the slope, never by itself.
+    """
     rng = np.random.default_rng(4)
     data = pd.DataFrame({"year": rng.uniform(1972, 2024, 5000)})
     data["y"] = (rng.uniform(size=5000) < expit((data["year"] - 2010) / 20)).astype(int)
@@ -245,7 +251,7 @@ def test_scores_without_a_bound_are_refused_under_pure_eps(family):
 
 
 def test_a_tiny_budget_gives_no_interval_that_is_short():
-    """If noise exceeds all information, intervals are not given, or they cover; no short interval lies elsewhere."""
+    """At a tiny budget, noise exceeds all information: intervals are not given, or they are long and cover."""
     a, b, *_ = LOGITS["usual"]
     for estimator, promise in ((LikelihoodSteps(), GaussianDP(0.05)), (PerturbedLikelihood(), PureDP(0.05))):
         covered, given, _ = coverage(

@@ -91,7 +91,7 @@ def test_a_direction_that_noise_hides_in_one_estimate_has_its_weight_in_the_othe
 
 
 def test_what_two_estimates_each_hide_in_another_direction_is_given_together():
-    """The first estimate identifies x + z, the second x - z; together they identify both coefficients."""
+    """Of two estimates, the first identifies x + z and the second x - z; together they identify both coefficients."""
     parts = []
     for sign in (1.0, -1.0):
         lost = np.array([[0.0], [1.0], [-sign]])

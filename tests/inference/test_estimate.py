@@ -516,7 +516,7 @@ def test_a_hundred_coefficients_take_less_than_a_few_seconds():
 
 
 def test_an_interval_that_moves_the_linear_predictor_too_far_is_not_given_and_says_so():
-    """The limit for a contrast is the sum over its coefficients.
+    """The limit for the interval of a contrast is the sum of the limits for its coefficients.
 
     Possible bias from clipping counts in the same way as noise.
     """

@@ -127,7 +127,7 @@ WRITTEN = ([[1, -1, 0], [0, 1, -1]], [[1, -1, 0], [1, 0, -1]], [[1, -1, 0], [1, 
 
 @pytest.mark.parametrize("law", [NormalLaw(np.full(3, 4.0)), LaplaceLaw(np.full(3, 4.0))])
 def test_a_joint_test_of_groups_is_the_same_however_it_is_written(law):
-    """Earlier, for noise that is not normal, the statistic was the largest squared z statistic.
+    """Earlier, for noise that is not normal, the joint test's statistic was the largest squared z statistic.
 
     It depended on the way in which the hypotheses were written.
     """
@@ -144,7 +144,10 @@ def test_a_joint_test_of_groups_is_the_same_however_it_is_written(law):
 
 
 def test_a_joint_test_of_columns_of_a_group_is_the_same_however_it_is_written():
-    """Earlier, the smallest p-value was multiplied by the number of hypotheses as written, which may be redundant."""
+    """Earlier, in a joint test of columns, the smallest p-value was multiplied by the number of hypotheses as written.
+
+    This number may include redundant hypotheses.
+    """
     sums = np.array([[300.0, 30.0, 60.0, 100.0, 150.0], [500.0, 100.0, 20.0, 200.0, 300.0]])
     fit = GroupMeans.of_sums(tuple("abcd"), sums, np.zeros(2), np.ones(2), [], known=True)
     one = np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0]])

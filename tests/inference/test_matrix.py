@@ -271,7 +271,10 @@ def test_a_product_with_a_vector_has_the_law_of_its_coordinates_written_out(kind
 
 
 def test_noise_of_many_columns_takes_the_room_of_a_few_matrices():
-    """As a dense matrix, the linear map below would have 402 x 80,600 entries; it is stored as 402 matrices."""
+    """As a dense matrix, the linear map from random draws to coefficients would have 402 x 80,600 entries.
+
+    It is stored as 402 matrices.
+    """
     within = BoxProducts(401, intercept=True, counted=False)
     N = NoisyMatrix.noise_of(MatrixTLaw(np.ones(within.size), within.pairs), within)
     tracemalloc.start()

@@ -160,7 +160,7 @@ THREE = OrderStatisticEstimate(
 
 
 def test_a_joint_test_of_groups_is_the_same_however_it_is_written_and_allows_for_the_noise():
-    """Earlier, the statistic was the largest squared z statistic of the hypotheses as written."""
+    """Earlier, the statistic of a joint test was the largest squared z statistic of the hypotheses as written."""
     R = np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]])
     b = R @ THREE.estimate
     exact = b @ np.linalg.solve(R @ THREE.covariance() @ R.T, b)
@@ -176,7 +176,10 @@ def test_a_joint_test_of_groups_is_the_same_however_it_is_written_and_allows_for
 
 
 def test_a_joint_test_of_quantiles_of_the_same_rows_is_the_same_however_it_is_written():
-    """Earlier, the smallest p-value was multiplied by the number of hypotheses as written, which may be redundant."""
+    """Earlier, in a joint test of quantiles, p-values were multiplied by the number of hypotheses as written.
+
+    This number may include redundant hypotheses.
+    """
     same, one = replace(THREE, cell=np.array([0, 0, 1])), np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
     mixed, q = np.array([one[0] + one[1], one[1], one[0]]), np.array([3.0, 3.0, 0.0])
     assert same.wald(mixed, q) == pytest.approx(same.wald(one, [0.0, 3.0])) and same.wald(mixed, q)[1] == 2

@@ -183,7 +183,10 @@ def test_what_counts_and_gamma_responses_are_asked_under_eps_moves_by_no_more_th
     "budget", [{"eps": 40.0, "mech": "newton"}, {"eps": 40.0, "mech": "objpert"}, {"mu": 8.0}], ids=str
 )
 def test_last_questions_of_a_quantile_regression_move_by_what_they_claim_and_no_more(transcripts, budget):  # noqa: F811
-    """More than half of the claimed sensitivity is reached, so that a mechanism with half of its noise would fail."""
+    """For quantile regressions, more than half of the claimed sensitivity is reached.
+
+    So a mechanism with half of its noise would fail.
+    """
     rng = np.random.default_rng(8)
     x = rng.normal(0, 0.5, 400).clip(-2, 2)
     data = pd.DataFrame({"x": x, "y": 5 + x + rng.normal(0, 1, 400)})
@@ -207,7 +210,7 @@ def test_last_questions_of_a_quantile_regression_move_by_what_they_claim_and_no_
 
 
 def test_squared_residuals_of_rare_outcomes_move_by_no_more_than_is_claimed(transcripts):  # noqa: F811
-    """These squares are released if the histogram may hide rare outcomes, here 12 ones among 3,000 zeros."""
+    """Sums of squared residuals are released if a histogram may hide rare outcomes, here 12 of 3,000."""
     rng = np.random.default_rng(6)
     data = pd.DataFrame({"x": rng.uniform(-1, 1, 3000), "y": np.zeros(3000)})
     data.loc[:11, "y"] = 1.0

@@ -31,7 +31,10 @@ def psi_of(name, eta, y):
 
 @named
 def test_rows_have_the_slopes_of_their_clipped_scores_and_no_more_score_or_curvature_anywhere(rows, name):
-    """The scores are those of the family, clipped at each row's threshold: at the start, and at steps t from it."""
+    """Transformed rows have the scores of the family, clipped at each row's threshold.
+
+    This is checked at the start, and at steps t from it.
+    """
     arguments = (P, ETA, RADIUS, CURVATURE, FARTHEST)
     given = ClippedLikelihoodRows(FAMILIES[name], *arguments)(rows)
     clip, loss = ClippedLikelihoodScores(FAMILIES[name], *arguments), ClippedExponential(FARTHEST)

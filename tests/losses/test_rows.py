@@ -122,7 +122,7 @@ def test_huber_starts_from_least_squares_in_its_released_scale():
 def test_rows_that_are_clipped_by_the_product_have_the_slopes_of_their_scores(rows):
     """Scaled by its clipping threshold, a row's weighted Huber loss has the same limit in all rows.
 
-    Its score is unchanged.
+    The score of the row is unchanged.
     """
     radius, curvature, limit = 0.5, 1.3, 7.0
     residual, loss = np.r_[-ETA[:-1], 1.0], ClippedSquares(limit)

@@ -193,7 +193,10 @@ def test_a_release_lies_on_a_public_grid_and_repeats():
 
 @mechanisms
 def test_a_release_is_rounded_to_two_to_the_minus_twenty_of_its_noise(mechanism):
-    """A finer grid would reveal the low bits of a total. The grid is not twice as coarse, either."""
+    """A grid of releases finer than 2^-20 of the noise would reveal the low bits of a total.
+
+    The grid is not twice as coarse, either.
+    """
     release, noise = noise_of(mechanism, draws=200)
     step = 2.0 ** (np.floor(np.log2(release.law.scale)) - 20)
     units = (noise / WEIGHTS * SIZE + EXACT.value()) / step

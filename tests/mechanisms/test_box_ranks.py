@@ -95,7 +95,7 @@ def worst_ratio(level, eps, kind, ends_only, tampered=1.0):
 
 @pytest.mark.parametrize("ends_only", [False, True])
 def test_the_law_is_the_same_where_most_of_it_lies_beyond_the_window(monkeypatch, ends_only):
-    """In some draws, a point beyond the window of ranks is proposed.
+    """With a narrow window of ranks, a point beyond the window is proposed in some draws.
 
     It is accepted, or followed by a draw over all values.
     """
@@ -155,7 +155,10 @@ def test_whatever_the_values_the_ends_are_ordered_and_inside(n):
 
 
 def test_a_column_of_one_value_is_answered_at_once_on_the_finest_grid():
-    """The gaps are very short, so that the region beyond the window has nearly all of the bound on the total mass."""
+    """All values are equal.
+
+    The gaps are so short that the region beyond the window has nearly all of the bound on the mass.
+    """
     values, targets = np.zeros(300_000), np.array([149_000.0, 150_000.0, 151_000.0])
     for step in (2.0**-26, 2.0**-46):
         drawn = draw_box(ranked(values, -10.0, 10.0, step), targets, 2.5, public_stream(91))

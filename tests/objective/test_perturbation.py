@@ -462,7 +462,10 @@ CAUSES = [(k, cause) for k in range(4) for cause in ("units", "theta", "offset",
 
 @pytest.mark.parametrize(("k", "cause"), CAUSES)
 def test_a_twentieth_of_the_bound_of_rounding_would_not_do(k, cause):
-    """The rows are equal, so that their errors add up. In each case, one cause of errors has nearly the whole bound."""
+    """All rows are equal, so that rounding errors add up.
+
+    In each case, one cause of errors has nearly the whole bound.
+    """
     loss = [SmoothedCheck(0.3, 0.1), ClippedSquares(0.25), Logistic(), ClippedExponential(1.0)][k]
     rng, most = np.random.default_rng(8), 0.0
     for _ in range(60):

@@ -178,7 +178,7 @@ def test_ledgers_of_other_kinds_take_what_they_can_count():
 
 
 def test_beside_other_kinds_rho_costs_in_eps_and_delta_what_divergences_do():
-    """The Renyi divergences of two hundred charges are summed, for a grid of orders."""
+    """For a mixture of guarantees, the Renyi divergences of two hundred charges are summed, for a grid of orders."""
     rng = np.random.default_rng(1)
     pure, normal, rho = rng.uniform(0.005, 0.1, 90), rng.uniform(0.01, 0.1, 50), rng.uniform(1e-4, 5e-3, 60)
     orders = 1 + np.geomspace(1e-2, 1e3, 4001)

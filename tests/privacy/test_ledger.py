@@ -78,7 +78,7 @@ def test_a_fresh_ledger_has_spent_nothing():
 
 
 def test_charges_at_the_same_time_never_overspend(monkeypatch):
-    """No other charge may come between the check of a charge and its entry."""
+    """No other charge of a ledger may come between the check of a charge and its entry."""
     ledger, covers = Ledger(PureDP(1.0)), PureDP.covers
 
     def slowly(self, *arguments):

@@ -162,7 +162,7 @@ def test_composed_steps_lie_between_losses_rounded_down_and_losses_rounded_up(si
 
 @cases
 def test_no_test_of_neighbours_beats_the_price(sigma, q, steps):
-    """Likelihood-ratio tests of the two mixtures in the theorem, and of rows with opposite gradients."""
+    """The likelihood-ratio tests are those of the two mixtures in the theorem, and of rows with opposite gradients."""
     mu, eps = 1 / sigma, sampled_eps(1e-4, sigma, q, steps)
     pairs = [mixtures(0.0, mu, 0.0, q), mixtures(mu, 0.0, q, 0.0), mixtures(-mu / 2, mu / 2, q, q)]
     found = [rounded(*pair, steps, eps, fineness(*pair, steps), up=False) for pair in pairs]
