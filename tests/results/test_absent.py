@@ -66,7 +66,7 @@ def test_each_public_name_of_statsmodels_works_or_says_what_to_use(pairs, model)
 
 @pytest.mark.parametrize("model", ["ols", "glm", "quantreg", "count"])
 def test_each_cure_runs(model, pairs, tmp_path, monkeypatch):
-    """Earlier, the error proposed residuals y - 2 * x1 even for a histogram, with bins that did not cover them."""
+    """Earlier, an error proposed residuals y - 2 * x1 even for a histogram, with bins that did not cover them."""
     fit = ps.dp_glm(BINARY.replace("b", "y"), DATA, **COUNT) if model == "count" else pairs[model][1]
     errors = {name: missing(name, "", fit.facts) for name in ABSENT if not hasattr(fit, name)}
     cures = {re.split(r"\bwrite ", str(error))[1] for error in errors.values()}
@@ -90,7 +90,7 @@ def test_what_is_no_regression_has_no_residuals(call):
 @pytest.mark.parametrize("model", ["glm", "quantreg"])
 @pytest.mark.parametrize("name", OF_LINEAR_MEANS)
 def test_r_squared_of_a_model_that_is_not_linear_is_not_explained_by_residuals(model, name, pairs):
-    """Earlier, the error proposed the formula of linear regression."""
+    """Earlier, an error proposed the R squared of linear regression for other models."""
     with pytest.raises(PrivacyError, match=f"^{name} exists for linear regression alone; to test whole terms write"):
         getattr(pairs[model][1], name)
 
@@ -128,7 +128,10 @@ UNEVEN = DATA.assign(y=DATA["y"].where(DATA["x1"] < 0.8, DATA["y"] + 3 * RNG.nor
     ("private", "usual", "formula"), [(ps.dp_lm, smf.ols, NUMERIC), (ps.dp_glm, smf.logit, BINARY)]
 )
 def test_the_normalized_covariance_is_the_inverse_of_the_information(private, usual, formula):
-    """Earlier, the result was cov_params() / scale, twice as large for x1 if the variance is larger at large x1."""
+    """Earlier, normalized_cov_params was cov_params() / scale.
+
+    It was twice as large for x1 if the variance is larger at large x1.
+    """
     theirs = usual(formula, UNEVEN).fit()
     options = {"eps": 200, "domain": DOMAIN, "mech": "suffstats" if private is ps.dp_lm else "newton", "rng": 1}
     fit = private(formula, UNEVEN, cov_type="nonrobust", **options)
@@ -240,7 +243,7 @@ def test_adjusted_r_squared_needs_the_number_of_rows():
 
 @pytest.mark.parametrize("options", [{}, {"neighbors": "add_remove"}], ids=str)
 def test_adjusted_r_squared_of_a_subset_counts_its_released_rows(options):
-    """Earlier, all rows were counted in place of the rows in the subset, so that the result equalled R squared."""
+    """Earlier, adjusted R squared used the number of all rows, not that of the subset, and so equalled R squared."""
     subset = "x1 > 0.98"
     theirs = smf.ols("y ~ x2", DATA.query(subset)).fit()
     assert theirs.nobs < 40

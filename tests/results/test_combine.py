@@ -211,7 +211,7 @@ def test_calls_that_are_wrong_name_the_cure(fits):
 
 
 def test_what_rho_implies_is_that_of_all_fits():
-    """Earlier, the printed (eps, delta) was that of the first fit only."""
+    """Earlier, the (eps, delta) implied by rho was that of the first of several combined fits only."""
     rows, domain = site(1), {"y": (-6, 6)}
     one = [ps.dp_mean("y", rows, rho=0.5, domain=domain) for _ in range(2)]
     same, disjoint = (ps.combine(one, rows=how) for how in ("same", "disjoint"))

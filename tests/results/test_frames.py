@@ -110,7 +110,7 @@ def test_exponentials_leave_errors_and_tests_as_they_are():
 
 @pytest.mark.parametrize("verb", ["hist", "mode"])
 def test_counts_and_modes_have_no_exponentials(verb):
-    """Earlier, the summary ignored `exp` and still added a sentence on exponentials."""
+    """Earlier, summaries of counts and modes ignored `exp` and still added a sentence on exponentials."""
     fit = results(MEANS, mean_facts(verb=verb))
     for call in (fit.summary, fit.tidy, fit.conf_int):
         with pytest.raises(OptionError, match=f"leave exp out after dp_{verb}"):

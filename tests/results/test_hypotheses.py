@@ -115,7 +115,7 @@ def test_matrices_of_another_shape_are_refused(array):
 
 
 def test_an_equation_is_written_as_it_can_be_read():
-    """Earlier, a row of zeros was printed as " = 0"."""
+    """Earlier, a hypothesis with a row of zeros was printed as " = 0"."""
     assert in_words(np.zeros(10), 0.0, NAMES) == "0 = 0"
     for text in ("x - 2 x2 = 1", "-x = 0", "Intercept + x = -0.5"):
         R, r = parsed_hypothesis(text.replace("2 x2", "2 * x2"), NAMES)
@@ -206,7 +206,7 @@ def quantiles():
 
 
 def test_a_difference_of_quantiles_of_the_same_rows_says_that_its_std_error_is_an_upper_bound(quantiles):
-    """Earlier, the sum of the two std errors was printed as the std error of the difference."""
+    """Earlier, the sum of two std errors was printed as the std error of a difference of two quantiles."""
     same, other = "y[a, 0.25] = y[a, 0.75]", "y[a, 0.25] = y[b, 0.25]"
     for printed in (repr, lambda test: str(test.summary())):
         assert "Std err is an upper bound: the dependence" in printed(quantiles.t_test(same))

@@ -213,7 +213,7 @@ def test_what_no_coefficient_enters_is_known(link, middle):
 @pytest.mark.parametrize("link", [None, "logit"])
 @pytest.mark.filterwarnings("ignore::privstats.errors.PrivstatsWarning")
 def test_a_value_at_which_an_expression_has_none_is_not_blamed_on_the_noise(link):
-    """Earlier, the note said that noise makes the slope of a log at a negative number unidentified."""
+    """Earlier, a note said that noise makes the slope of a log at a negative number unidentified."""
     formula, k = "y ~ np.log(z + 1) + C(h)", 3
     fit = fit_of(formula, link=link)
     for table in (fit.slopes("z", at={"z": [-3, 2]}), fit.means("z", at={"z": [-3, 2]})):
@@ -270,7 +270,7 @@ def test_tables_print_within_80_columns():
     ],
 )
 def test_refusals_name_their_cure(call, words):
-    """Earlier, the means of a product of factors were those of the first factor."""
+    """Earlier, marginal means for a product of factors were those of the first factor."""
     with pytest.raises((FormulaError, OptionError), match=words):
         call(fit_of())
 
@@ -332,7 +332,10 @@ def test_slopes_are_right_far_below_the_declared_bounds_and_at_zero():
 
 
 def test_a_change_beyond_the_bounds_of_a_spline_is_not_given_and_a_value_beyond_them_is_warned_of():
-    """Earlier, an increase by 1 from the upper bound had the difference 0 with std error 0, without a warning."""
+    """Earlier, an increase by 1 from a spline's upper bound had the difference 0 with std error 0.
+
+    There was no warning.
+    """
     fit = fit_of("y ~ bs(x, knots=[1, 3])")
     with pytest.warns(PrivstatsWarning, match=r"2 of 4 new rows have 'x' outside its bounds"):
         table = fit.comparisons("x", at={"x": [3.5, 4]})

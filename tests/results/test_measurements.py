@@ -69,14 +69,14 @@ def test_the_law_of_a_tilt_is_that_of_its_noise():
 
 
 def test_every_law_of_a_mechanism_has_a_form():
-    """The output identifies a noise law by the name of its class, so that a new class needs an entry in the table."""
+    """The table of released numbers names noise laws by their classes. A new class needs an entry in `FORMS`."""
     text = "\n".join(file.read_text() for file in (Path(ps.__file__).parent / "mechanisms").rglob("*.py"))
     laws = re.findall(r"^class (\w+Law)\b", text, re.MULTILINE)
     assert {*laws, "RankErrors"} - {"ScaledLaw"} == set(FORMS)
 
 
 def test_two_sites_are_averaged_by_hand():
-    """The mean is computed from both sites' frames alone, as a reader of the two publications would do."""
+    """The mean over two sites is computed from the published numbers of both sites alone, as a reader would do."""
     rng = np.random.default_rng(1)
     sites = [pd.DataFrame({"x": rng.uniform(0, 4, n)}) for n in (400, 800)]
     domain = ps.Domain({"x": (0, 4)}, complete=True)

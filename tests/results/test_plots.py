@@ -160,7 +160,7 @@ def test_a_mode_that_is_a_level_is_said_in_words():
 
 
 def test_terms_are_chosen_and_drawn_where_the_user_wants():
-    """Earlier, an empty list of terms caused a division by zero."""
+    """Earlier, a plot with an empty list of terms caused a division by zero."""
     from matplotlib.figure import Figure
 
     fit = results(LM)
@@ -219,7 +219,10 @@ def test_paths_and_bars_are_readable_too(many):
 
 
 def test_the_title_has_the_confidence_in_full_and_says_that_a_seeded_fit_is_not_private():
-    """Earlier, levels were rounded to whole percent, and the title of a seeded fit gave its eps without a warning."""
+    """Earlier, titles of plots had confidence levels in whole percent.
+
+    The title of a seeded fit gave its eps without a warning.
+    """
     titles = [results(LM).plot(alpha).get_suptitle().split("\n")[-1] for alpha in (0.05, 0.025, 0.005, 0.0005)]
     assert titles == [f"{kept} intervals, eps = 1" for kept in ("95%", "97.5%", "99.5%", "99.95%")]
     fit = results(LM, facts(seeded=1))

@@ -168,7 +168,7 @@ def test_a_prediction_with_errors_is_of_one_tau_and_has_all_columns():
 
 
 def test_margins_are_effects_with_the_names_of_statsmodels():
-    """Earlier, the printed table had the heading "coef" for effects."""
+    """Earlier, the printed table of marginal effects had the heading "coef"."""
     effects = given(("x", "C(g)[T.b]"), [0.02, -0.1], [0.01, 0.02])
     released = MarginalEffects((1, 2), np.array([True, False]), effects)
     fit = results(given(("Intercept",), 1.0, 0.1, margins=released))
@@ -201,7 +201,10 @@ def test_new_rows_may_be_a_dict_or_a_frame_of_polars():
 
 
 def test_a_dict_of_single_values_is_one_row():
-    """Earlier, this call raised an unexpected failure, as did columns of unequal lengths."""
+    """Earlier, predict() with a dict of single values raised an unexpected failure.
+
+    So did a dict of columns with unequal lengths.
+    """
     domain = Domain({"x": (0, 1), "g": ["a", "b"], "y": (0, 4)})
     design = bind_regression("y ~ x + C(g)", domain)
     fit = results(normal(design, theta=np.arange(1.0, len(design.names) + 1)), facts(design=design))

@@ -66,7 +66,7 @@ def test_what_is_no_regression_has_no_terms():
 
 
 def test_the_name_of_a_difference_puts_a_negative_level_in_brackets():
-    """Earlier, names were printed as ``0--1`` and ``0 - -1``."""
+    """Earlier, differences between negative levels were printed as ``0--1`` and ``0 - -1``."""
     design = bind_regression("y ~ C(s)", Domain({"s": [-2, -1, 0], "y": (0, 10)}))
     fit = results(normal(design), facts(design=design, formula="y ~ C(s)"))
     assert list(fit.t_test_pairwise("s").index) == ["-1-(-2)", "0-(-2)", "0-(-1)"]
@@ -76,7 +76,7 @@ def test_the_name_of_a_difference_puts_a_negative_level_in_brackets():
 
 @pytest.mark.parametrize("many", [12, 13])
 def test_an_unknown_name_is_answered_with_all_names_up_to_a_dozen(many):
-    """Earlier, only three names were listed if there were four or more."""
+    """Earlier, the error about an unknown name listed only three names if there were four or more."""
     names = [f"g{k}" for k in range(many)]
     terms = [f"C({name})" for name in names]
     design = bind_regression(f"y ~ 0 + {' + '.join(terms)}", Domain({"y": (0, 1), **{key: [1, 2] for key in names}}))

@@ -150,7 +150,7 @@ def test_the_level_that_counts_as_1_is_named(levels, words):
 
 
 def test_a_family_with_the_name_of_a_person_has_a_capital_letter():
-    """Earlier, the heading was "Private poisson regression"."""
+    """Earlier, the heading of a summary was "Private poisson regression"."""
     domain = ps.Domain({"x": (0, 1), "y": (0, 9)})
     rows = domain.synthetic(500, seed=1)
     fit = ps.dp_glm("y ~ x", rows, 2.0, domain=domain, family="poisson", rng=1)
@@ -290,7 +290,7 @@ def test_headings_of_limits_have_all_digits(alpha, ends):
 
 
 def test_labels_in_lines_of_their_own_keep_their_headings():
-    """Earlier, long labels were joined in one line, without the names of their columns."""
+    """Earlier, long labels in summaries were joined in one line, without the names of their columns."""
     labels = tuple(("male - female", "Managers and senior officials " * 2, k) for k in "12")
     numbers = tuple(Column(f"number {k}", ("1.00", "2.00"), 8) for k in range(6))
     lines = TextTable(("level", "occ", "age"), labels, numbers).as_text()

@@ -176,7 +176,7 @@ def test_the_total_is_the_exact_sum_of_contributions_which_are_whole_steps(withi
 
 @looped(MEMBERS)
 def test_the_total_of_many_rows_as_large_as_rows_can_be_is_exact(within):
-    """The exact sum needs more than the 53 bits of a float, and the test compares its last bit."""
+    """The exact sum of many large rows needs more than the 53 bits of a float, and its last bit is compared."""
     rows = within.project(np.random.default_rng(6).choice([-1.0, 1.0], (2, within.dim)) * within.reach)
     units = [[int(unit) for unit in row / within.step] for row in within.contribution(rows)]
     exact = tuple(8191 * a + 2 * b for a, b in zip(*units, strict=True))
@@ -317,7 +317,7 @@ def test_the_number_of_a_shell_is_the_number_of_edges_below_a_length_however_man
 
 
 def test_a_group_is_counted_with_the_sensitivity_of_two_groups():
-    """A row may leave one group and join another. Then the answers of both groups change."""
+    """A replaced row may leave one group and join another. Then the answers of both groups change."""
     within = ByCell(Squares(1, True), 2)
     sensitivity = within.sensitivity("l2", EXCHANGE)
     here, there = contributions(within, [[0, 1, 1.0], [1, 1, 1.0]])
@@ -331,7 +331,7 @@ def test_a_group_is_counted_with_the_sensitivity_of_two_groups():
     ids=str,
 )
 def test_a_million_rows_are_added_up_in_a_fraction_of_a_second(within, seconds):
-    """The limit is several times the usual time, for slow machines. A sum in Python would take minutes."""
+    """The limit of time is several times the usual time, for slow machines. A sum in Python would take minutes."""
     rows = np.random.default_rng(7).uniform(0, 1, (1 << 20, within.dim))
     start = time.perf_counter()
     for at in range(0, len(rows), 1 << 15):

@@ -57,7 +57,7 @@ def test_means_whose_variances_are_mostly_noise_cover_and_are_not_much_longer_fo
 
 
 def test_a_small_group_that_clipped_scores_would_lose_mostly_has_its_mean_from_sums():
-    """With clipped scores, only one of twenty fits gave an estimate for the smallest group."""
+    """With clipped scores, only one of twenty fits gave a mean for the smallest group."""
     given, bounds = [], (75_000, 7_700_000)
     for seed in range(20):
         rng = np.random.default_rng(seed)

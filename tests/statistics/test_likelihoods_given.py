@@ -10,7 +10,7 @@ import privstats as ps
 
 
 def test_a_predictor_that_varies_little_for_where_its_bounds_are_is_given():
-    """The column is nearly constant, and its bounds are far away.
+    """A predictor is nearly constant, and one of its bounds is far away.
 
     When the noise of ten columns counted, x was never given.
     """
@@ -42,9 +42,9 @@ def test_bounds_of_counts_far_beyond_their_scale_are_told(promise):
 
 @pytest.mark.parametrize("formula", ["y ~ a * x", "y ~ a + I(a**2) + x"])
 def test_products_and_squares_far_from_zero_are_given(formula):
-    """Each coefficient alone moves the linear predictor far, because years are far from 0, but other terms offset it.
+    """Each coefficient alone moves the linear predictor far, because years are far from 0, but other terms offset this.
 
-    Earlier, none was given.
+    Earlier, no coefficient was given.
     """
     domain = {"a": (1990, 2020), "x": (-4, 4), "y": (0, 60)}
     for seed in range(4):
@@ -91,7 +91,7 @@ def test_clean_amounts_in_wide_bounds_are_given():
 
 @pytest.mark.parametrize("promise", [{"eps": 1.0}, {"mu": 1.0}])
 def test_counts_that_are_declared_to_be_below_one_end_no_fit(promise):
-    """Earlier, the range of the logarithms was empty, which caused a division by zero."""
+    """Earlier, counts declared to be below one had an empty range of logarithms, which caused a division by zero."""
     rows = pd.DataFrame({"x": np.linspace(-1, 1, 300), "y": 0.0, "e": 1.0})
     domain = {"x": (-1, 1), "y": (0, 1e-50), "e": (0, 2)}
     fit = ps.dp_glm("y ~ x", rows, family="poisson", domain=domain, rng=1, offset="e", **promise)

@@ -152,7 +152,7 @@ def test_a_budget_below_the_noise_of_the_predictors_gives_no_interval_and_says_w
 
 
 def test_clipped_scores_are_reported_with_what_they_may_move():
-    """A skewed predictor has many long rows; a uniform predictor has few."""
+    """A skewed predictor has many rows with large scores, which are clipped; a uniform predictor has few."""
     rng = np.random.default_rng(3)
     skewed, even = rng.lognormal(0, 1.2, 4000).clip(0, 100), rng.uniform(0, 100, 4000)
 
@@ -260,7 +260,10 @@ def test_rare_ones_that_are_declared_as_numbers_are_covered_or_not_given(budget)
 
 @pytest.mark.parametrize("budget", [{"eps": 4.0}, {"mu": 1.0}])
 def test_rare_ones_that_are_declared_as_numbers_have_no_odds_ratio_that_is_wrong(budget):
-    """Earlier, the length of the steps was based on a Hessian without these rows. Half of the intervals missed."""
+    """Earlier, Newton steps had lengths based on a Hessian without the rows of rare ones.
+
+    Half of the intervals missed.
+    """
     n = 10_000
     for seed in range(6):
         rng = np.random.default_rng([seed, 11])
@@ -333,9 +336,9 @@ def test_the_note_on_a_hidden_predictor_names_it():
 
 
 def test_truth_values_declared_as_numbers_hide_no_other_coefficient():
-    """Three in a thousand are ones, whose rows are left out.
+    """The column x has three ones in a thousand rows, and these rows are left out.
 
-    Earlier, with bounds (0, 40), the other coefficient was not given.
+    Earlier, with bounds (0, 40) for x, the other coefficient was not given.
     """
     rng = np.random.default_rng(1)
     x, w = (rng.uniform(size=10_000) < 0.003) * 1.0, rng.normal(size=10_000)
@@ -374,7 +377,7 @@ def test_slopes_by_level_do_not_depend_on_the_origin_of_the_number(fit):
 
 
 def test_slopes_by_level_of_a_logit_do_not_depend_on_the_origin_of_the_number():
-    """Earlier, none of 15 fits under mu = 0.5 gave a coefficient."""
+    """Earlier, none of 15 logits with slopes that differ by level, under mu = 0.5, gave a coefficient."""
     truth, wrong = pd.Series({"year": 0.05, "year:C(g)[T.b]": 0.05, "C(g)[T.b]": -0.05 * 2005}), 0
     for seed in range(4):
         rng = np.random.default_rng([seed, 9])

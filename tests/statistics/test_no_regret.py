@@ -40,7 +40,7 @@ def test_few_intervals_are_no_evidence_that_they_do_not_cover():
 
 
 def test_auto_is_one_method_where_the_plan_says_so():
-    """If auto always chooses one method, it is not compared with this method.
+    """If auto always chooses one method, auto is not compared with this method.
 
     Two series of fits by one method differ by chance.
     """

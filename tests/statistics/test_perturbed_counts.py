@@ -91,7 +91,7 @@ def test_a_large_budget_gives_the_fit_without_privacy(family):
 @thinned(2)
 @pytest.mark.parametrize("name", ["zeros", "amounts"])
 def test_what_noise_carried_away_is_not_given(name):
-    """With rows x eps between 300 and 500 and a factor, intervals are rarely given, and those that are given cover."""
+    """With rows x eps between 300 and 500 and a factor, intervals are rarely given, and the given intervals cover."""
     family = CELLS[name][0]
     whole = responses(name, np.random.default_rng(0), WHOLE).assign(g=np.arange(WHOLE) % 10 // 6)
     domain = {**DOMAIN, "g": [0, 1]}
@@ -109,9 +109,9 @@ def test_what_noise_carried_away_is_not_given(name):
 
 
 def test_too_many_zeros_cover_at_a_short_budget():
-    """A few large scores, all of one sign, are hidden by the noise of their histogram.
+    """A few large scores, all of one sign, are hidden by the noise of the histogram.
 
-    With a thinner assumed tail, .09 missed.
+    With a thinner assumed tail, .09 of the intervals missed.
     """
     whole = responses("zeros", np.random.default_rng(0), WHOLE).assign(g=np.arange(WHOLE) % 10 // 6)
     A = sm.add_constant(whole[["g", "x"]].astype(float))
@@ -129,9 +129,9 @@ def test_too_many_zeros_cover_at_a_short_budget():
 
 
 def test_what_the_bound_of_curvature_takes_off_dispersed_counts_is_in_the_interval():
-    """Clipping reduces the scores by a tenth, but no bin of the histogram shows it.
+    """Clipping reduces the scores of dispersed counts by a tenth, but no bin of the histogram shows it.
 
-    With visible bins alone, .50 covered.
+    With visible bins alone, .50 of the intervals covered.
     """
     source = partial(dispersed, 0.2, 0.5, 5.0)
     whole = source(np.random.default_rng(0), WHOLE)
@@ -224,9 +224,9 @@ def test_visits_by_a_rare_level_cover():
 
 
 def test_a_rare_level_does_not_lengthen_the_others():
-    """A ridge on its column limits the coefficient of a level with 1.5 % of the rows.
+    """A ridge limits the coefficient of a level with 1.5 % of the rows.
 
-    With clipped curvature, the relative length was 9 in place of 1.5.
+    With clipped curvature, other intervals had the relative length 9 in place of 1.5.
     """
     people = ps.datasets.load_randhie().data[["mdvis", "hlthg", "hlthp", "disea"]].astype(float)
     A = sm.add_constant(people[["hlthp", "hlthg", "disea"]])

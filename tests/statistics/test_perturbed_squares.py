@@ -68,7 +68,8 @@ def test_intervals_cover_the_coefficients_of_a_population_at_a_short_budget(name
 def test_the_spread_of_a_square_is_known_though_its_rows_are_the_longest():
     """Rows with a large square are the longest.
 
-    When only the ridge limited their effect, the square's interval was 5.1 times as long as without privacy, now 3.9.
+    When only the ridge limited their effect, the interval of the square's coefficient was 5.1 times as long as without
+    privacy, now 3.9.
     """
     lengths, covered, n = [], [], 5_000
     for seed in range(12):
@@ -177,9 +178,9 @@ def test_clean_rows_are_not_lengthened_by_noise_in_a_bin_far_out():
 
 
 def test_what_is_clipped_lies_where_squares_of_scores_do(monkeypatch):
-    """The errors grow with x, so that the longest scores lie along its slope.
+    """The errors grow with x, so that the longest scores lie along the slope of x.
 
-    Its interval needs a larger allowance, others a smaller one.
+    The interval of this slope needs a larger allowance for clipping, the others a smaller one.
     """
     rng, ratios = np.random.default_rng(5), []
     rows = pd.DataFrame(rng.uniform(-1, 1, (8000, 6)), columns=list("abcdef"))
@@ -209,7 +210,7 @@ def huber(A, y, scale):
 
 @thinned(1)
 def test_hubers_intervals_cover_and_are_shorter_than_those_of_steps(monkeypatch):
-    """The estimand is Huber's regression with the released residual scale."""
+    """The true coefficients are those of Huber's regression with the released residual scale."""
     n, domain, scales = 2000, {"x": (0, 20), "z": (-5, 5), "y": (-20, 20)}, []
     known = HuberLoss.with_scale
     monkeypatch.setattr(HuberLoss, "with_scale", lambda loss, scale: scales.append(scale) or known(loss, scale))
@@ -265,7 +266,10 @@ def test_rows_of_the_rarest_level_have_no_score_that_rounding_makes_the_largest(
 
 
 def test_cubes_beside_their_column_are_fitted_by_steps_and_cover():
-    """With objective perturbation, a third of the intervals were given, and the lowest coverage was .47."""
+    """With objective perturbation, a third of the intervals in a cubic regression were given.
+
+    The lowest coverage was .47.
+    """
     truth, covered = [1, 3, -0.6, 0.03], []
     for seed in range(10):
         rng = np.random.default_rng([seed, 7])

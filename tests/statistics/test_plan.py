@@ -43,7 +43,7 @@ def test_the_expected_width_is_within_15_percent_of_the_median_one(n, price):
 
 @pytest.mark.parametrize("name", ["fair", pytest.param("survey", marks=pytest.mark.slow)])
 def test_plans_with_the_hints_of_a_codebook_are_within_one_and_a_half_times(name):
-    """``python -m benchmarks.plans --seed 1`` checks all twelve populations."""
+    """Two of the twelve populations that ``python -m benchmarks.plans --seed 1`` checks."""
     table = compared(PLANNED[name], {"mu": 1.0}, range(3))
     assert near(table) and (name == "survey" or not missed(table))  # fits of "survey" have one of two results
 

@@ -161,7 +161,7 @@ def test_an_outer_quantile_of_assets_covers_where_the_scale_rises_with_the_predi
 
 @pytest.mark.parametrize(("name", "budget"), [("schooling_rq25", {"eps": 4.0}), ("visits_rq50", {"mu": 1.0})])
 def test_quantiles_of_responses_with_few_values_cover_or_are_not_given(name, budget):
-    """Without the rule for few values, more than a third of the fits miss a coefficient, in both cases."""
+    """Without the rule for few distinct responses, more than a third of the fits miss a coefficient, in both cases."""
     people = CASES[name].population
     if not (FOLDER / str(people.source)).exists():
         pytest.skip(f"{FOLDER / str(people.source)} is not there")
@@ -195,9 +195,9 @@ def test_medians_with_a_far_cluster_in_a_predictor_are_given_and_cover():
 
 @pytest.mark.parametrize("name", ["far_logit", "lognormal_logit"])
 def test_logits_with_a_predictor_that_is_far_larger_in_few_rows_cover(name):
-    """Earlier, the few scores of these rows were clipped undetected.
+    """Earlier, the few large scores of rows with a large predictor were clipped undetected.
 
-    Then .15 and .50 covered, at 1.3 times the length.
+    Then .15 and .50 of the intervals covered, at 1.3 times the length.
     """
     case, covered = CASES[name], []
     whole = case.population.source(np.random.default_rng(0), 100_000)
@@ -213,7 +213,7 @@ def test_logits_with_a_predictor_that_is_far_larger_in_few_rows_cover(name):
 def test_levels_left_out_lengthen_no_interval_of_other_groups():
     """Rows at a level that is left out have a constant of their own, but no slope.
 
-    Earlier, the intervals were 5.1 times as long.
+    Earlier, intervals of other groups were 5.1 times as long.
     """
     case, half, covered = CASES["few_of_some_counts"], [], []
     for seed in range(12):
@@ -229,9 +229,9 @@ def test_levels_left_out_lengthen_no_interval_of_other_groups():
 
 
 def test_a_predictor_that_is_zero_in_most_rows_does_not_make_all_intervals_useless():
-    """Earlier, the predictor's scale was ten times too small, from a quantile of distances that is 0.
+    """Earlier, the scale of a predictor that is mostly zero was ten times too small.
 
-    Intervals were a thousand times as long.
+    It came from a quantile of distances that is 0, and made intervals a thousand times as long.
     """
     case, half = CASES["tolls"], []
     for seed in range(8):
@@ -261,7 +261,7 @@ def test_a_quartile_of_several_predictors_is_short_at_a_short_budget():
 
 @pytest.mark.parametrize("tau", [0.1, slow(0.9)])
 def test_an_outer_quantile_of_few_rows_is_given_and_covers(tau):
-    """Newton steps gave .40 of the coefficients, and .50 in the slow case."""
+    """For outer quantiles of few rows, Newton steps gave .40 of the coefficients, and .50 in the slow case."""
     z, given, covered = norm.ppf(tau), [], []
     truth, names = np.array([z, 0.6 + z / 2, -0.3, 0.0]), ["x1", "x2", "x3"]
     domain = dict.fromkeys(names, (-1, 1)) | {"y": (-8, 8)}
@@ -279,7 +279,7 @@ def test_an_outer_quantile_of_few_rows_is_given_and_covers(tau):
 
 @pytest.mark.parametrize(("budget", "n", "tau"), [({"eps": 1.0}, 10_000, 0.9), ({"eps": 4.0}, 2500, 0.1)], ids=str)
 def test_an_outer_quantile_with_one_predictor_is_given_and_covers(budget, n, tau):
-    """With a residual scale from half as many residuals, .72 and .50 of the coefficients were given."""
+    """With a scale from half as many residuals, .72 and .50 of the coefficients of outer quantiles were given."""
     truth, domain, given, covered = np.array([norm.ppf(tau), 0.5]), {"x": (-1, 1), "y": (-8, 8)}, [], []
     for seed in range(40):
         rng = np.random.default_rng([12, seed])
@@ -293,7 +293,7 @@ def test_an_outer_quantile_with_one_predictor_is_given_and_covers(budget, n, tau
 
 
 def test_a_logit_of_seven_predictors_is_given_at_a_short_budget():
-    """With .12 of eps for the Hessian whatever the noise, .01 of the coefficients were given."""
+    """If the Hessian of a logit had .12 of eps whatever the noise, .01 of the coefficients were given."""
     slopes, given, covered = np.linspace(-1, 1, 7), [], []
     names = [f"x{k}" for k in range(7)]
     domain = dict.fromkeys(names, (-1, 1)) | {"y": (0, 1)}
@@ -311,7 +311,10 @@ def test_a_logit_of_seven_predictors_is_given_at_a_short_budget():
 
 
 def test_a_logit_of_outcomes_that_are_rare_but_for_long_values_covers_what_it_gives():
-    """The step that takes off the ridge bends: .58 and .77 of 60 fits covered, all of them given."""
+    """The Hessian changes along the step that removes the bias due to the ridge.
+
+    Without an allowance for this change, .58 and .77 of 60 fits covered, and all intervals were given.
+    """
     case, covered = CASES["rare_when_short"], []
     whole = case.population.source(np.random.default_rng(0), 100_000)
     truth = reference(case.population, whole).params.to_numpy()
