@@ -78,7 +78,7 @@ def drawn(terms, named=None):
 
 
 def test_of_many_terms_the_median_and_the_range_are_drawn_unless_terms_are_named():
-    """Earlier, with 60 terms, a legend with 61 entries hid the axis, and markers repeated."""
+    """Earlier, a plot with 60 terms had a legend with 61 entries, which hid the axis, and markers repeated."""
     axes = drawn(["Intercept", *TERMS])
     assert axes.lines[0].get_ydata().tolist() == pytest.approx([2.305, 1.305])  # without the intercept
     ends = [line[:, 1].tolist() for line in axes.collections[0].get_segments()]

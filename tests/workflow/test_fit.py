@@ -184,7 +184,7 @@ def batches(data, size):
 
 
 def test_a_function_that_gives_no_frame_has_no_rows_and_pays_as_its_neighbour_does():
-    """A removed row may leave the data without batches. An error would then reveal this at no cost."""
+    """If a removed row leaves the data without batches, an error would reveal this at no cost."""
     spent = []
     for rows in (1, 0):
         ledger = ps.Ledger(ps.PureDP(1, "add_remove"))

@@ -214,7 +214,7 @@ def test_rows_that_stand_for_the_data_belong_to_the_persons_that_they_name(verb,
     ],
 )
 def test_the_hint_about_a_term_is_followed_by_its_column(code, bounds, hint):
-    """Earlier, such a hint was accepted and ignored."""
+    """Earlier, a hint about a term of the formula, such as np.log(x), was accepted and ignored."""
     domain = ps.Domain({"x": bounds, "y": (0, 1)})
     rows = usual_rows(domain, ("y", "x"), domain.hint(code, **hint).hints)
     assert rows["x"].between(*bounds).all() and rows["y"].equals(usual_rows(domain, ("y", "x"), {})["y"])

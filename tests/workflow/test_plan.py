@@ -622,7 +622,7 @@ def test_branches_of_a_plan_are_told_apart_without_colour():
 
 
 def test_drawn_shares_add_up_to_the_budget_of_each_branch():
-    """Earlier, an optional query had a bar of its own, and was also a part of the bar of its host query."""
+    """Earlier, an optional query was drawn as a bar of its own, and also as a part of the bar of its host query."""
     figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(7, 8), layout="constrained")
     plan = planned(mech="auto", n=4000, eps=1.0)
     assert (plan.questions["part_of"] != "").any()
@@ -664,7 +664,7 @@ def test_what_the_user_changes_after_a_call_is_another_call():
 
 
 def test_a_plan_says_of_each_question_of_each_estimator_what_is_released():
-    """The names are those in all tables of shares. Earlier, "whitened squares" was printed without an explanation."""
+    """All names of queries have a printed explanation. Earlier, "whitened squares" was printed without one."""
     modules = [import_module(f"privstats.estimators.{each.name}") for each in iter_modules(estimators.__path__)]
     tables = [vars(module)["SHARES"] for module in modules if "SHARES" in vars(module)]
     parts = [part for table in tables for part in (table.values() if "pure" in table else [table])]
@@ -777,20 +777,20 @@ WIDTHS = {"x": (0, 10), "y": (-10, 20), "g": ["a", "b", "c"]}
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ x + C(g)", "y ~ x * C(g)", "y ~ x + I(x**2)"])
 @pytest.mark.parametrize("budget", [{"eps": 1.0}, {"mu": 1.0}, {"eps": 1.0, "delta": 1e-6}])
 def test_a_printed_plan_fits_80_columns(formula, budget):
-    """Earlier, the heading of the table of queries had 82 columns."""
+    """Earlier, the heading of the table of queries in a printed plan had 82 columns."""
     text = str(ps.plan("lm", formula, n=5000, domain=WIDTHS, **budget))
     assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_comparison_names_an_argument_that_it_does_not_have():
-    """Earlier, it was a bare TypeError that named another method."""
+    """Earlier, a wrong argument of `compare` raised a bare TypeError that named another method."""
     plan = ps.plan("lm", "y ~ x", n=5000, eps=1.0, domain=WIDTHS)
     with pytest.raises(OptionError, match="unexpected keyword argument 'delta'; give budgets as eps="):
         plan.compare(eps=[1.0], delta=1e-6)
 
 
 def test_a_method_that_gives_nothing_is_at_least_a_hundred_times_as_long():
-    """Earlier, the header printed: suffstats: 1e+100."""
+    """Earlier, the header of a fit printed: suffstats: 1e+100."""
     rng = np.random.default_rng(1)
     data = pd.DataFrame({"x": rng.normal(size=3000), "y": rng.normal(size=3000)})
     fit = ps.dp_lm("y ~ x", data, eps=1.0, domain={"x": (-80, 80), "y": (-4, 4)}, rng=1)
@@ -798,7 +798,7 @@ def test_a_method_that_gives_nothing_is_at_least_a_hundred_times_as_long():
 
 
 def test_no_method_is_said_to_be_shorter_than_without_privacy():
-    """Earlier, the header printed: expected length 0.95 times that without privacy."""
+    """Earlier, the header of a fit printed: expected length 0.95 times that without privacy."""
     rng = np.random.default_rng(0)
     data = pd.DataFrame({"x": rng.uniform(size=20_000), "y": rng.uniform(size=20_000)})
     fit = ps.dp_lm("y ~ x", data, eps=1.0, domain={"x": (0, 1), "y": (0, 1)}, rng=1)

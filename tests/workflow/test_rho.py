@@ -35,7 +35,10 @@ def test_a_fit_under_rho_asks_what_one_under_mu_asks_with_the_same_normal_noise_
 
 @pytest.mark.parametrize("name", ["lm newton", "rq newton", "median", "logit objpert", "mean by group", "hist", "mode"])
 def test_what_is_charged_for_a_question_is_what_its_noise_keeps(name):
-    """The noise of a release has the size for the charged guarantee; half of this noise would cost more."""
+    """The noise of a release has the size required for the charged guarantee.
+
+    Half of this noise would require a larger charge.
+    """
     plan, fit = (CALLS[name](frame(), RHO, dry_run=dry, rng=None if dry else 1) for dry in (True, False))
     mechanisms, charge = {p.label: p.mechanism for p in plan.planned}, dict(plan.charge)
     # queries whose budget is shared with optional queries

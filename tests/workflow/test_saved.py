@@ -89,7 +89,10 @@ def test_a_number_of_rows_that_is_private_is_assumed_or_missing(n, tmp_path):
 
 
 def test_the_digest_is_that_of_machines_whose_last_digits_differ(monkeypatch):
-    """Quantile functions and roots differ in their last bits between mathematical libraries."""
+    """Quantile functions and roots differ in their last bits between mathematical libraries.
+
+    The digest of a plan must not.
+    """
     before = mean(delta=1e-6, mech="gaussian")
     exact = ApproxDP.as_normal
     forget()
@@ -281,7 +284,7 @@ def test_an_assumed_number_of_rows_need_not_be_the_true_one():
 
 
 def test_a_reader_is_not_asked_where_the_ledger_is_short():
-    """Earlier, the error proposed an argument that `run` does not have."""
+    """Earlier, the error about a ledger with too small a budget proposed an argument that `run` does not have."""
     asked = []
     with pytest.raises(BudgetError, match=r"the ledger has eps = 0.1 left .*; save a plan with eps=0.1 or less$"):
         mean().run(lambda: asked.append(1) or [ROWS], ledger=ps.Ledger(PureDP(0.1)))

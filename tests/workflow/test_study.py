@@ -306,7 +306,7 @@ def test_what_a_prepaid_ledger_cannot_pay_is_not_recorded():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_process_that_is_forked_before_a_fit_takes_no_part_of_the_charge(tmp_path):
-    """Earlier, both processes released results, because both had the paid charge in memory."""
+    """Earlier, a process and its fork both released results, because both had the paid charge in memory."""
     ledger, answers, asked, child = ps.Ledger(PureDP(1.0), tmp_path / "a.sqlite"), tmp_path / "child", [], []
 
     def frames():
