@@ -553,7 +553,7 @@ CASES = {
         5000,
         ({"eps": 1.0}, {"mu": 0.5}),
     ),
-    "far_group": Case(  # README promises no coverage here
+    "far_group": Case(  # README says that coverage is not guaranteed here
         lm(far_group, "y ~ x", {"x": (-5, 5), "y": (-10, 10)}), promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5})
     ),
     "far_cluster": Case(
@@ -567,10 +567,10 @@ CASES = {
         Population(partial(far_cluster, 0.02), "dp_lm", "y ~ x", {"x": (0, 30), "y": (-5, 12)}, {"loss": "huber"}),
         promises=({"eps": 3.0}, {"mu": 0.5}),
     ),
-    "far_few": Case(  # README promises no coverage here
+    "far_few": Case(  # README says that coverage is not guaranteed here
         lm(partial(far_cluster, 0.02), "y ~ x", {"x": (0, 30), "y": (-5, 12)}), promises=({"eps": 1.0},)
     ),
-    "yearly_wages": Case(  # README promises no coverage here
+    "yearly_wages": Case(  # README says that coverage is not guaranteed here
         lm("cps_asec_2024_wages.csv", "WSAL_VAL ~ C(female)", {"WSAL_VAL": (0, 1_000_000), "female": [0, 1]}),
         3000,
         ({"eps": 1.0}, {"mu": 0.25}),
@@ -579,10 +579,10 @@ CASES = {
     "lognormal_logit": Case(
         glm(lognormal_logit, "y ~ x", {"x": (0, 60), "y": [0, 1]}), 5000, ({"mu": 0.5}, {"mu": 1.0})
     ),
-    "two_scales": Case(  # METHODS promises no coverage here
+    "two_scales": Case(  # METHODS says that coverage is not guaranteed here
         rq(two_scales, "y ~ x", {"x": (0, 1), "y": (-5, 6)}, 0.1), 6500, ({"eps": 1.0},)
     ),
-    "incomes_by_debt": Case(  # METHODS promises no coverage here
+    "incomes_by_debt": Case(  # METHODS says that coverage is not guaranteed here
         rq(
             "loans_2018.csv",
             "annual_income ~ debt_to_income",

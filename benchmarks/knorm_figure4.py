@@ -104,7 +104,10 @@ def grouped(rows: np.ndarray, dummies: int) -> tuple[np.ndarray, np.ndarray, tup
 
 
 class Distances(NamedTuple):
-    """L2 distances to least squares by law and estimator ("(5)" or "(6)"), shape (replicates, budgets); of zero."""
+    """L2 distances of private coefficients, and of zero, from least squares.
+
+    The distances of private coefficients are by noise law and estimator ("(5)" or "(6)"), shape (replicates, budgets).
+    """
 
     found: dict[tuple[str, str], np.ndarray]
     zero: float

@@ -104,7 +104,10 @@ def tables(fit: ps.Results) -> dict[str, Callable[[bool], pd.DataFrame]]:
 def measured(
     model: str, n: int, promise: Mapping[str, float], replicates: int, seed: int, **call: Any
 ) -> dict[str, pd.DataFrame]:
-    """Return, by table, one row for each sample: coverage (single, first, simultaneous, usual) and share given."""
+    """Return, by table, one row for each sample: four coverages, and the share given.
+
+    The coverages are those of single, first-order and simultaneous intervals, and of intervals without privacy.
+    """
     whole = rows_of(np.random.default_rng(seed), WHOLE)
     population, (formula, options) = fitted(model, whole), MODELS[model]
     truth = quantities(population, np.asarray(population.params))

@@ -105,7 +105,7 @@ MODELS = {
 
 
 def measured(model: Model, replicates: int, seed: int) -> dict[str, tuple[float, float, float, bool]]:
-    """Return distance, ratio and share of intervals at each promise, and whether nine estimates in ten are given."""
+    """Return distance, ratio and share of intervals for each budget, and whether nine estimates in ten are given."""
     data, domain = model.load()
     named = data.assign(response=data.eval(model.response.removeprefix("I(").removesuffix(")")).astype(float))
     theirs = model.ordinary(f"response ~ {' + '.join(_coded(model.predictors, domain))}", named)

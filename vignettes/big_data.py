@@ -40,7 +40,7 @@ MODEL = "log_wage ~ educ + exper + I(exper**2) + region"
 
 
 def wages(n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Return made-up wages."""
+    """Return synthetic wages."""
     educ, exper = rng.integers(6, 20, n), rng.uniform(0, 45, n)
     region = rng.integers(0, len(REGIONS), n)
     centre = 8.5 + 0.08 * educ + 0.03 * exper - 0.0005 * exper**2 + 0.05 * region

@@ -1,4 +1,4 @@
-"""The main job on real data: `make demo` runs this file.
+"""Regressions on real data, each with a printed summary: `make demo` runs this file.
 
 RAND health insurance ships with statsmodels. CPS wages and King County house prices are added when their
 files are found (`privstats.datasets` says where). Bounds and levels are public knowledge of the survey or

@@ -131,7 +131,7 @@ class ErrorLaw:
 
     def _lengths(self, alpha: float) -> FloatArray:
         least = np.zeros_like(self.sd)
-        most = np.where(self.sd > 0, self.allowance + 2 * self.sd, 0.0)  # no search if sd is 0 or NaN
+        most = np.where(self.sd > 0, self.allowance + 2 * self.sd, 0.0)  # if sd is 0 or NaN, nothing is searched
         for _ in range(200):
             short = (self.exceeds(most) > alpha) & (self.sd > 0)
             if not short.any():

@@ -240,7 +240,7 @@ class OrderStatisticEstimate(Estimate):
         """
         levels = np.geomspace(1e-9, 1 - 1e-9, LEVELS)
         R = np.eye(len(used))[used]
-        sides = np.array([self.lengths(R, float(alpha)) for alpha in levels])  # axes: levels, quantiles, sides
+        sides = np.array([self.lengths(R, float(alpha)) for alpha in levels])  # shape (levels, quantiles, sides)
         u = PublicStream(0).uniform(-1.0, 1.0, (DRAWS, len(R)))
 
         def errors(k: int) -> FloatArray:

@@ -54,7 +54,7 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
     """
     first = estimates[0]
     R = np.eye(len(first.names))
-    sides = np.array([one.lengths(R, 1 - first.confidence).T for one in estimates])  # axes: fits, sides, quantiles
+    sides = np.array([one.lengths(R, 1 - first.confidence).T for one in estimates])  # shape (fits, sides, quantiles)
     centre = np.array([one.centre for one in estimates])
     unknown = np.isnan(sides.sum(axis=1)) | np.isnan([one.estimate for one in estimates])
     sampling = np.nan_to_num([one.sampling for one in estimates])

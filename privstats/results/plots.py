@@ -242,7 +242,7 @@ class Panel:
         lines(self.at, *inner, color=SAMPLING, linewidth=3.5, label="sampling error alone")
         if self.upright:
             axes.set_xlabel(self.along)
-            axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # keep missing estimates in view
+            axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # makes room for missing estimates
             axes.autoscale_view()
         else:
             axes.set_yticks(self.at, self.names)

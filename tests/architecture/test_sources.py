@@ -15,9 +15,9 @@ from tests.every import CALLS, ROWS_APART
 
 
 def in_frames(data, *sizes):
-    """Return a function that yields the data in frames.
+    """Return a function that yields the data in frames, whose numbers of rows are taken cyclically from `sizes`.
 
-    Their sizes are taken cyclically from `sizes`, each time the function is called from a later position.
+    Later calls of the function begin at a later position of the cycle.
     """
     calls = itertools.count()
 

@@ -1,4 +1,4 @@
-"""Admissible shifts and scalings: the exact privacy loss of neighbours' laws, integrated, against the promise."""
+"""Admissible shifts and scalings: the exact privacy loss between neighbours' laws is within the guarantee."""
 
 import math
 

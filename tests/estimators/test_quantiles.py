@@ -1,4 +1,4 @@
-"""Medians and quantiles: the limit equals numpy's, intervals run between order statistics, questions are charged."""
+"""Medians and quantiles: limits equal numpy's, intervals run between order statistics, queries are charged."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The rehearsal records the questions asked, and refuses questions that mix rows or units."""
+"""The rehearsal records the queries of an estimator, and refuses queries that mix rows or units."""
 
 from dataclasses import dataclass, replace
 
@@ -126,7 +126,7 @@ def test_few_rows_and_many_are_rehearsed():
 
 @dataclass(frozen=True)
 class Centred:
-    """A question that mixes rows: it subtracts the mean of the block."""
+    """A query that mixes rows: it subtracts the mean of the block."""
 
     def __call__(self, block):
         return block.numbers - block.numbers.mean()
@@ -134,7 +134,7 @@ class Centred:
 
 @dataclass(frozen=True)
 class Alternating:
-    """A question that mixes rows by their positions."""
+    """A query that mixes rows by their positions."""
 
     def __call__(self, block):
         return block.numbers * (np.arange(len(block.numbers)) % 2)[:, None]
@@ -142,7 +142,7 @@ class Alternating:
 
 @dataclass(frozen=True)
 class First:
-    """A question that treats the first row of a block differently."""
+    """A query that treats the first row of a block differently."""
 
     def __call__(self, block):
         return np.arange(len(block.numbers))[:, None] > 0
@@ -150,7 +150,7 @@ class First:
 
 @dataclass(frozen=True)
 class Whole:
-    """A question whose vector is the number of rows in the block."""
+    """A query whose vector is the number of rows in the block."""
 
     def __call__(self, block):
         return np.full((len(block.numbers), 2), 1 / len(block.numbers))

@@ -178,7 +178,7 @@ class Bridge(Boundaries):
         return np.logaddexp.reduce((weight - self.cell_costs(self.J, n, before))[0])
 
     def costs(self, other, mine, theirs):
-        """Return the smallest and largest value of ``their cost - my cost`` over all positions of the boundaries."""
+        """Return smallest and largest differences of costs (other release minus this one) over boundary positions."""
         n = len(self.values), len(other.values)
         found = []
         for sign in (-1.0, 1.0):

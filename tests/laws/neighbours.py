@@ -57,7 +57,7 @@ class Transcripts:
                 return release(mechanism, name, exact, promise, within, relation, rng)
             mine = given[-1]
             mine.append(Given(name, mechanism, gathered(exact), promise, within, relation))
-            if len(given) > 1:  # the same releases lead to the same questions
+            if len(given) > 1:  # with the same releases, fits ask the same queries
                 said = releases[len(mine) - 1]
                 assert (said.name, said.keeps) == (name, promise)
                 return said

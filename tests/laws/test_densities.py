@@ -162,7 +162,7 @@ CASES = [  # for each mechanism, a case in which neighbours nearly reach the gua
     ("logit l1", "replace", "clumps", 4.0, 0.8),
     ("logit bounded", "add_remove", "spread", 1.0, 0.7),
     ("rq objpert", "persons come and go", "alike", 30.0, 0.93),
-    ("mean of one", "replace", "alike", 4.0, 0.99),  # asks the optional question "spread"
+    ("mean of one", "replace", "alike", 4.0, 0.99),  # asks the optional query "spread"
 ]
 
 

@@ -208,9 +208,9 @@ def test_the_noise_that_is_said_covers_where_levels_are_rare(levels, rows):
 
 
 def test_the_noise_that_is_said_is_not_the_bound_of_what_noise_hides():
-    """The predictor has wide bounds, and two levels are rare.
+    """The noise sd of a predictor in wide bounds, beside two rare levels, must not be the bound on hidden effects.
 
-    With the bound on hidden effects as noise sd, only .2 to .4 of its errors were covered.
+    With that bound, only .2 to .4 of the errors were within the stated noise.
     """
     rng, n, names = np.random.default_rng(1), 2000, ["a", "b", "c", "d"]
     code = rng.choice(4, n, p=[0.02, 0.06, 0.1, 0.82])

@@ -197,9 +197,10 @@ def test_a_promise_in_mu_is_kept_as_a_pure_one():
 
 
 def test_an_offset_moves_the_centre_of_the_ridge():
-    """A fit from a start has the offset x @ start and estimates steps, the coefficients minus the start.
+    """If a fit starts at nonzero coefficients, it estimates the change of the coefficients.
 
-    Only the centre of its ridge differs from a fit without a start.
+    The effect of the start on the linear predictor is an offset. The ridge shrinks toward the start, and not toward
+    zero.
     """
     rng, within = np.random.default_rng(5), losses(2, offset=(-9.0, 9.0))
     x, start = rng.uniform(-1, 1, (400, 2)), np.array([1.5, -2.0])

@@ -1,4 +1,4 @@
-"""Drawings of promises show the trade-off functions that the promises have."""
+"""Plots of privacy guarantees show the trade-off functions of the guarantees."""
 
 import sys
 

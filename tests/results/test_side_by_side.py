@@ -1,4 +1,4 @@
-"""Fits side by side: the three golden tables, the total price, and words in place of missing numbers."""
+"""Fits side by side: three expected tables, the total privacy cost, and words in place of missing numbers."""
 
 import csv
 import io

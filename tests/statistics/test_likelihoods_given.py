@@ -57,7 +57,7 @@ def test_products_and_squares_far_from_zero_are_given(formula):
 
 
 def test_units_without_a_row_that_counts_are_no_rows_out_of_sight():
-    """A quarter of the units lack x.
+    """A quarter of the units have no value of x.
 
     Earlier, they were counted as rows hidden in the histogram, which made intervals 13 times too long.
     """

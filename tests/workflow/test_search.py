@@ -13,9 +13,10 @@ from tests.workflow.calls import planned
 
 
 def falling(law, root, flat=0.1, told=1.0):
-    """Return a function for widths that decrease in the budget by a known law, and equal the requested width at `root`.
+    """Return a function for the widths at a budget or number of rows, which decrease by a known law.
 
-    A share `flat` of the squared width decreases more slowly. `told` scales the stated share of noise.
+    The widths equal the requested width at `root`. A share `flat` of the squared width decreases more slowly. `told`
+    scales the stated share of noise.
     """
 
     def widths(number):

@@ -55,7 +55,7 @@ class RankErrors:
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
         positive = 1 + np.searchsorted(np.cumsum(weights) / weights.sum(), rng.uniform(0.0, 1.0, size), side="right")
-        order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)  # positive increments have random positions
+        order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)  # a random set of increments is positive
         up = order < np.minimum(positive, self.J)[:, None]
         parts = exponential(rng, (size, m))
         sides = (parts * up).sum(axis=1, keepdims=True), (parts * ~up).sum(axis=1, keepdims=True)
