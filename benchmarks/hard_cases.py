@@ -752,7 +752,9 @@ CASES = {
     "taxi_payment_fares": Case(lm("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT)),
     "taxi_payment_counts": Case(glm("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT, family="poisson")),
     "crash_deaths_sum": Case(
-        glm("crashes_1997_2002.csv", "I(dead == 'dead') ~ C(dvcat, Sum)", CRASHES), 60_000, ({"mu": 1.0}, {"eps": 4.0})
+        glm("crashes_1997_2002.csv", "I(dead == 'dead') ~ C(dvcat, Sum)", CRASHES),
+        60_000,
+        ({"mu": 0.5}, {"mu": 1.0}, {"eps": 4.0}),
     ),
     "flight_minutes": Case(
         glm(

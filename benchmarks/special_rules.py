@@ -86,7 +86,7 @@ RULES = {
     "white_levels": Rule("even_levels", {"eps": 1.0, "mech": "objpert"}, idle=AS_CODED),
     "rare_levels_of_steps": Rule("taxi_payment", {"mu": 1.0}, idle=NO_RIDGE),
     "hidden_constants": Rule(
-        "two_rare_levels",
+        "crash_logit",
         {"mu": 0.5},
         idle={"estimators.likelihood.LikelihoodStep.without_hidden_levels": lambda step, equation: (equation, ())},
     ),
@@ -115,7 +115,7 @@ RULES = {
     "rare_counts": Rule("randhie_counts", {"eps": 8.0}, 20_000, idle=NO_RIDGE),
     "curvature_met": Rule(
         "pharmacy_counts",
-        {"mu": 1.0},
+        {"mu": 2.0},
         idle={"estimators.likelihood.NewtonSteps.secant_corrected": lambda self, last, metric, score, noise: score},
     ),
     "hidden_columns": Rule(

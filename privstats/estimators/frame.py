@@ -338,8 +338,9 @@ class PublicBox:
     def with_products(self, rows: FloatArray, codes: Mapping[int, NDArray[np.intp]]) -> FloatArray:
         """Return rows of the design, with each column that is a product computed from the columns that are multiplied.
 
-        Values of these columns are clamped to their bounds first. Columns that multiply a numeric expression and a
-        factor are computed only if the row's levels of this factor are given.
+        Values of the columns that are multiplied are first clamped to their bounds, in these columns, too: otherwise
+        a product would differ, by much, from the product of its columns if one of them is far from zero. Columns that
+        multiply a numeric expression and a factor are computed only if the row's levels of this factor are given.
 
         Parameters
         ----------
@@ -349,14 +350,19 @@ class PublicBox:
             For each factor, by its position in the design, the position of each row's level.
         """
         rows, (middle, half) = rows.copy(), (np.asarray(self.design.centers), np.asarray(self.design.halves))
+        multiplied = [k for _, *parts in self.products for k in parts]
+        multiplied += [one.number for one in self.design.slopes_by_level if one.number is not None]
+        rows[:, multiplied] = np.clip(rows[:, multiplied], -1.0, 1.0)
         for j, a, b in self.products:
-            x, z = (middle[k] + half[k] * np.clip(rows[:, k], -1.0, 1.0) for k in (a, b))
+            x, z = (middle[k] + half[k] * rows[:, k] for k in (a, b))
             rows[:, j] = (x * z - middle[j]) / half[j]
         for one in self.design.slopes_by_level:
             if one.factor in codes:
                 where, number = list(one.columns), one.number
-                z = np.clip(rows[:, where[0] if number is None else number], -1.0, 1.0)
-                x = one.middle + one.half * z if number is None else middle[number] + half[number] * z
+                if number is None:
+                    x = one.middle + one.half * np.clip(rows[:, where[0]], -1.0, 1.0)
+                else:
+                    x = middle[number] + half[number] * rows[:, number]
                 values = (x + one.shift)[:, None] * np.asarray(one.contrasts, dtype=float)[codes[one.factor]]
                 rows[:, where] = (values - middle[where]) / half[where]
         return rows

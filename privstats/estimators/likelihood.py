@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,7 +42,7 @@ from privstats.estimators.constants import (
 )
 from privstats.estimators.frame import PublicBox
 from privstats.estimators.histogram import TAILS, Clip, Lengths, edges, shortest_clip
-from privstats.estimators.levels import KeptLevels, LevelConstant, held_level, level_constants
+from privstats.estimators.levels import UNSEEN, KeptLevels, LevelConstant, held_level, level_constants
 from privstats.estimators.marginal_effects import QUESTION, SHARE, check_margins, with_marginal_effects
 from privstats.estimators.one_step import Doubts, Hessian, LastRelease, OneStep, Pilot, Problem, Step
 from privstats.estimators.preconditioner import Start
@@ -401,6 +402,63 @@ class LikelihoodStep(OneStep):
         errors = self.rows * ((high - low) * along)[:, None] * of / 2
         return moves, np.abs(errors.mean(axis=0))
 
+    @cached_property
+    def to_original(self) -> FloatArray:
+        """Matrix that maps coefficients of the scaled columns to the coefficients in the user's units, shape (c, c)."""
+        return np.asarray(self.box.design.to_original(response=False)[0], dtype=float)
+
+    @cached_property
+    def to_scaled(self) -> FloatArray:
+        """Inverse of the matrix `to_original`, shape (c, c)."""
+        return np.asarray(np.linalg.inv(self.to_original), dtype=float)
+
+    @cached_property
+    def functions(self) -> FloatArray:
+        """Linear functions of the coefficients theta whose errors are checked, one in each row; shape (c + k, c).
+
+        The first c functions are the coefficients in the user's units. The others are the linear predictors at the k
+        levels of `contrasted`, at the released means of the other columns.
+        """
+        return np.vstack([self.to_original, *(self.row_at(one) for one in self.contrasted)])
+
+    def row_at(self, one: LevelConstant) -> FloatArray:
+        """Return the row of the design at a factor level, with the released means of the other columns, shape (c,)."""
+        assert self.scales is not None
+        row, factor = self.scales.center[: self.box.c].copy(), self.box.design.factors[one.factor]
+        row[list(factor.columns)] = np.asarray(factor.contrasts, dtype=float)[one.level]
+        if self.box.intercept is not None:
+            row[self.box.intercept] = 1.0
+        return row
+
+    @cached_property
+    def contrasted(self) -> tuple[LevelConstant, ...]:
+        """Constants of the kept levels of all factors that are not coded by dummies for all levels but one.
+
+        With sum contrasts, for example, every coefficient of the factor depends on the constants of all levels.
+        """
+        factors = self.box.design.factors
+        if self.scales is None or all(one.reference is not None or not one.used for one in factors):
+            return ()
+        constants = level_constants(self.box, self.levels.kept)
+        return tuple(one for one in constants if factors[one.factor].reference is None)
+
+    def worst(self, values: FloatArray, least: bool) -> FloatArray:
+        """Return the values of the coefficients, replaced by a worse value of a level on whose constant they depend.
+
+        Parameters
+        ----------
+        values : ndarray, shape (c + k,)
+            Values for the linear functions in `functions`.
+        least : bool
+            Whether smaller values are worse; otherwise larger values are.
+        """
+        own = values[: self.box.c]
+        for value, one in zip(values[self.box.c :], self.contrasted, strict=True):
+            depends = np.abs(self.to_original @ one.direction) > UNSEEN
+            worse = np.minimum(own, value) if least else np.maximum(own, value)
+            own = np.where(depends, worse, own)
+        return own
+
     def far_step(self, size: FloatArray) -> tuple[Note, ...]:
         """Return a note on the coefficients for which a step is too long: those with `size` above 1."""
         about = tuple(name for name, one in zip(self.box.design.names, size > 1, strict=True) if one)
@@ -701,9 +759,8 @@ class NewtonSteps(LikelihoodStep):
             Expected second moments of the score: sampling variance plus the noise variances in the last two steps.
         """
         start, inverse = step.pilot.start, step.inverse
-        to_original = self.box.design.to_original(response=False)[0]
         metric = self.metric(step.pilot)
-        to_coefficients = to_original @ start.to_theta @ metric
+        to_coefficients = self.functions @ start.to_theta @ metric
         through = to_coefficients @ inverse
         rows, family, eta = self.synthetic.rows @ metric, self.loss.family, self.eta(start)
         along = rows @ step.step
@@ -712,8 +769,9 @@ class NewtonSteps(LikelihoodStep):
         changed = np.abs(to_coefficients @ step.step)
         size = np.maximum(moves / family.farthest_step, changed / np.maximum(UNUSUAL * usual, 1e-300))
         share = effective_share(family, eta + along, rows, inverse, spread, to_coefficients)
-        effective = self.rows * share
-        return LastStep(size, effective, curvature_bias, np.linalg.inv(to_original), float(np.sqrt(np.mean(along**2))))
+        size, effective = self.worst(size, least=False), self.rows * self.worst(share, least=True)
+        bias, directions = curvature_bias[: self.box.c], self.to_scaled
+        return LastStep(size, effective, bias, directions, float(np.sqrt(np.mean(along**2))))
 
 
 def effective_share(

@@ -334,12 +334,11 @@ class TiltedLikelihood(LikelihoodStep):
         is allowed for.
         """
         hessian, names, last = step.hessian.matrix, self.box.design.names, step.last
-        to_original = self.box.design.to_original(response=False)[0]
-        to_coefficients, eta = to_original @ step.hessian.to_theta, self.eta(last.at)
+        to_coefficients, eta = self.functions @ step.hessian.to_theta, self.eta(last.at)
         weighted = self.weighted(step.hessian.back, step.hessian.within)
         of = weighted @ step.inverse @ to_coefficients.T
         moves, curvature_bias = self.bend(eta, self.eta(step.hessian.ridge_free) - eta, of)
-        far = moves / LONGEST_CORRECTED
+        far = self.worst(moves / LONGEST_CORRECTED, least=False)
         through = float(np.trace(step.inverse @ step.spread @ step.inverse)) / self.m
         share = effective_share(
             self.loss.family,
@@ -349,11 +348,11 @@ class TiltedLikelihood(LikelihoodStep):
             step.spread,
             to_coefficients,
         )
-        too_few, notes = few_outcomes(names, self.rows * share, self.levels)
+        too_few, notes = few_outcomes(names, self.rows * self.worst(share, least=True), self.levels)
         return Doubts(
             remaining=float(np.linalg.norm(step.step)),
             meat=replace(step.meat, value=step.meat.value + through * hessian.mean_square()),
-            moved=(Allowance(np.linalg.inv(to_original) * curvature_bias, 1.0),),
-            not_given=np.linalg.inv(to_original)[:, too_few | (far > 1)],
+            moved=(Allowance(self.to_scaled * curvature_bias[: self.box.c], 1.0),),
+            not_given=self.to_scaled[:, too_few | (far > 1)],
             notes=(*self.far_step(far), *notes),
         )

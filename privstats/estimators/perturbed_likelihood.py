@@ -366,16 +366,15 @@ class TiltedLogLink(LikelihoodStep):
         linear approximation of the estimating equation is then too inaccurate.
         """
         names, at = self.box.design.names, step.hessian.at
-        to_original = self.box.design.to_original(response=False)[0]
-        through = to_original @ step.hessian.to_theta
+        through = self.functions @ step.hessian.to_theta
         share = effective_share(self.loss.family, self.eta(at), self.rows_in(at), step.inverse, step.spread, through)
-        too_few, few_notes = few_outcomes(names, self.rows * share, self.levels)
+        too_few, few_notes = few_outcomes(names, self.rows * self.worst(share, least=True), self.levels)
         last = step.last
         length = max(self.change(last.at, step.step), self.change(last.at, last.value / last.ridge))
         far = length / self.loss.family.farthest_step
         return Doubts(
             remaining=float(np.linalg.norm(step.step)),
-            not_given=np.linalg.inv(to_original)[:, too_few | (far > 1)],
+            not_given=self.to_scaled[:, too_few | (far > 1)],
             notes=(
                 *((note("far step", names, size=far),) if far > 1 else ()),
                 *few_notes,
