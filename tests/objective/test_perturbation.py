@@ -411,6 +411,20 @@ def test_many_rows_need_no_decimals_and_the_minimiser_is_as_near_as_in_decimals(
     assert np.linalg.norm(theta - exact(f, error * law.ridge / 1000, theta)) <= error
 
 
+@pytest.mark.parametrize("half_width", [1e-3, 1e-5, 1e-7])
+def test_few_different_rows_and_sharp_bends_need_no_decimals(half_width):
+    """Steps of Newton that are only halved end before the bends; then decimals took minutes."""
+    rng, asked = np.random.default_rng(3), []
+    within = WeightedLosses(3, SmoothedCheck(0.5, half_width), 2.0, 5.0, 2.0, (-1.0, 1.0), (-1.0, 1.0))
+    values = within.project(np.column_stack([np.ones((11, 2)), rng.uniform(-1, 1, (11, 3)), np.zeros(11)]))
+    f = Tilted(ManyTimes(values, 4000, asked).scan, within, 1000.0, np.array([0.04, 0.04, -0.03]))
+    theta = minimise_rows(f, 1e-3)
+    assert "DecimalScores" not in asked
+    assert asked.count("Derivatives") < 500
+    gradient, wrong, _, _ = f.derivatives(theta)
+    assert np.linalg.norm(gradient) + wrong <= 1e-3
+
+
 @dataclass(frozen=True, eq=False)
 class FewPasses(Rows):
     """Rows that refuse to be read 100 times, which only a solver that does not end would do."""

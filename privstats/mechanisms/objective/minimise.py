@@ -42,7 +42,8 @@ UNIT = 2.0**-53  # relative rounding error of one float64 operation
 ROWS = 8000  # number of rows per batch, below 2^13, so that intermediate arrays fit in the cache
 SCORE_BITS = 49  # the grid step of scores is about 2^-49 times their bound; a batch's sum is at most 2^62 grid steps
 HESSIAN_BITS = 20  # the grid step of vectors v (a row's Hessian is vv') is about 2^-20 times their bound
-MOST_STEPS = 200  # largest number of Newton steps in float64, halved steps included
+MOST_STEPS = 1000  # largest number of Newton steps in float64, halved steps included
+PATIENT = 60  # number of steps after which the minimum along a Newton step that was too long is found by bisection
 CLOSE = 0.1  # a Newton step is halved if the slope of f along it, at its end, exceeds this share of the initial |slope|
 DIGITS = 60  # smallest number of decimal digits in computations, and of digits after the decimal point in sums
 # a row's rounding error is at most about 10^-40 times the tolerance, which is negligible in sums over 10^15 rows
@@ -220,10 +221,14 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
     This is proved if the gradient's norm, rounding errors included, is at most `tolerance`. If no step reaches such a
     point, the point with the smallest gradient is returned; the curvature of f near it may still prove the distance
     (`curved_enough`).
+
+    A Newton step beyond the minimum of f along it is halved. If losses bend sharply, as check losses with narrow
+    smoothing do, a halved step ends before the bend, so that no Hessian contains its curvature. After `PATIENT` steps,
+    the minimum along a step that was too long is therefore found by bisection.
     """
     theta = step = np.zeros(len(f.tilt))
-    best, least, most, start, errors = theta, math.inf, math.inf, 0.0, None
-    for _ in range(MOST_STEPS):
+    best, least, most, start, errors, long = theta, math.inf, math.inf, 0.0, None, False
+    for count in range(MOST_STEPS):
         gradient, wrong, hessian, errors = f.derivatives(theta, errors)
         size = float(np.linalg.norm(gradient))
         bound = size * (1 + 2.0**-40) + wrong
@@ -233,11 +238,15 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
             return theta, True
         if not math.isfinite(size) or size <= wrong / 8:  # if finite, the gradient may be mere rounding error
             break
-        if float(gradient @ step) > CLOSE * start:  # the last Newton step was too long, or too inexact
-            step, start = step / 2, start / 2
+        slope = float(gradient @ step)
+        if slope > CLOSE * start:  # the last Newton step was too long, or too inexact
+            step, start, long = step / 2, start / 2, True
             theta = theta - step
+        elif count >= PATIENT and long and slope < -CLOSE * start and (theta + step / 2 != theta).any():
+            step, start = step / 2, start / 2
+            theta = theta + step
         else:
-            step = -np.linalg.solve(hessian, gradient).astype(float)
+            step, long = -np.linalg.solve(hessian, gradient).astype(float), False
             theta, start = theta + step, abs(float(gradient @ step))
     return best, curved_enough(f, best, most, tolerance / f.gamma)
 
