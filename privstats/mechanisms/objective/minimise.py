@@ -42,8 +42,8 @@ UNIT = 2.0**-53  # relative rounding error of one float64 operation
 ROWS = 8000  # number of rows per batch, below 2^13, so that intermediate arrays fit in the cache
 SCORE_BITS = 49  # the grid step of scores is about 2^-49 times their bound; a batch's sum is at most 2^62 grid steps
 HESSIAN_BITS = 20  # the grid step of vectors v (a row's Hessian is vv') is about 2^-20 times their bound
-MOST_STEPS = 1000  # largest number of Newton steps in float64, halved steps included
-PATIENT = 60  # number of steps after which the minimum along a Newton step that was too long is found by bisection
+# largest number of Newton steps in float64, halved steps included; number of steps after which bisection is tried
+MOST_STEPS, PATIENT = 1000, 60
 CLOSE = 0.1  # a Newton step is halved if the slope of f along it, at its end, exceeds this share of the initial |slope|
 DIGITS = 60  # smallest number of decimal digits in computations, and of digits after the decimal point in sums
 # a row's rounding error is at most about 10^-40 times the tolerance, which is negligible in sums over 10^15 rows
@@ -238,13 +238,11 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
             return theta, True
         if not math.isfinite(size) or size <= wrong / 8:  # if finite, the gradient may be mere rounding error
             break
-        slope = float(gradient @ step)
-        if slope > CLOSE * start:  # the last Newton step was too long, or too inexact
+        slope, bisect = float(gradient @ step), count >= PATIENT and long
+        # the last Newton step was too long, or too inexact; or its half was too short, and the steps do not converge
+        if slope > CLOSE * start or (bisect and slope < -CLOSE * start and (theta + step / 2 != theta).any()):
             step, start, long = step / 2, start / 2, True
-            theta = theta - step
-        elif count >= PATIENT and long and slope < -CLOSE * start and (theta + step / 2 != theta).any():
-            step, start = step / 2, start / 2
-            theta = theta + step
+            theta = theta - math.copysign(1.0, slope) * step
         else:
             step, long = -np.linalg.solve(hessian, gradient).astype(float), False
             theta, start = theta + step, abs(float(gradient @ step))
