@@ -335,7 +335,7 @@ class PublicBox:
             rows[..., j] = (product - middle[j]) / half[j]
         return rows, list(range(first, len(axes)))
 
-    def with_products(self, rows: FloatArray, codes: Mapping[int, NDArray[np.intp]]) -> FloatArray:
+    def rows_with_products(self, rows: FloatArray, codes: Mapping[int, NDArray[np.intp]]) -> FloatArray:
         """Return rows of the design, with each column that is a product computed from the columns that are multiplied.
 
         Values of the columns that are multiplied are first clamped to their bounds, in these columns, too: otherwise

@@ -125,7 +125,7 @@ def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray
         of_rows[k] = np.empty(SYNTHETIC_ROWS, dtype=np.intp)
         of_rows[k][order] = codes
         rows[:, list(factor.columns)] = np.asarray(factor.contrasts, dtype=float)[of_rows[k]]
-    return box.with_products(rows, of_rows)
+    return box.rows_with_products(rows, of_rows)
 
 
 @cache

@@ -39,14 +39,14 @@ def test_products_of_columns_are_computed_from_these_columns(formula, centred):
     assert made
     blank = rows.copy()
     blank[:, made] = 0.5
-    np.testing.assert_allclose(box.with_products(blank, codes), rows, atol=1e-5)  # values of rows are rounded
+    np.testing.assert_allclose(box.rows_with_products(blank, codes), rows, atol=1e-5)  # values of rows are rounded
 
 
 def test_a_slope_by_level_without_a_common_slope_is_zero_at_other_levels():
     box, rows, codes = rows_of("y ~ C(g) + C(g):z")
     (slopes,) = box.design.slopes_by_level
     assert slopes.number is None
-    made = box.with_products(rows, codes)[:, list(slopes.columns)]
+    made = box.rows_with_products(rows, codes)[:, list(slopes.columns)]
     at_middle = (
         -np.asarray(box.design.centers)[list(slopes.columns)] / np.asarray(box.design.halves)[list(slopes.columns)]
     )
