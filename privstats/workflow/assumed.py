@@ -42,6 +42,7 @@ SPREAD = 1 / 6  # assumed residual standard deviation, divided by half of the re
 # for binary responses, `LOW` for other responses
 HALF, LOW = 0.5, 0.05
 RARE = 0.05  # share of rows at a rare factor level, or with a rare binary outcome, in the pessimistic assumption
+EXPLAINED = 0.25  # assumed share of an outcome's variance that numeric predictors explain, if both have hints
 LIGHT = 0.1  # pessimistic assumption: (mean - lower bound) and sd of weights, both divided by the range of the weights
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
 POINTS, FAR = 1024, 700.0  # for the moments of a logit-normal law: number of quantiles, largest |mean of the logits|
@@ -132,7 +133,7 @@ def assumed_rows(
     """Return the rows from which interval widths are forecast, mapped to model columns, and the number of these rows.
 
     With privacy units, the number of units is returned in place of the number of rows. If all columns of the response
-    have hints, the response is simulated from these hints, independently of the predictors.
+    have hints, the response is simulated from these hints, and numeric predictors with hints explain a part of it.
 
     Parameters
     ----------
@@ -167,7 +168,8 @@ def assumed_rows(
         check_schema(like, design.reads)
         frame = like.reset_index(drop=True)
     else:
-        drawn = usual_rows(design.domain, design.reads, assumed.hints, _outcome(design), assumed.rows)
+        told = _explaining(design, assumed.hints)
+        drawn = usual_rows(design.domain, design.reads, assumed.hints, _outcome(design), assumed.rows, told)
         # the same simulated rows are used for many n, so that the forecast interval widths change little with n
         frame = drawn.head(max(n, 1))
     unit = neighbors.unit
@@ -185,15 +187,17 @@ def _with_response(
 ) -> tuple[pd.DataFrame, AssumedDesign]:
     """Return `frame` with an additional column for a simulated response, and a design that reads this column.
 
-    The column is independent of the predictors. If the residual standard deviation `residual` is given, in units of
-    the response, the column is normal with this standard deviation. Otherwise it has the distribution in the user's
-    hint about the response. Without a hint, a binary response has the share of ones in `assumed`, if there is one, and
-    any other response has a default distribution.
+    If the residual standard deviation `residual` is given, in units of the response, the column is normal with this
+    standard deviation, and independent of the predictors. Otherwise it has the distribution in the user's hint about
+    the response, and numeric predictors with hints explain a part of it. Without a hint, a binary response has the
+    share of ones in `assumed`, if there is one, and any other response has a default distribution; both are independent
+    of the predictors.
     """
     rng, n, linked = public_stream(RESPONSE), len(frame), design.family is not None
     middle = (HALF if is_binary(design) else LOW * (assumed.share or HALF) / HALF) if linked else 0.0
     if residual is None and (hint := assumed.hints.get(spelling(design.response))) is not None:
-        values = usual_values(_outcome_range(design), hint, (rng.permutation(n) + 0.5) / n)
+        places = _explained((rng.permutation(n) + 0.5) / n, frame[_explaining(design, assumed.hints)])
+        values = usual_values(_outcome_range(design), hint, places)
         pattern, middle = (values - design.response_center) / design.response_half, 0.0
     elif residual is None and assumed.share is not None and is_binary(design):
         half = HALF if linked else 1.0
@@ -292,15 +296,42 @@ def costly_cases(design: Any, unknown: Mapping[str, Known]) -> list[str]:
     return list(kinds)
 
 
+def _explaining(design: Any, hints: Mapping[str, Hint]) -> list[str]:
+    """Return the names of the numeric columns with hints among the predictors of a regression."""
+    others = {*_outcome(design), *(columns(parse(design.written[1])) if design.weighted else ())}
+    known = {name for code in hints for name in _columns_of(code)} - others
+    return [name for name in design.reads if name in known and isinstance(design.domain.get(name), Numbers)]
+
+
+def _explained(places: FloatArray, predictors: pd.DataFrame) -> FloatArray:
+    """Return the probabilities `places` in another order, such that the predictors explain a part of the outcome.
+
+    The outcome has the quantiles of these probabilities. Its normal score is a sum of the normal scores of the
+    predictors, with equal weights, and of an independent rest; if the predictors are independent, they explain the
+    share `EXPLAINED` of its variance. Without predictors, `places` is returned.
+    """
+    if predictors.empty:
+        return places
+    scores = special.ndtri((predictors.rank() - 0.5) / len(predictors)).sum(axis=1) / math.sqrt(predictors.shape[1])
+    latent = math.sqrt(EXPLAINED) * scores + math.sqrt(1 - EXPLAINED) * special.ndtri(places)
+    return np.asarray(np.sort(places)[np.argsort(np.argsort(latent, kind="stable"))])
+
+
 def usual_rows(
-    domain: Domain, reads: Sequence[str], hints: Mapping[str, Hint], outcome: Sequence[str] = (), many: int = ROWS
+    domain: Domain,
+    reads: Sequence[str],
+    hints: Mapping[str, Hint],
+    outcome: Sequence[str] = (),
+    many: int = ROWS,
+    explaining: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Return `many` synthetic rows with the columns that are named in `reads`.
 
     Columns with hints follow the hints. Numeric columns without hints are uniform on the middle part of their range. In
     columns with levels and without hints, all levels are equally frequent. If a hint is about an expression such as
     ``np.log(x)``, x is simulated so that the expression has the distribution of the hint, unless x is among `outcome`,
-    the columns of the response.
+    the columns of the response. The columns in `explaining` explain a part of the columns of the response with hints;
+    other columns are independent.
 
     Raises
     ------
@@ -322,7 +353,9 @@ def usual_rows(
                 )
             places[names[0]] = (rng.permutation(many) + 0.5) / many
             rows[names[0]] = _solved(numeric(code, domain), known, hints[code], places[names[0]])
-    return rows
+    predictors, told = rows[[*explaining]], [name for name in outcome if name in places]
+    places |= {name: _explained(places[name], predictors) for name in told}
+    return rows.assign(**{name: usual_values(domain[name], hints[name], places[name]) for name in told})
 
 
 def _columns_of(code: str) -> tuple[str, ...]:
