@@ -92,10 +92,14 @@ OTHER_NAMES = {  # calls of functions of this package, and names of similar func
 }
 
 
-if not TYPE_CHECKING:  # hidden from type checkers, so that they report names that do not exist
+if not TYPE_CHECKING:  # `__getattr__` is hidden from type checkers, so that they report unknown names
 
     def __getattr__(name: str) -> NoReturn:
-        """Raise an error; if the name is from R or another package, the error names the function of this package."""
+        """Raise an error for an attribute that the package lacks.
+
+        If the name of the attribute is from R or another package, the error proposes the similar function of this
+        package.
+        """
         plain = name.lower().removeprefix("dp_")
         cure = next((f"; write {cure}" for cure, names in OTHER_NAMES.items() if plain in names.split()), "")
         raise AttributeError(f"module 'privstats' has no attribute '{name}'{cure}")

@@ -92,7 +92,7 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
     Raises
     ------
     FormulaError, OptionError
-        If a column is missing, the fit has several quantiles, or a coefficient has no estimate.
+        If `grid` lacks a column of the predictors, the fit has several quantiles, or a coefficient has no estimate.
 
     Examples
     --------

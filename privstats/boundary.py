@@ -48,7 +48,7 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
         return work()
     except (PrivstatsError, PrivstatsWarning) as error:  # a filter can turn a warning into an error
         return _Refusal(type(error)(*error.args))
-    except Exception as error:  # the text may quote rows, so the new error names only the kind and the line of code
+    except Exception as error:  # the error's text may quote rows, so the new error has only its type and line of code
         last = extract_tb(error.__traceback__)[-1]
         at = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
         return _Refusal(PrivacyError(f"an unexpected failure ({at}); please report it with the formula and the domain"))

@@ -1,7 +1,8 @@
 """The command line: commands to fit or plan a model, show or run saved plans, and print ledgers and domains.
 
 An error prints one line to stderr and gives exit code 2. No traceback is shown, since it might contain data. If the
-output cannot be written, because stdout is closed or the reader of a pipe has exited, this does not count as an error.
+output cannot be written, because stdout is closed or the reader of a pipe has exited, the failure to write does not
+count as an error.
 """
 
 from __future__ import annotations
@@ -269,7 +270,7 @@ def _options(chosen: argparse.Namespace) -> dict[str, Any]:
     Raises
     ------
     OptionError
-        If the function lacks one of the options.
+        If the chosen function lacks one of the given options.
     """
     given = {name: value for name in OPTIONS if (value := getattr(chosen, name)) is not None}
     has = inspect.signature(VERBS[chosen.function]).parameters
@@ -449,10 +450,11 @@ def _number(name: str, text: str) -> float:
 
 
 def _deliver(path: str | None, save: Callable[[str], None], text: Callable[[], str]) -> None:
-    """Write a result to the file `path` (option --out), unless it is None, and then print the result.
+    """Write a result to the file `path` (option --out), unless `path` is None, and then print the result.
 
     The result is printed even if the file cannot be written. So a result for which budget was spent is lost only if
-    both fail. The function `save` writes the result to a path, and `text` returns the text to be printed.
+    both the writing of the file and the printing fail. The function `save` writes the result to a path, and `text`
+    returns the text to be printed.
     """
     saved = False
     try:
@@ -487,7 +489,7 @@ def _print(text: str, out: Any) -> bool:
         out.write(text)
         out.flush()
     except OSError:
-        with suppress(OSError):  # if the stream has no file descriptor
+        with suppress(OSError):  # raised if the stream has no file descriptor
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, out.fileno())  # otherwise Python's flush at exit would fail, too
             os.close(nowhere)

@@ -54,7 +54,8 @@ def refuse_full_stack() -> None:
     """Raise an error if fewer than `FRAMES` stack frames are left before Python's recursion limit.
 
     The number of stack frames needed to read a value of the data depends on the value. Without this check, a value in
-    one row could determine whether a call near the limit fails, and the failure would reveal information about it.
+    one row could determine whether a call near the limit fails, and the failure would reveal information about the
+    value.
 
     Raises
     ------
@@ -77,7 +78,7 @@ def warn(text: str) -> None:
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
-    """Return names as a list in prose; if there are more than `most`, list three and the number of the others.
+    """Return names as a list in prose; of more than `most` names, list three and the number of the other names.
 
     >>> listed(["a"]), listed(["a", "b"]), listed(list("abcdefg")), listed(list("abcd"), most=CHOICES)
     ('a', 'a and b', 'a, b, c and 4 more', 'a, b, c and d')
@@ -92,6 +93,6 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 def quote(value: object) -> str:
     """Return a string or number as the user wrote it, for error messages.
 
-    Other values might hold data; for them the name of the type is returned.
+    Other values might hold data; in place of such a value, the name of its type is returned.
     """
     return repr(value) if value is None or type(value) in (str, int, float, bool) else f"a {type(value).__name__}"

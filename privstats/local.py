@@ -1,7 +1,8 @@
 """The local model: each person (holder) randomises their own row before sending it, and no collector is trusted.
 
-The functions `randomized_response` and `local_gradient_descent` simulate their protocols in one process. They are for
-teaching and comparison: their noise is of order 1 / sqrt(n), whereas a trusted party would add noise of order 1 / n.
+The functions `randomized_response` and `local_gradient_descent` simulate their protocols in one process. Both functions
+are for teaching and comparison: their noise is of order 1 / sqrt(n), whereas a trusted party would add noise of order
+1 / n.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from privstats.workflow.facts import seed_shown
 __all__ = ["local_gradient_descent", "randomized_response"]
 
 EXAMPLE = "y ~ x"
-AFTER = 2  # number of messages that each person sends after the steps: the Hessian, and s s' for the score s
+AFTER = 2  # number of messages that each person sends after the steps: the Hessian, and the matrix s s' of the score s
 
 
 @public
@@ -116,7 +117,7 @@ def local_gradient_descent(
     formula : str
         Formula as in `dp_lm`, such as ``"y ~ x1 + C(region)"``.
     data : DataFrame
-        The rows, one for each person. An incomplete row, or one with an undeclared level, contributes noise only.
+        The rows, one for each person. An incomplete row, or a row with an undeclared level, contributes noise only.
     mu : float
         Budget of each person for all their messages, in Gaussian differential privacy.
     domain : Domain or dict
@@ -147,16 +148,17 @@ def local_gradient_descent(
     Notes
     -----
     Let the predictors x (with a constant 1 for the intercept) and the response y be centred at the middle of their
-    bounds and divided by their scales. In a model without intercept, they are not centred, and the largest absolute
-    value replaces the half-range in a scale. The fit estimates the coefficients theta that minimise the expectation of
-    Huber's loss of the residual ``y - x'theta``, with threshold c = 1.345, multiplied by the weight ``min(1, 2 /
-    |x|^2)``. If the errors are symmetric, theta is the coefficient vector of the conditional mean.
+    bounds and divided by their scales. In a model without intercept, the predictors and the response are not centred,
+    and the largest absolute value replaces the half-range in a scale. The fit estimates the coefficients theta that
+    minimise the expectation of Huber's loss of the residual ``y - x'theta``, with threshold c = 1.345, multiplied by
+    the weight ``min(1, 2 / |x|^2)``. If the errors are symmetric, theta is the coefficient vector of the conditional
+    mean.
 
     The covariance of the last iterate is ``M^-1 Q M^-1 / n + eta (s^2 / n) (I - R^2K) M^-1 (2 I - eta M)^-1``. Here n
     is the number of persons, M the mean Hessian of their weighted losses, Q the mean of the products u u' of their
     scores u, ``s = 2 sqrt(2) c sqrt(K + 2) / mu`` the sd of the noise in each score, and R^2K the power 2 K of ``R = I
     - eta M``. M and Q are estimated from the two matrices that each person sends. A coefficient is NaN ("not given")
-    if the noise in M is too large, relative to M, to identify it.
+    if the noise in M is too large, relative to M, to identify the coefficient.
 
     If a trusted party may store the rows, use ``dp_lm(loss="huber", mech="newton", mu=...)``: its noise is of order 1
     / n, and the noise here is of order 1 / sqrt(n).
@@ -221,7 +223,7 @@ def _truths(answers: Any) -> NDArray[np.bool_]:
 
 
 def _bound_design(formula: str, domain: Any, data: Any) -> Design:
-    """Return the design made from a formula and a domain; it defines the scaled model matrix of the regression.
+    """Return the design made from a formula and a domain; the design defines the scaled model matrix of the regression.
 
     `data` is used only to check the names and types of its columns. Whether an error is raised does not depend on the
     values in the data.
@@ -239,9 +241,9 @@ def _bound_design(formula: str, domain: Any, data: Any) -> Design:
 
 
 def _scales(design: Design) -> FloatArray:
-    """Return the half-range of each of the p columns and of the response, divided by its scale, shape (p + 1,).
+    """Return the ratio of half-range to scale of each of the p predictor columns and of the response, shape (p + 1,).
 
-    The ratio is sqrt(3), unless `Scale` declares the scale of the column; for the intercept it is 1.
+    The ratio is sqrt(3), unless `Scale` declares the scale of the column; for the intercept the ratio is 1.
     """
     declared = design.declared_scales
     scales = np.where(declared < 1, 1 / declared, math.sqrt(3.0))

@@ -84,8 +84,8 @@ def dp_glm(
         - "auto" takes the algorithm with the shorter expected intervals, "objpert" or "newton". The summary names the
           algorithm and the reason.
         - "objpert" (objective perturbation) minimises a negative log likelihood plus a random linear term. For counts
-          and gamma responses it needs pure `eps` and clips the scores.
-        - "newton" takes Newton steps with clipped, noisy scores (gradients of a row's loss).
+          and gamma responses it needs pure `eps` and clips the scores (gradients of a row's loss).
+        - "newton" takes Newton steps with clipped, noisy scores.
         - "ngd" and "noisy_newton" are the noisy gradient descent and the noisy Newton steps of [3]_, for teaching and
           comparison. They need the logit link and a budget in `mu`, in `rho` or with `delta`.
         - "sgd" is NoisySGD. It needs the logit link and `eps` with `delta`, and gives no intervals.
@@ -100,8 +100,8 @@ def dp_glm(
         Values outside the bounds are moved to the nearer bound; rows with an undeclared level count as missing.
     noise : {"linf", "l1", "l2", "gaussian"}, optional
         Distribution of the noise, by default the distribution with the smallest error. "linf", "l1" and "l2" have a
-        density that decreases exponentially in the norm of this name; for "objpert" with ``inference="none"``, they
-        name the norm in which the sensitivity is measured. "gaussian" needs `mu`, `rho` or `delta`.
+        density that decreases exponentially in the norm of this name; for "objpert" with ``inference="none"``, these
+        three names refer to the norm in which the sensitivity is measured. "gaussian" needs `mu`, `rho` or `delta`.
     neighbors : {"replace", "add_remove"}
         Which pairs of data sets the guarantee makes hard to distinguish: pairs in which one row is replaced by another,
         or pairs in which one row is added or removed. Under "add_remove" the number of rows is private.

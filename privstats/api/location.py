@@ -67,7 +67,7 @@ def dp_median(
         exponential mechanism for the median alone; "duff" is the exponential mechanism in which the penalty of a
         candidate is the number of rows that must change until the candidate is the median; "smoothsens" adds noise to
         the median in proportion to the median's smooth sensitivity; "ptr" (propose, test, release) adds noise to the
-        median only if a noisy test finds it stable (see `eta`), and needs `delta`; "kng", the K-norm gradient
+        median only if a noisy test finds the median stable (see `eta`), and needs `delta`; "kng", the K-norm gradient
         mechanism, prefers candidates at which the gradient of the sum of absolute errors is small.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
@@ -142,8 +142,8 @@ def dp_median(
 
     The limits of an interval are order statistics, drawn together with the median under "rank" [1]_ and in a second
     query under the other mechanisms. The ranks of these order statistics allow for sampling error and noise. The
-    interval is valid for any continuous distribution; it is wide if few values lie near the median. The logarithm
-    of the median also estimates the median of the logarithms.
+    interval is valid for any continuous distribution; the interval is wide if few values lie near the median. The
+    logarithm of the median also estimates the median of the logarithms.
 
     References
     ----------
@@ -213,11 +213,12 @@ def dp_quantile(
     mech : {"auto", "rank", "aq", "duff", "smoothsens", "ptr", "kng"}
         "rank" (the choice of "auto") is the exponential mechanism on interpolated ranks, which draws several quantiles
         together. The other mechanisms are for comparison: "aq" (approximate quantiles) draws the middle quantile first,
-        then the lower quantiles below it and the upper quantiles above it; "duff" is the exponential mechanism in
-        which the penalty of a candidate is the number of rows that must change until the candidate is the quantile;
+        then the lower quantiles below it and the upper quantiles above it; "duff" is the exponential mechanism in which
+        the penalty of a candidate is the number of rows that must change until the candidate is the quantile;
         "smoothsens" adds noise to the quantile in proportion to the smooth sensitivity of the quantile; "ptr" (propose,
-        test, release) adds noise to the quantile only if a noisy test finds it stable (see `eta`), and needs `delta`;
-        "kng", the K-norm gradient mechanism, prefers candidates at which the gradient of the quantile loss is small.
+        test, release) adds noise to the quantile only if a noisy test finds the quantile stable (see `eta`), and needs
+        `delta`; "kng", the K-norm gradient mechanism, prefers candidates at which the gradient of the quantile loss is
+        small.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -273,7 +274,7 @@ def dp_quantile(
     Returns
     -------
     Results
-        `params` is indexed by column, by group (if any) and by q (if there are several). If `dry_run` is True, a
+        `params` is indexed by column, by group (if any) and by q (if the call has several q). If `dry_run` is True, a
         `Plan` is returned instead.
 
     Raises
@@ -289,7 +290,7 @@ def dp_quantile(
 
     The limits of an interval are order statistics, drawn together with the quantiles under "rank" [1]_ and in a second
     query under the other mechanisms. The ranks of these order statistics allow for sampling error and noise. The
-    interval is valid for any continuous distribution; it is wide if few values lie near the quantile.
+    interval is valid for any continuous distribution; the interval is wide if few values lie near the quantile.
 
     References
     ----------
@@ -352,10 +353,10 @@ def dp_mean(
         that `noise` names) add noise, in proportion to the bounds, to the sum of each column. "clipped" takes a single
         column and regresses it on a dummy for each group, as `dp_lm` does; the noise is in proportion to the std dev of
         the values. Intervals of "clipped" are shorter if the bounds extend far beyond most values and there are several
-        thousand rows, and longer otherwise. "auto" uses noise on sums; for a single column it may first estimate the
-        std dev, with a tenth of the budget at most, and then uses "clipped" if the intervals of "clipped" are expected
-        to be clearly shorter. "duff" is for comparison, without intervals. It is the exponential mechanism in which the
-        penalty of a candidate is the number of rows that must change until the candidate is the mean.
+        thousand rows, and longer otherwise. "auto" uses noise on sums; for a single column, "auto" may first estimate
+        the std dev, with a tenth of the budget at most, and then uses "clipped" if the intervals of "clipped" are
+        expected to be clearly shorter. "duff" is for comparison, without intervals. It is the exponential mechanism in
+        which the penalty of a candidate is the number of rows that must change until the candidate is the mean.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional

@@ -24,7 +24,8 @@ def protect(
 
     Every function that reads rows accepts the result as `data`, and `plan` accepts it as the number of rows `n`; the
     arguments `domain` and `ledger` are then left out. The result prints without any value of the rows, and cannot be
-    pickled. It prevents mistakes, but does not protect against code in the same process, which can read the rows.
+    pickled. The result prevents mistakes, but does not protect against code in the same process, which can read the
+    rows.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def protect(
     domain : Domain or dict
         Bounds ``(low, high)`` or levels ``["a", "b"]`` of each column, from public knowledge and never from the data.
     budget : PureDP, ApproxDP, GaussianDP or ZeroCDP, optional
-        Total budget of all fits. It may be left out if the file at `path` exists.
+        Total budget of all fits. The budget may be left out if the file at `path` exists.
     path : str or PathLike, optional
         Path of the file in which the ledger is kept (see `Ledger`); by default the ledger is kept in memory.
 

@@ -79,9 +79,9 @@ def dp_lm(
         - "suffstats" releases noisy second moments.
         - "newton" takes Newton steps with clipped, noisy scores (gradients of a row's loss).
         - "objpert" (objective perturbation, for pure `eps`) minimises the loss of clipped rows plus a random linear
-          term. A second form, for comparison, bounds the coefficients by `theta_bound`. It is used if `theta_bound`,
-          `split`, `noise` or `unit` is given, if `inference` is "none", if the formula has no intercept, or if the
-          budget is very large.
+          term. A second form, for comparison, bounds the coefficients by `theta_bound`. The second form is used if
+          `theta_bound`, `split`, `noise` or `unit` is given, if `inference` is "none", if the formula has no intercept,
+          or if the budget is very large.
         - "kng" (K-norm gradient) and "expmech" (exponential mechanism) are for comparison. They bound the coefficients
           by `theta_bound`.
         - "ngd" and "noisy_newton" are the noisy gradient descent and the noisy Newton steps of [2]_, for teaching and
@@ -114,10 +114,10 @@ def dp_lm(
         `rows_per_unit` is above 1.
     loss : {"squares", "huber", "pseudo_huber", "logcosh"}
         "huber" is a robust regression; its estimand is not the least-squares projection, but the minimiser of Huber's
-        loss at the released residual scale: the median absolute residual of a first least-squares fit, over .6745.
-        (RLM of statsmodels computes the scale about its final fit, so that its coefficients may be others where
-        residuals are skewed.) The smooth robust losses "pseudo_huber" and "logcosh" need ``mech="ngd"``,
-        ``"noisy_newton"`` or ``"sgd"``.
+        loss at the released residual scale: the median absolute residual of a first least-squares fit, divided by
+        0.6745. (RLM of statsmodels computes the scale from the residuals of its final fit, so that its coefficients may
+        differ from these coefficients if the residuals are skewed.) The smooth robust losses "pseudo_huber" and
+        "logcosh" need ``mech="ngd"``, ``"noisy_newton"`` or ``"sgd"``.
     subset : str, optional
         Condition on the rows to use, such as ``"age >= 18"``. The number of rows that satisfy the condition stays
         private.
@@ -256,8 +256,8 @@ def dp_rq(
     eps : float, optional
         Budget: pure differential privacy, or (eps, delta) together with `delta`. Give one of `eps`, `mu` and `rho`.
     tau : float or list of float
-        Probability of the quantile, between 0 and 1. If there are several, some queries serve all of them, and the
-        rest of the budget is divided equally between them.
+        Probability of the quantile, between 0 and 1. With several tau, some queries serve all tau, and the remaining
+        budget is divided equally between the tau.
     mech : {"auto", "newton", "objpert", "kng", "expmech"}
         Algorithm.
 
@@ -268,7 +268,7 @@ def dp_rq(
         - "objpert" (objective perturbation) minimises a smoothed loss plus a random linear term. For quantiles other
           than the median, it gives no intervals if the ratio is so large that "auto" chooses "newton".
         - "kng" (K-norm gradient) draws coefficients from a density that decreases in the norm of the score. Draws are
-          exact for at most three coefficients; for more, they are the last state of a Markov chain.
+          exact for at most three coefficients; the draw of more coefficients is the last state of a Markov chain.
         - "expmech" (exponential mechanism) is for comparison, without intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.

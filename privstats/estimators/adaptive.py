@@ -1,10 +1,10 @@
 """Adaptive regression: whiten the predictors, then use the method with the shortest expected intervals.
 
-The fit starts with three stages. Stage 0 releases the scales of the columns, stage L the counts of factor levels, and
-stage 1 rough second moments of the standardised columns (the coarse matrix). Linear combinations whose second
-moments are about the identity matrix then replace the predictors (whitening). Finally one of three methods is chosen:
-noisy moments (`sufficient_statistics`), Newton steps (`least_squares`), or the minimiser of a perturbed loss
-(`perturbed_least_squares`).
+The fit starts with three stages. Stage 0 releases the scales of the columns, stage L the numbers of rows at factor
+levels, and stage 1 rough second moments of the standardised columns (the coarse matrix). The predictors are then
+replaced by linear combinations of the predictors, with second moments of about the identity matrix (whitening). Finally
+one of three methods is chosen: noisy moments (`sufficient_statistics`), Newton steps (`least_squares`), or the
+minimiser of a perturbed loss (`perturbed_least_squares`).
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 class Adaptive:
     """Estimator of a regression that chooses the fitting method with the shortest expected confidence intervals.
 
-    The choice is made after the releases of column scales, level counts and rough second moments.
+    The choice is made after three releases: the scales of the columns, the numbers of rows at factor levels, and rough
+    second moments of the columns.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ class Adaptive:
             return SHARES[self.noises.shares]
         shares = SHARES["perturbed"]
         coarse = self.coarse or shares["coarse matrix"]
-        if self.loss.needs_scale:  # the Hessian has the same share; the limit leaves enough budget for the coefficients
+        if self.loss.needs_scale:  # also the Hessian's share; the limit leaves enough budget for the coefficients
             coarse = min(coarse, COARSE_BESIDE)
         rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget share left for the main method
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
@@ -262,14 +263,14 @@ class Adaptive:
             Numbers of rows and of scores (one score for each row or for each privacy unit), before rows of rare levels
             are left out.
         needed : float
-            Smallest number of rows at which the coefficient of a factor level can be estimated.
+            Smallest number of rows at a factor level with which the coefficient of the level can be estimated.
         share_of : tuple of str
             Labels of the main queries. Optional queries use parts of the main queries' shares of the budget.
         worth : bool
-            Whether the information in the counts of factor levels is worth the budget share of these counts.
+            Whether the numbers of rows at factor levels are worth the budget share of the query for these numbers.
         """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
-        if self.loss.needs_scale:  # allow rows at rare levels the norm to which rows are clipped for second moments
+        if self.loss.needs_scale:  # rows at rare levels may have the norm to which rows are clipped for second moments
             levels = replace(levels, row_limit=held_at(coarse_entry_sd(ask, by, box.c), box.c, sizes.rows))
         scales = levels.of_kept(scales)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
@@ -331,7 +332,8 @@ def carries_steps(
 
     The relative noise is the largest eigenvalue of the noise in the Hessian, divided by a typical eigenvalue of the
     Hessian; both are predicted from public values. If the relative noise exceeds the limit, a single release of second
-    moments with the whole budget is preferred to `Adaptive`, whose first stages spend a part of the budget.
+    moments with the whole budget is preferred to the estimator `Adaptive`, whose first stages spend a part of the
+    budget.
 
     Parameters
     ----------
@@ -356,10 +358,10 @@ def carries_steps(
 def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int, rows: float) -> float:
     """Return the predicted relative noise of the coarse matrix, if its release spends the whole budget `promise`.
 
-    The coarse matrix is the first release of second moments: the sum of v v' over n rows v of c standardised columns
-    and the response, plus noise. Let s be the noise sd of an off-diagonal entry of this sum. The largest eigenvalue of
-    the noise matrix is about ``2 sqrt(c + 1) s``, so the relative noise is measured by ``sqrt(c + 1) s / n``. It is
-    computed from public numbers alone.
+    The coarse matrix is the first release of second moments: the sum of v v' over n = `rows` rows v of the response and
+    c = `columns` standardised columns, plus noise. Let s be the noise sd of an off-diagonal entry of this sum. The
+    largest eigenvalue of the noise matrix is about ``2 sqrt(c + 1) s``, so the relative noise is measured by
+    ``sqrt(c + 1) s / n``. The relative noise is computed from public numbers alone.
     """
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
     return entry * (columns + 1) ** 0.5 / rows
@@ -368,8 +370,8 @@ def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int,
 def coarse_share(noise: float) -> float:
     """Return the budget share of the coarse matrix in a fit that minimises a perturbed loss.
 
-    The coarse matrix is the first release of second moments of columns and response. Its share is proportional to its
-    relative noise, within the limits `COARSE_WITHIN`.
+    The coarse matrix is the first release of second moments of columns and response. The budget share is proportional
+    to the relative noise of the coarse matrix, within the limits `COARSE_WITHIN`.
 
     Parameters
     ----------

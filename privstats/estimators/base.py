@@ -131,8 +131,8 @@ class ByBranch(Mapping[str, float]):
 def entry_sd(ask: Laws, question: Sum, by: Noises) -> float:
     """Return the noise sd of an off-diagonal entry of a sum of x x' over rows x that are clipped to norm 1.
 
-    `question` is the query for the sum; its own clipping norm has no effect. For rows clipped to norm R, the noise sd
-    is R^2 times as large. If x has a single entry, the result is the noise sd of the sum of its squares.
+    `question` is the query for the sum; the query's own clipping norm has no effect. For rows clipped to norm R, the
+    noise sd is R^2 times as large. If a row x has a single entry, the result is the noise sd of the sum of x^2.
     """
     law = ask.law(question.inside(1.0), by=by.products)
     i, j = question.within.pairs or (np.zeros(1), np.zeros(1))
@@ -178,8 +178,8 @@ FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse", "rows
 def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:
     """Return an instance of the estimator with the user's options; raise an error for an unknown option.
 
-    The argument `mech` is the name of the method in the error message. The arguments `fixed` are fields of the
-    estimator that the model sets.
+    The argument `mech` is the name of the method in the error message. The arguments `fixed` are the values of the
+    estimator's fields that the model sets, not the user.
     """
     own = {f.name for f in fields(estimator)} - set(FIXED)
     for name in options:

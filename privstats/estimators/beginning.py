@@ -1,4 +1,4 @@
-"""First releases of a fit, the same for all losses: column scales, counts of factor levels, rough second moments."""
+"""First releases of a fit with any loss: scales of columns, numbers of rows at factor levels, rough second moments."""
 
 from __future__ import annotations
 
@@ -63,9 +63,10 @@ def begun(
 ) -> Problem:
     """Release level counts, new scales and second moments, and return the estimation problem (`Problem`) of a fit.
 
-    Level counts are released only if `scales` does not already show that each level has enough rows. New scales are
-    released only for products of columns and for columns whose released variance is smaller than its noise sd. The
-    starting coefficients are computed from the second moments of the standardised predictors and response.
+    Level counts are the numbers of rows at the levels of factors. They are released only if the sums of columns in
+    `scales` do not already show that each level has enough rows for its coefficient. New scales are released only for
+    products of columns and for columns whose released variance is smaller than its noise sd. The starting coefficients
+    are computed from the second moments of the standardised predictors and response.
 
     Parameters
     ----------
@@ -83,10 +84,10 @@ def begun(
         Numbers of rows and of scores (one score for each row or for each privacy unit), before rows of rare levels are
         left out.
     needed : float
-        Smallest number of rows at which the coefficient of a factor level can be estimated.
+        Smallest number of rows at a factor level with which the coefficient of the level can be estimated.
     share_of : tuple of str
-        Labels of the main queries. The optional queries (counts, new scales) use parts of the main queries' shares of
-        the budget.
+        Labels of the main queries. The optional queries (level counts, new scales) use parts of the main queries'
+        shares of the budget.
     worth : bool
         Whether the optional queries are worth their parts of the budget; if not, these queries are not sent.
     """

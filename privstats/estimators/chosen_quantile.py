@@ -195,7 +195,8 @@ class ChosenQuantile(ABC):
         seen = max(float(release.value[within.where[0, 0]]), 1.0)
         hessian = NoisyMatrix.of(release).mapped(of_columns(box) * math.sqrt(level))
         # The information (Hessian) along the intercept is the number of rows times the density of the response at its
-        # quantile. Along another direction it is multiplied by the second moment of the predictors in this direction.
+        # quantile. Along another direction this product is multiplied by the predictors' second moment in this
+        # direction.
         known, lost = moments.nearest_positive(float(c)), hessian.unidentified()[0]
         constant, part = seen * level, np.einsum("il,ij,jl->l", lost, known, lost).max(initial=0.0) / rows
         meat = quantile_scores_of(known, tau, rows).value
@@ -218,8 +219,8 @@ class ChosenQuantile(ABC):
     def _doubts(self, box: PublicBox, tau: float, chosen: Release, rows: float) -> tuple[Note, ...]:
         """Return notes with reasons to doubt the coefficients drawn for one probability tau (`chosen`).
 
-        There is a note if their l1 norm is near `theta_bound`, and a note if noise probably dominates them, because
-        the number of rows (`rows`) is too small for the budget.
+        One note is for coefficients with an l1 norm near the bound `theta_bound`. Another note is for coefficients that
+        are probably dominated by noise, because the number of rows (`rows`) is too small for the budget.
         """
         names = box.design.names
         edge = note("parameter bound", names, bound=self.theta_bound)
@@ -232,8 +233,8 @@ class ChosenQuantile(ABC):
 
         The coefficients are drawn with a density proportional to ``exp(-c |score|)``, where |score| is the norm of the
         sum of the rows' scores, and 1 / c is the scale of the noise. The result is True if a bound on the integral of
-        this function far from the minimiser of the loss exceeds the integral near the minimiser. There are d
-        predictors: the constant, and others that are assumed to be uniform on [-1, 1].
+        ``exp(-c |score|)`` far from the minimiser of the loss exceeds the integral near the minimiser. There are d
+        predictors: the constant, and other predictors, which are assumed to be uniform on [-1, 1].
 
         - Near the minimiser, the integral is about ``d! 2^d 3^(d - 1) / (c n f)^d``, where f is the density of the
           response at its quantile, assumed to be `DENSITY`.
@@ -281,7 +282,7 @@ def least_score(tau: float, columns: int, intercept: bool) -> float:
     - The model has an intercept and other predictors, of which one has a steep slope. If a share s of the responses
       lies below the fitted plane, the absolute entries of the mean score are ``|s - tau|`` for the intercept and
       ``s (1 - s)`` for this predictor. The bound is the minimum over s of the larger entry.
-    - The model has no intercept. Then s is 1/2, and the bound is 1/4.
+    - The model has no intercept. Then the share s is 1/2, and the bound is 1/4.
 
     The bound also holds in the norm "hull", whose unit ball is the convex hull of the possible changes of the score.
 

@@ -1,4 +1,4 @@
-"""Group means by clipped least squares on group dummies; their noise depends on the sd of values, not on bounds."""
+"""Group means by clipped least squares on group dummies, with noise that depends on the values' sd, not on bounds."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ from privstats.inference.tables import PointEstimate
 from privstats.losses.rows import BESIDE, DistanceOrEnd
 from privstats.sets.cells import Shells
 
-SPREAD = 0.05  # budget share of the histogram in `_variance`; released if the response's variance is below 3 noise sds
+SPREAD = 0.05  # budget share of a histogram of |response - mean|, released if the variance is below 3 of its noise sds
 # Newton steps replace noisy sums only if ``steps ** power < sums``. Here `steps` and `sums` are the expected interval
 # lengths of the two methods, divided by the length without privacy. The power is above 1, because Newton steps need an
 # assumption on the number of large values. It is BY_GROUP with groups; without groups, it is the larger of POWER and
-# `steps`, because the assumption matters more if the noise is larger. Sums of at most LONG_SUMS are kept: there is
-# little to gain, and the estimated variance may be too small by chance.
+# `steps`, because the assumption matters more if the noise is larger. Noisy sums are also used if the length `sums` is
+# at most LONG_SUMS: Newton steps could save little length, and the estimated variance may be too small by chance.
 POWER, BY_GROUP, LONG_SUMS = 1.5, 1.15, 1.5
-# Lower limit of the variance from the histogram, in noise variances of the released mean. If all visible values lie
-# within this noise, they may be zeros beside rare large values, which dominate the variance and which clipping removes.
+# Lower limit of the variance computed from the histogram, in noise variances of the released mean. If all values that
+# the histogram shows lie within this noise of the mean, these values may be zeros, and the variance may be due to rare
+# large values, which the histogram does not show and which clipping would remove.
 LEAST_VISIBLE = 4.0
-# If more than this share of the values are at one end of their bounds (mostly zeros), what can be seen of the other
-# values says little about those that dominate the variance, and that clipping removes: sums are kept.
+# Noisy sums are used if more than this share of the values equal one of the bounds (mostly zeros): the histogram then
+# shows too little of the rare large values, which dominate the variance and which Newton steps would clip.
 MOSTLY_AT_END = 0.5
 LEVERAGES = 0.03  # budget share of the histogram of leverages; small, since rows of dummies have no extreme leverages
 
@@ -90,9 +91,9 @@ class ClippedMeans:
             variance, at_end = self._variance(ask, public, box, scales)
             sums = self._length_of_sums(ask, public, scales, variance)
             steps = self._length_of_steps(ask, of_dummies, box, scales, variance)
-            # a smaller power suffices with groups: their different means increase `variance`, so `sums` is too small
+            # with groups, a smaller power suffices: different group means increase `variance` and make `sums` too small
             power = BY_GROUP if design.factors else max(steps, POWER)
-            given = max(self._given_by_steps(ask, box, scales), FLOOR)  # a group without an interval is infinitely long
+            given = max(self._given_by_steps(ask, box, scales), FLOOR)  # a missing interval counts as infinitely long
             shorter = power * np.log(steps) - np.log(given) < np.log(sums)
             shorter = shorter and sums > LONG_SUMS and at_end < MOSTLY_AT_END
             lengths = {"sums": sums, "steps": steps if shorter else np.inf}
@@ -108,15 +109,15 @@ class ClippedMeans:
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
     def _variance(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> tuple[float, float]:
-        """Return estimates of the variance of the response, and of the share of responses at one end of its bounds.
+        """Return estimates of the variance of the response, and of the share of its values equal to one of its bounds.
 
         The unit of the variance is the squared half-range of the response's bounds. If the variance computed from the
         released sums (`scales`) is at least 3 noise sds (`HIDDEN`), the estimate is this variance less one noise sd,
-        and the share is not needed and 0. Otherwise the estimate is the mean squared distance of the responses from
-        the released mean, less twice the noise variance of this mean; it is at least `LEAST_VISIBLE` times this noise
-        variance. The mean squared distance is computed from a histogram of the distances: the noise of counts, unlike
-        the noise of a sum of squares, does not grow with the bounds. Responses at the end of the bounds next to the
-        released mean are counted in a bin of their own.
+        and the returned share, which is not needed, is 0. Otherwise the estimate is the mean squared distance of the
+        responses from the released mean, less twice the noise variance of this mean; it is at least `LEAST_VISIBLE`
+        times this noise variance. The mean squared distance is computed from a histogram of the distances: the noise of
+        counts, unlike the noise of a sum of squares, does not grow with the bounds. The share is that of responses
+        equal to the bound nearer to the released mean; they are counted in a separate bin.
         """
         mean, noise, variance = _moments(scales)
         least = max(variance - noise, FLOOR * noise)
@@ -161,7 +162,7 @@ class ClippedMeans:
         return np.inf if two else length
 
     def _given_by_steps(self, ask: Ask, box: PublicBox, scales: Scales) -> float:
-        """Return the share of groups that clearly have enough rows for Newton steps, by the sums of their dummies."""
+        """Return the share of groups that, by the released sums of their dummies, have enough rows for Newton steps."""
         needed = READABLE[self.noises.shares] * hessian_entry_sd(ask, self.noises, box.c)
         known = [counts_from_sums(box, factor, scales) for factor in box.design.factors]
         enough = [count >= needed + VISIBLE * sd for count, sd in known]

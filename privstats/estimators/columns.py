@@ -108,11 +108,13 @@ class ColumnFacts:
         return np.where((ends == self.low) & (self.low == 0) & (shares * rows < rows - self.filled), ends, moved)
 
     def coarser(self, most: float) -> ColumnFacts:
-        """Return the column with the finest candidate grid of at most `most` points or, if none exists, the coarsest.
+        """Return the description of the column, with a grid of at most `most` points if possible.
 
-        The candidates are the column's present grid and coarser grids, with steps of 1, 2 or 5 times a power of ten and
-        at least `LEAST` (a constant) points in the column's range. Values are rounded to the new grid. On a grid with
-        more points, a randomly drawn quantile would often miss a frequent value by a few points.
+        The new grid is the finest candidate with at most `most` points; if all candidates have more points, it is the
+        coarsest candidate. The candidates are the column's present grid and coarser grids, with steps of 1, 2 or 5
+        times a power of ten and at least `LEAST` (a constant) points in the column's range. Values are rounded to the
+        new grid. On a grid with more points, a randomly drawn quantile would often miss a frequent value by a few
+        points. A column with levels keeps its grid.
         """
         if self.levels or self.high - self.low <= most * self.step:
             return self
@@ -130,7 +132,7 @@ def column_facts(design: Any, grid: Grid = None) -> tuple[ColumnFacts, ...]:
     Parameters
     ----------
     design : Columns
-        Function from rows to the values of the columns, with their declarations; it contains no data.
+        Function from rows to the values of the columns, with the declarations of the columns; it has no data.
     grid : float or mapping of str to float, optional
         Step between possible values, for all columns or by column name; by default the declared step, such as 1 in
         ``range(0, 101)``.
@@ -214,15 +216,15 @@ class Grouping:
         return max(1, self.groups)
 
     def within(self, inner: Set) -> Set:
-        """Return the set of a row's possible values: `inner` or, with groups, the pairs (group, value in `inner`)."""
+        """Return the set of a row's values: the given set `inner` or, with groups, pairs (group, value in `inner`)."""
         return ByCell(inner, self.groups) if self.groups else inner
 
     def rows(self, of: RowFunction) -> RowFunction:
-        """Return the function that a query applies to each row: `of` or, with groups, ``row -> (group, of(row))``."""
+        """Return a query's function of a row: the given function `of` or, with groups, ``row -> (group, of(row))``."""
         return InGroup(of) if self.groups else of
 
     def answered(self, by: Mechanism) -> Mechanism:
-        """Return the mechanism for a query: `by` or, with groups, a mechanism that applies `by` to each group."""
+        """Return the mechanism for a query: the given mechanism `by` or, with groups, `by` applied to each group."""
         return InEachCell(by) if self.groups else by
 
     def column(self, j: int) -> ColumnValues:
@@ -232,9 +234,19 @@ class Grouping:
     def values(self, name: str, j: int, facts: ColumnFacts, item: str = "", about: FloatArray | None = None) -> Values:
         """Return a query about the values of column j, from which a mechanism computes noisy means or quantiles.
 
-        The query has the budget share `name`. The text `item` is appended to its label, and `facts` describe the
-        column. If `about` is given, it contains the approximate number of values in each group. A mechanism may use
-        these numbers to decide for which quantiles it can release valid confidence intervals.
+        Parameters
+        ----------
+        name : str
+            Name of the query's budget share.
+        j : int
+            Index of the column.
+        facts : ColumnFacts
+            Public information about the column.
+        item : str
+            Text at the end of the query's label.
+        about : ndarray, shape (cells,), optional
+            Approximate number of values in each group, or of all values if there are no groups. A mechanism may use
+            these numbers to decide for which quantiles valid confidence intervals can be released.
         """
         line = facts.line if about is None else replace(facts.line, about=tuple(about.tolist()))
         return Values(name, self.rows(self.column(j)), self.within(line), item=f"of {facts.code}{item}")
@@ -271,13 +283,14 @@ class RowNumbers:
     def public(cls, rows: int, certain: bool) -> RowNumbers:
         """Return the `RowNumbers` of data without groups, from a public number of rows.
 
-        Unless `certain`, the public number is only an upper bound on the number of rows used.
+        The public number is the argument `rows`. If `certain` is False, this number is only an upper bound on the
+        number of rows used, because some rows may have missing values.
         """
         return cls(np.array([float(max(1, rows))]), certain)
 
     @classmethod
     def released(cls, release: Release) -> RowNumbers:
-        """Return the `RowNumbers` of the groups, from a release of the number of rows in each group."""
+        """Return the `RowNumbers` of the groups of rows, from a release of the number of rows in each group."""
         return cls(np.maximum(1.0, release.value), True, used(release.value, release.law.variance()), release)
 
     def empty(self, about: Sequence[Sequence[str]]) -> dict[int, Note]:
@@ -297,7 +310,7 @@ class RowNumbers:
 
 
 def used(counts: FloatArray, variance: FloatArray) -> dict[str, float]:
-    """Return the total number of rows used and its standard error, from each group's count and its noise variance."""
+    """Return the total number of rows used and its standard error, from each group's number and noise variance."""
     return {"rows used": float(counts.sum()), "rows used sd": math.sqrt(float(variance.sum()))}
 
 

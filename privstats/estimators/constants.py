@@ -13,10 +13,10 @@ from __future__ import annotations
 MOST_CENTER = 0.999  # a column's released mean is clamped to this absolute value, in half-ranges of the column's bounds
 WIDE = 5.0  # standardised columns are clamped to [-WIDE, WIDE] when scales and squares of products are released
 READABLE = {"normal": 19.0, "pure": 28.0}  # levels with fewer rows than READABLE Hessian noise sds are left out
-READ_IF_HELD = 8.0  # like READABLE (smallest number of rows of a kept factor level), for likelihood models
-READ_WHITENED = 2.0  # for perturbed losses, the limit is READ_WHITENED x sqrt(columns + 1) x (coarse matrix noise sd)
+READ_IF_HELD = 8.0  # like READABLE (kept levels' least number of rows, in Hessian noise sds), for likelihood models
+READ_WHITENED = 2.0  # for perturbed losses: least rows of a kept level / (sqrt(columns + 1) x (coarse matrix noise sd))
 MOST_LEFT_OUT = 0.25  # rare factor levels are left out only if all of them together have at most this share of the rows
-RARE_NUMBER = 0.3  # a column's rare values are left out if rows with them < RARE_NUMBER x (rows needed per level)
+RARE_NUMBER = 0.3  # rows with a column's rare value are left out if fewer than RARE_NUMBER x (rows needed per level)
 TWO_ENDED = 0.6  # a variable is taken as two-valued if its variance exceeds this share of the maximum for its mean
 RARE_YES = 0.1  # a value of a two-valued response is called rare if less than this share of the rows has the value
 
@@ -68,7 +68,7 @@ MATRIX_NOISE = 0.2  # acceptable relative noise of a released quantity; determin
 LITTLE_SEEN = 0.15  # squared residuals are released if the histogram shows less than this share of their largest sum
 MOST_RATIO = 1.5  # limit of (final score variance) / (first score variance), which differ in the clipping radius
 MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # clipping bias bound = MOVE x (last step - MOVE_SDS x noise sd)
-LEFT_OUT = {"residuals": 0.3, "eta": 1.0}  # assumed slope difference at left-out levels, by unit, per predictor sd
+LEFT_OUT = {"residuals": 0.3, "eta": 1.0}  # assumed slope difference at left-out levels, by unit (per predictor sd)
 UNEXPLAINED = 1.5  # largest sd, in residual scales, of the part of a response that unidentified directions may explain
 FAR_BOUNDS = 20.0  # a note names each column with a bound more than this many standard deviations from its mean
 

@@ -55,7 +55,7 @@ class Histogram:
             raise OptionError(f"density is {quote(self.density)}; write density=True or density=False")
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Table | PointEstimate:
-        """Release the number of rows in each bin of each group; return the histogram."""
+        """Release the number of rows in each bin, for each group of rows if there are groups; return the histogram."""
         design = public.design
         edges, grouping = design.edges("dp_hist", self.bins), Grouping.of(design)
         bins, names = len(edges) - 1, design.names
@@ -99,7 +99,10 @@ class Mode:
     shares: Mapping[str, float] = field(default_factory=lambda: {"mode": 1.0})
 
     def __call__(self, ask: Ask, public: PublicFacts) -> PointEstimate:
-        """Release the mode of each group, as the middle of the chosen bin or the position of the chosen level."""
+        """Release the mode, as the middle of the chosen bin or the position of the chosen level.
+
+        If the rows are grouped, the mode of each group is released.
+        """
         design = public.design
         edges, grouping = self._edges(design), Grouping.of(design)
         release = ask(counts_question("mode", edges, grouping), by=grouping.answered(self.mechanism))
@@ -119,9 +122,10 @@ class Mode:
 
 
 def counts_question(name: str, edges: tuple[float, ...], grouping: Grouping) -> Sum:
-    """Return the query for the number of rows in each bin of the design's first column, in each group.
+    """Return the query for the number of rows in each bin of the design's first column.
 
-    `name` is the name of the query's budget share, and `edges` are the edges of the bins.
+    If the rows are grouped, the query is for the number of rows in each bin and group. `name` is the name of the
+    query's budget share, and `edges` are the edges of the bins.
     """
     if len(edges) == 2 and not grouping.groups:
         return Sum(name, Weight(), Fractions(1))

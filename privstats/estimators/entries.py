@@ -89,8 +89,8 @@ class Entries:
         Parameters
         ----------
         most : float
-            The factor is below 1 if the number of columns exceeds `most` times the largest number of nonzero
-            predictors in a row.
+            Largest ratio of the number of columns to the largest number of nonzero predictors in a row at which the
+            factor is 1.
         """
         return min(1.0, most * self.predictors / max(self.box.c, 1))
 
@@ -110,10 +110,10 @@ class Entries:
         return CodedProducts(ends[-1] - 1 + own, intercept=False, counted=False, last_scale=scale, groups=groups)
 
     def quietest(self, laws: Mapping[str, Additive]) -> str:
-        """Return the name of the noise distribution that adds the least noise to sums of products with the response.
+        """Return the name of the mechanism in `laws` that adds the least noise to second moments of the response.
 
-        These sums over rows are the second moments of the response with the constant and with each predictor. Their
-        noise variances are averaged.
+        These second moments are the sums over rows of the response times the constant, and of the response times each
+        predictor. For each mechanism, the noise variances of these sums are averaged.
         """
         with_response = self.within.where[:-1, -1]
 

@@ -1,7 +1,7 @@
 """Test whether the response has few distinct values near a fitted quantile, with a released histogram of responses.
 
-If responses have few distinct values (years of schooling, heaped ages, numbers of visits), the sum of the scores of
-the check loss is far from linear in the coefficients: it jumps where a fitted quantile passes one of these values, and
+If responses have few distinct values (years of schooling, heaped ages, numbers of visits), the sum of the scores of the
+check loss is far from linear in the coefficients: the sum jumps where a fitted quantile passes one of these values, and
 is constant otherwise. Neither a kernel estimate of the density nor the released scores reveal this. Fitted quantiles
 then tend to equal one of the values, and their errors are not normal.
 """
@@ -28,8 +28,9 @@ def bins_near(mean: float, sd: float, kernel: float, narrow: float) -> tuple[flo
     mean, sd : float
         Mean and standard deviation of the linear predictor, from earlier releases; the mean is the histogram's centre.
     kernel, narrow : float
-        Half-widths of two kernels around the fitted quantile: `kernel` weights the rows in the Hessian, and `narrow` is
-        for estimating the density of the response. The width of a bin is a constant, `EQUAL_BINS`, times `narrow`.
+        Half-widths of two kernels around the fitted quantile. The kernel of half-width `kernel` gives the weights of
+        rows in the Hessian; the kernel of half-width `narrow` estimates the density of the response. The width of a bin
+        is a constant, `EQUAL_BINS`, times `narrow`.
     """
     width = EQUAL_BINS * narrow / 2
     halves = 2 * int(np.ceil(min(MOST_BINS, max(SPAN * sd, 2 * kernel) / width)))

@@ -58,7 +58,8 @@ def filling_hessian(box: PublicBox, public: PublicFacts, weight: FloatArray | fl
 def noise_through(hessian: FloatArray, noise: Loading) -> FloatArray:
     """Return the covariance matrix of the estimation error caused by noise in the score.
 
-    It is ``H^-1 C H^-1``, for the Hessian H and the covariance matrix C of `noise`. The result is NaN if H is NaN.
+    It is ``H^-1 C H^-1``, for the Hessian H and the covariance matrix C of the score's noise (`noise`). The result is
+    NaN if H is NaN.
     """
     if not np.isfinite(hessian).all():
         return np.full(hessian.shape, np.nan)

@@ -46,7 +46,7 @@ NULL = 1e-8  # smaller absolute entries of a unit vector in a null space are tre
 
 @dataclass(frozen=True, eq=False)
 class StandardFrame:
-    """Linear map from a row of the data to its c standardised predictors and its standardised response, with bounds.
+    """Linear map from a row to its c standardised predictors and standardised response, with the predictors' bounds.
 
     The columns of a factor may be replaced by uncorrelated linear combinations of these columns (`mapped`).
 
@@ -56,14 +56,14 @@ class StandardFrame:
         Matrix of the map: a row z = (c columns, [offset], response) has the standardised columns ``z K``. The last of
         these columns is ``(response - offset - centre) / scale``.
     parts : tuple of (tuple of int, ndarray)
-        Groups of predictors, each with the positions of its predictors and a matrix whose rows are their extreme
-        standardised values (corners). The columns of a factor are a group, with one corner for each level. Every
-        other column is a group of its own: a numeric column with two corners, the intercept with one. The response is
-        left out.
+        Groups of predictors, each with the positions of its predictors and an array of the extreme points (corners) of
+        the standardised predictors, shape (corners, predictors of the group). The columns of a factor are a group, with
+        one corner for each level. Every other column is a group of its own: a numeric column with two corners, the
+        intercept with one. The response is left out.
     scale : float
         Released scale of the response.
     redone : bool
-        Whether the frame was changed after the first standardisation: product columns were replaced by products of
+        Whether the map was changed after the first standardisation: product columns were replaced by products of
         standardised columns, or columns were standardised with new scales.
     """
 
@@ -205,7 +205,7 @@ class PublicBox:
 
     @cached_property
     def two_ended(self) -> NDArray[np.bool_]:
-        """Boolean mask, shape (c + 1,), of columns with no values other than -1 and 1; False for the response."""
+        """Boolean mask, shape (c + 1,), of factors' columns with no values but -1 and 1; False for the response."""
         two = np.zeros(self.c + 1, dtype=bool)
         for factor in self.design.factors:
             two[list(factor.columns)] = (np.abs(np.asarray(factor.contrasts, dtype=float)) == 1).all(axis=0)
@@ -284,11 +284,11 @@ class PublicBox:
         return matrix
 
     def null_space(self, kept: tuple[Any, ...] | None = None, ends: Sequence[tuple[int, float]] = ()) -> FloatArray:
-        """Return a basis, as columns of a matrix, of the vectors v with x'v = 0 for all kept rows x of the design.
+        """Return a basis of the c-vectors v with x'v = 0 for all kept rows x of the design, shape (c, basis vectors).
 
         The kept rows do not identify the coefficients in the directions of these vectors. A row is kept if the masks
-        `kept` include its factor levels and, for each pair (j, end) in `ends`, its column j equals `end`, which is one
-        of the bounds -1 and 1 of the column.
+        `kept` include the row's factor levels and if, for each pair (j, end) in `ends`, the row's value in column j is
+        `end`, which is one of the bounds -1 and 1 of the column.
         """
         hidden = np.asarray(self.design.null_space(kept), dtype=float)
         if ends:
@@ -336,11 +336,12 @@ class PublicBox:
         return rows, list(range(first, len(axes)))
 
     def rows_with_products(self, rows: FloatArray, codes: Mapping[int, NDArray[np.intp]]) -> FloatArray:
-        """Return rows of the design, with each column that is a product computed from the columns that are multiplied.
+        """Return rows of the design in which each product column is computed from the two multiplied columns.
 
-        Values of the columns that are multiplied are first clamped to their bounds, in these columns, too: otherwise
-        a product would differ, by much, from the product of its columns if one of them is far from zero. Columns that
-        multiply a numeric expression and a factor are computed only if the row's levels of this factor are given.
+        The values of the multiplied columns are first clamped to the bounds of these columns. The returned rows have
+        the clamped values, because a product column could otherwise differ much from the product of its two columns.
+        Products of a numeric expression and a factor's dummies are computed only if the rows' levels of this factor are
+        given in `codes`.
 
         Parameters
         ----------
@@ -375,11 +376,11 @@ class PublicBox:
     def parts(
         self, center: FloatArray, scale: FloatArray, kept: tuple[Any, ...] | None
     ) -> tuple[tuple[tuple[int, ...], FloatArray], ...]:
-        """Return groups of dependent columns, each with its extreme standardised values (corners) as rows of a matrix.
+        """Return groups of dependent columns, each with an array of the extreme points (corners) of its columns.
 
-        The columns of a factor are a group, because a row's level determines all of them; the corners are their values
-        at the `kept` levels. Each other column is a group of its own, with its bounds as corners. `center` and `scale`
-        standardise the columns.
+        The columns of a factor are a group, because a row's level determines all of them; the corners are the columns'
+        values at the levels in the masks `kept`. Each other column is a group of its own, with its bounds as corners.
+        Corners are standardised by the centres `center` and the scales `scale` of the columns.
         """
         free = set(self.slopes)
         parts: list[tuple[tuple[int, ...], FloatArray]] = []
@@ -412,7 +413,7 @@ class Scales:
     below_noise : ndarray of bool, shape (c + 1,)
         Whether the released variance of each column, or of the response, is below the sd of its own noise.
     sums : ndarray, shape (c + 1,)
-        Sums of columns and of the response; for the intercept, the number of rows.
+        Sums over rows of each column and of the response; for the intercept, the number of rows.
     sd : ndarray, shape (c + 1,)
         Standard deviations of the noise of `sums`.
     rows_sd : float
@@ -473,13 +474,13 @@ def column_scales(ask: Ask, by: Noises, box: PublicBox, used: int | None, spared
 
 
 def with_response_square(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> Scales:
-    """Return `scales` with a new scale of the response, from a release of its squared deviations from its centre.
+    """Return `scales` with a new scale of the response, from a release of squared deviations from the centre.
 
     The centre is the released mean of the response, or 0 in a model without intercept. A row with response y (less the
-    offset) contributes ``((y - centre) / L)^2``, clamped to [0, 1] (`Fractions`), times its weight, so replacing a row
-    changes the sum by at most 1. The public number L is |centre| plus the limit of |y| (`PublicBox.usual`); only rows
-    with |y| above its limit are clamped. The mean squared deviation exceeds the variance by the squared error of the
-    centre. The expectation of this squared error is the noise variance of the centre, which is public, and is
+    offset) contributes ``((y - centre) / L)^2``, clamped to [0, 1] (`Fractions`), times the row's weight, so replacing
+    a row changes the sum by at most 1. The public number L is |centre| plus the limit of |y| (`PublicBox.usual`); only
+    rows with |y| above its limit are clamped. The mean squared deviation exceeds the variance by the squared error of
+    the centre. The expectation of this squared error is the noise variance of the centre, which is public, and is
     subtracted.
     """
     unit, one, rows = 1.0 + box.offset_reach, box.intercept, scales.rows
@@ -568,16 +569,16 @@ def ranked_scales(
 
     A variance is noisy if it is below `HIDDEN` noise sds. Dummies, products of columns and a response with a rare
     value keep their scales. The new centre of a column is a noisy median of its values. The new scale is a noisy
-    quantile of the distances from this centre, divided by the same quantile of |Z| for a standard normal Z. This
-    quantile is too small if many values are equal, so the new scale is at least the noise sd of the column's mean,
-    divided by `LEAST_SPREAD`. Where this limit acts, the new scale is also at least a part of the old scale,
-    ``(1 - p)^(1/4) / LEAST_SPREAD`` for the p-quantile, unless the column belongs to a spline or polynomial basis. The
-    new centre and scale are used only if the new scale is smaller.
+    p-quantile of the distances from this centre, divided by the p-quantile of |Z| for a standard normal Z. The quantile
+    of the distances is too small if many values are equal, so the new scale is at least the noise sd of the column's
+    mean, divided by `LEAST_SPREAD`. A second lower limit is ``(1 - p)^(1/4) / LEAST_SPREAD`` times the old scale. It
+    applies to the response, and to columns whose new scale is raised by the first limit, except columns of a spline or
+    polynomial basis. The new centre and scale are used only if the new scale is smaller than the old scale.
 
     Parameters
     ----------
     offered : int or None
-        Number of rows in the data, which determines the probability of the quantile; None if private.
+        Number of rows in the data, which determines the probability p of the quantile; None if private.
     share_of : tuple of str
         Labels of later queries. The releases use parts of these queries' shares of the budget.
     worth : bool
@@ -637,12 +638,13 @@ def ranked_scales(
 
 @dataclass(frozen=True, eq=False)
 class KnownMoments:
-    """Second moments (mean products) of c standardised columns and the response that follow from released scales.
+    """Second moments (mean products) of c standardised columns and the response, as far as known from released scales.
 
     Parameters
     ----------
     value : ndarray, shape (c + 1, c + 1)
-        Mean product of each pair of columns, the response last; unknown entries are zero. Three kinds can be known:
+        Mean product of each pair of columns, the response last; unknown entries are zero. Three kinds of entries can be
+        known:
 
         - the mean squares on the diagonal;
         - the mean products with the intercept, which are zero because columns are centred;
@@ -681,17 +683,17 @@ class KnownMoments:
 
     @classmethod
     def of(cls, box: PublicBox, scales: Scales, moments: FloatArray) -> KnownMoments:
-        """Return the second moments of the c standardised columns and the response that follow from released scales.
+        """Return the `KnownMoments` of columns that are standardised with the released centres and scales in `scales`.
 
         Parameters
         ----------
         box : PublicBox
             Public information about the design's columns.
         scales : Scales
-            Centres and scales with which columns are standardised.
+            Released centres and scales of the c columns and of the response, with the scales' errors.
         moments : ndarray, shape (c + 1,)
-            Mean squares of the standardised columns and of the standardised response, the response last: released
-            variances divided by squared scales.
+            Mean square of each standardised column and, as the last entry, of the standardised response. A mean square
+            is the released variance of the column, divided by the square of the column's scale in `scales`.
         """
         center, scale = scales.center, scales.scale
         read = np.isfinite(scales.wrong)
@@ -721,11 +723,11 @@ class KnownMoments:
 def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
     """Return `scales`, with a larger scale for a response with a rare value, and the variances of the scaled columns.
 
-    If ``scales.rarer`` is finite, the response may have only two values, one of them rare. The standardised rare value
-    may then be so large that later queries would clip it: they clip rows, of c columns and the response, to a squared
-    norm of at least ``HELD_LEAST * (c + 1)``. The scale of the response is therefore enlarged until no squared
-    standardised response exceeds ``HELD_LEAST * (c + 1)``. The returned variances, shape (c + 1,), are the released
-    variances divided by the squares of the returned scales.
+    If the number of rows with the rarer response value, ``scales.rarer``, is finite, the response may have only two
+    values, one of them rare. The standardised rare value may then be so large that later queries would clip it: these
+    queries clip rows, of c columns and the response, to a squared norm of at least ``HELD_LEAST * (c + 1)``. The scale
+    of the response is therefore enlarged until no squared standardised response exceeds ``HELD_LEAST * (c + 1)``. The
+    returned variances, shape (c + 1,), are the released variances divided by the squares of the returned scales.
     """
     held = scales.scale.copy()
     if np.isfinite(scales.rarer):
@@ -734,10 +736,10 @@ def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
 
 
 def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -> StandardFrame:
-    """Return the standardised columns: centred and scaled by their released centres and scales.
+    """Return the map (`StandardFrame`) that centres and scales the columns by their released centres and scales.
 
-    A factor's column that is constant over the kept levels is centred at this constant and is not scaled, because its
-    released centre and scale reflect only noise and rows that are left out.
+    A factor's column that is constant over the kept levels (the masks `kept`) is centred at this constant and is not
+    scaled, because its released centre and scale reflect only noise and rows that are left out.
     """
     center, scale = scales.center[:-1].copy(), scales.scale[:-1].copy()
     for factor, k in zip(box.design.factors, kept or (), strict=False):
@@ -752,7 +754,7 @@ def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -
 
 
 def with_products(box: PublicBox, frame: StandardFrame, scales: Scales, normed: bool = False) -> StandardFrame:
-    """Return the standardised columns with each product column replaced by the product of two standardised columns.
+    """Return `frame`, with each standardised product column replaced by the product of two standardised columns.
 
     A product column is the product x_a x_b of two columns of the design, or a square. The product of the standardised
     columns is a linear function of x_a x_b, x_a, x_b and 1. Therefore the new standardised columns are still linear
@@ -763,7 +765,7 @@ def with_products(box: PublicBox, frame: StandardFrame, scales: Scales, normed: 
     box : PublicBox
         Public information about the design's columns.
     frame : StandardFrame
-        Standardised columns.
+        Map from a row to its standardised columns.
     scales : Scales
         Centres and scales with which columns are standardised.
     normed : bool
@@ -802,16 +804,17 @@ def reread_scales(
     share_of: tuple[str, ...],
     worth: bool = True,
 ) -> StandardFrame:
-    """Release scales again for products and for columns with noisy variances; return the newly standardised columns.
+    """Release scales again for products and for columns with noisy variances; return `frame` with the new scales.
 
-    A variance is noisy if it is smaller than the sd of its noise. Each product column is first replaced by the product
-    of the two standardised columns. If there is neither a product nor a noisy variance, or if the release is not worth
-    its budget (`worth` is False), nothing is released and `frame` is returned. The release takes its budget share from
-    the shares of later queries, whose labels are in `share_of`.
+    The argument `frame` is the map from a row to its standardised columns. A variance is noisy if it is smaller than
+    the sd of its noise. Each product column is first replaced by the product of the two standardised columns. If there
+    is neither a product nor a noisy variance, or if the release is not worth its budget (`worth` is False), nothing is
+    released and `frame` is returned unchanged. The release takes its budget share from the shares of later queries,
+    whose labels are in `share_of`.
     """
     made = [j for j, *_ in box.products]
     wanted = scales.below_noise.copy()
-    wanted[-1] &= by.free_products  # under pure eps, a new scale of the response is not worth its budget
+    wanted[-1] &= by.free_products  # under pure differential privacy, a new response scale is not worth its budget
     if made:
         wanted[made] = True
     spreads = ((j, spread) for at, ends in frame.parts for j, spread in zip(at, np.ptp(ends, axis=0), strict=True))

@@ -24,7 +24,7 @@ from privstats.sets.vectors import Fractions
 CANDIDATES = 3  # number of grid steps tested: the largest powers of ten within the range
 OFF = 0.03  # a grid is accepted if at most this share of the values lies off the grid
 DOUBT = 1.3  # the released count of values off the grid may exceed the limit `OFF` by this many standard errors
-CLEAR = 0.1  # values count as rounded to the grid if `DOUBT` std errors of a count exceed this share of their number
+CLEAR = 0.1  # values count as rounded to the grid if `DOUBT` std errors of a count exceed this share of all values
 LARGEST_ERROR = 0.28  # no grid is accepted if the std error of a count exceeds this share of the number of values
 
 
@@ -43,7 +43,8 @@ def on_grids(ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> tu
     Returns
     -------
     tuple of ColumnFacts
-        The columns with these grids. A column keeps its grid if the test finds none.
+        The descriptions of the columns, with the grids found. If the test accepts no grid for a column, the column
+        keeps its present grid.
     """
     steps = {j: _candidates(column) for j, column in enumerate(columns) if not column.declared}
     releases = ask.together([(_question(columns[j], grouping.column(j), tried), Cube()) for j, tried in steps.items()])
@@ -71,9 +72,11 @@ def _candidates(column: ColumnFacts) -> tuple[float, ...]:
 
 
 def _coarsest(release: Release, steps: tuple[float, ...], column: ColumnFacts) -> ColumnFacts:
-    """Return the column with the coarsest grid that, according to the release, contains nearly all values.
+    """Return the description of the column, with its grid replaced by the coarsest accepted grid.
 
-    If there is no such grid, or if the release is too noisy, the column keeps its grid.
+    A grid of one of the candidate steps `steps` is accepted if nearly all values lie on it, according to the release.
+    If no grid is accepted, or if the release is too noisy, the column keeps its present grid. The description also
+    receives the released number of nonzero values (`ColumnFacts.filled`).
     """
     rows = max(1.0, float(release.value[0]))
     error = math.sqrt(2 * float(release.law.variance()[0]))

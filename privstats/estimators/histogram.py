@@ -62,7 +62,7 @@ class Tail:
 
 TAILS = {
     "usual": Tail(0.5, fastest=0.5, slow=True),
-    "means": Tail(0.6, fastest=0.5, slow=True),  # score norms of means: values themselves, which may be heavy-tailed
+    "means": Tail(0.6, fastest=0.5, slow=True),  # score norms of means: sizes of the values, which may be heavy-tailed
     "far": Tail(0.5, slow=True),  # score norms, if a predictor's bounds are far beyond most of its values
     "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # score norms, for losses with a bounded derivative
     "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score norms of count and gamma models
@@ -93,7 +93,8 @@ class Whole(NamedTuple):
 def edges(low: float, cap: float) -> tuple[float, ...]:
     """Return the upper edges of the bins of a histogram of norms of rows or scores.
 
-    The edges are `low` times powers of sqrt 2. The last edge is above `cap`, the largest possible norm.
+    Each edge is the lowest edge, `low`, times a power of sqrt 2, except the last edge, which is above the largest
+    possible norm, `cap`.
     """
     bins = max(int(np.ceil(2 * np.log2(max(cap / low, 2.0)) - 1e-9)), 1)
     last = max(cap, low * 2 ** (bins / 2 - 0.25)) * 1.000001
@@ -109,7 +110,8 @@ class Lengths:
     counts, lengths : ndarray, shape (5 * bins,)
         Number of rows (or scores) for each representative norm, and the representative norms.
     hidden : ndarray of bool, shape (5 * bins,)
-        Whether a length lies beyond the last bin whose count exceeds noise, so that its count is extrapolated.
+        Whether a representative norm lies beyond the last bin whose count exceeds noise. The count of the norm is then
+        extrapolated.
     sd : float
         Standard deviation of the noise of a bin's count.
     """
@@ -225,9 +227,10 @@ class Lengths:
     def unseen_excess(self, radii: FloatArray, squares: float) -> FloatArray:
         """Return upper limits, one for each radius, of the total norm lost by clipping rows missed by the histogram.
 
-        Let S = `squares` be the sum of the squared norms of these rows (or scores), and B the clipping radius. If each
-        of them has the norm l > B, their number is S / l^2, and they lose the total norm S (l - B) / l^2. The loss is
-        largest at l = 2 B or, if the largest norm in `lengths` is smaller than 2 B, at this largest norm.
+        Let S = `squares` be the sum of the squared norms of the missed rows (or scores), and B the clipping radius. If
+        each missed row has the norm l > B, the number of missed rows is S / l^2, and clipping removes the total norm
+        S (l - B) / l^2. This loss is largest at l = 2 B or, if the largest norm in `lengths` is smaller than 2 B, at
+        this largest norm.
         """
         worst = np.minimum(2 * radii, max(float(self.lengths[-1]), 1e-300))
         excess: FloatArray = squares * np.maximum(worst - radii, 0.0) / worst**2
@@ -255,7 +258,7 @@ class Lengths:
         return float(self.counts[self.lengths > radius].sum() / max(self.counts.sum(), 1.0))
 
     def from_least(self, least: float) -> FloatArray:
-        """Return the candidate clipping radii: the norms in `lengths` above `least`, and always the largest norm."""
+        """Return candidate clipping radii: norms in `lengths` above the limit `least`, and always the largest norm."""
         return self.lengths[self.lengths > min(least, self.lengths[-2])]
 
     def radius(self, noise: float, least: float) -> float:
@@ -263,7 +266,7 @@ class Lengths:
 
         The radius R minimises ``noise R^2 + loss``. Here `noise` is the size of the noise at radius 1, and the loss is
         the reduction of the trace of the second moments by clipping (`square_excess`). R is one of the norms in
-        `lengths` that are at least `least`, or the largest norm if all norms are smaller.
+        `lengths` that are at least equal to the limit `least`, or the largest norm if all norms are below this limit.
         """
         tried = self.lengths[self.lengths >= min(least, self.lengths[-1])]
         return float(min(tried, key=lambda R: noise * R**2 + self.square_excess(R)))
@@ -366,7 +369,7 @@ def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) 
 
 
 def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
-    """Return counts that add up to `total`; the counts up to bin `last` are shifted equally, but not below zero."""
+    """Return counts with the sum `total`: counts of bins up to `last` are shifted equally, but not below 0."""
     visible, tail = counts[: last + 1], counts[last + 1 :]
     rest = max(total - tail.sum(), 0.0)
     ordered = np.sort(visible)[::-1]
@@ -450,8 +453,8 @@ def best_clip(
     always : float
         Bound on bias that is not due to clipping; it is added to the bound on the clipping bias.
     unseen_along : float, optional
-        Largest effect of clipping the rare scores on one coordinate, as a share of the total norm that they lose by
-        clipping. The default is the share assumed for scores in bins below the noise level (`part_along`).
+        Largest effect of clipping the rare scores on one coordinate, as a share of the total norm that the rare scores
+        lose by clipping. The default is the share assumed for scores in bins below the noise level (`part_along`).
     """
     tried = lengths.from_least(m**0.5 / 2)
     along = part_along(ALONG_HIDDEN, m, tail) if unseen_along is None else unseen_along
@@ -557,8 +560,8 @@ def reference_sizes(m: int, rare: float = np.inf) -> FloatArray:
     """Return score norms |w||e|, shape (SYNTHETIC_ROWS,), to forecast interval lengths without data.
 
     The rows w have m entries: 1 and m - 1 nearly normal variables (`reference_rows`). The errors e have variance 1 and
-    a t distribution (10 df). If `rare` is finite, they have two values instead, and the share `rare` of the rows has
-    the larger absolute error.
+    a t distribution (10 df). If the share `rare` is finite, the errors have two values instead, and the larger absolute
+    error occurs in the share `rare` of the rows.
     """
     norms, v, t = reference_rows(m)
     if np.isfinite(rare):
@@ -571,9 +574,9 @@ def reference_rows(m: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return norms |w| of assumed rows w, probabilities v and absolute errors |t|, each of shape (SYNTHETIC_ROWS,).
 
     The first of the m entries of w is 1. Each other entry is a normal variable times a lognormal(.1) variable; the sum
-    of their squares is approximated by a gamma variable with the same mean and variance. An error t is the quantile of
-    the t distribution (10 df) at the quasi-random probability v. The norms |w| are quantiles at other quasi-random
-    probabilities.
+    of the squares of these entries is approximated by a gamma variable with the same mean and variance. An error t is
+    the quantile of the t distribution (10 df) at the quasi-random probability v. The norms |w| are quantiles at other
+    quasi-random probabilities.
     """
     k = np.arange(1, SYNTHETIC_ROWS + 1)
     u, v = (0.5 + k / _PLASTIC) % 1.0, (0.5 + k / _PLASTIC**2) % 1.0

@@ -48,7 +48,7 @@ SHARES: Mapping[str, float] = {
 }
 CLIP = 1.0  # limit to which residuals are clipped when their scale is released, in units of half the response's range
 LEAST_RESIDUAL = 1e-3  # lower limit of the residual scale, in units of half the response's range
-AT_BOUND = 0.98  # a note warns of the bound's effect if the l1 norm of the estimate exceeds this share of the bound
+AT_BOUND = 0.98  # a note is given if the l1 norm of the estimate exceeds this share of its bound `theta_bound`
 
 
 @dataclass(frozen=True)
@@ -191,8 +191,8 @@ class PerturbedLeastSquares(ChosenLeastSquares):
     Parameters
     ----------
     split : float
-        Share of the coefficients' budget for the random linear term that is added to the loss. The rest is for the
-        ridge penalty; the smaller the rest, the larger the penalty must be.
+        Share of the coefficients' budget for the random linear term that is added to the loss. The remaining share is
+        for the ridge penalty; the smaller the remaining share, the larger the penalty must be.
     """
 
     split: float = 0.85
@@ -213,10 +213,10 @@ def check_bound(theta_bound: float) -> None:
 
 
 def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> tuple[float, dict[str, float]]:
-    """Return the number of rows used, or the sum of their weights, and diagnostics of its release.
+    """Return the number of rows used, or the sum of the rows' weights, and diagnostics.
 
-    The number is released if it is not public. The diagnostics are the released number and its noise sd, by name; they
-    are empty if the number is public, and for weighted rows.
+    The number is released if it is not public. The diagnostics are the released number and its noise sd, by name. There
+    are no diagnostics if the number is public, or if rows have weights.
     """
     if public.used is not None:
         return float(public.used), {}
@@ -230,8 +230,8 @@ def rows_of(ask: Ask, by: Noises, public: PublicFacts) -> tuple[float, dict[str,
 def released_moments(ask: Ask, by: Noises, public: PublicFacts, box: PublicBox, rows: float) -> NoisyMatrix:
     """Release the Hessian of the squared loss: the (weighted) sum of x x' over rows x of the design, shape (c, c).
 
-    If the number of rows is public and rows do not belong to privacy units, the diagonal entry of the intercept is
-    `rows`, without noise.
+    If the number of rows, `rows`, is public and rows do not belong to privacy units, the intercept's diagonal entry of
+    the Hessian is this number, without noise.
     """
     counted = public.used is None or public.by_unit
     q, intercept = len(box.slopes), box.intercept is not None

@@ -179,7 +179,7 @@ class ScoreVariance:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedHessian:
-    """A released Hessian, its noise, and bounds on its reduction by clipping rows to a maximal norm.
+    """A released Hessian, its noise, and bounds on the Hessian's reduction by clipping rows to a largest norm.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def with_loss(problem: Problem, loss: Loss) -> Start:
 def residual_scale(problem: Problem) -> float:
     """Release the residual scale, the median of |residual| divided by the median of |N(0, 1)|.
 
-    It is in units of the half-range of the response.
+    The residual scale is in units of the half-range of the response.
     """
     ends = edges(SCALE_BINS, problem.start.largest_psi)
     question = Sum("residual scale", RowResiduals(problem.start.eta), Shells(1, ends), problem.keep)
@@ -274,7 +274,10 @@ class Steps(OneStep):
         return self.sizes.scores
 
     def score_sizes(self, start: Start, ends: tuple[float, ...]) -> Sum:
-        """Return the query for the histogram of score norms at the coefficients `start`; `ends` are upper bin ends."""
+        """Return the query for the histogram of score norms, with upper ends of bins `ends`.
+
+        Scores are computed for the whitened predictors and the coefficients in `start`.
+        """
         return Sum("score sizes", start.scores, Shells(start.m, ends), self.levels.keep, folded=self.folded)
 
     @property
@@ -348,12 +351,13 @@ class Steps(OneStep):
         return ReleasedHessian(A, unit * radius**2, cut * min(1.0, 2.0 / m), cut)
 
     def first_step(self, x: Start, ridge: FloatArray) -> tuple[LastRelease, Start, Metric]:
-        """Release the sum of clipped scores at `x`, and take the first Newton step (stage 3b of the fit).
+        """Release the sum of clipped scores at the coefficients of `x`, and take the first Newton step (stage 3b).
 
         Return the released score, the coefficients after the step, and the matrix that standardised the score
-        (`Metric`). The predictors of `x` are scaled so that the released Hessian is the identity matrix times the
-        number of rows. The variance of a score is assumed to be proportional to the identity plus `ridge`, a matrix
-        that raises the variance along rare factor levels and rare values.
+        (`Metric`). The argument `x` contains the coefficients before the step, and predictors that are scaled so that
+        the released Hessian is the identity matrix times the number of rows. The variance of a score is assumed to be
+        proportional to the identity plus `ridge`, a matrix that raises the variance along rare factor levels and rare
+        values.
 
         Because of the first step, the final step (stage 6) is short. This matters because the noise of the Hessian
         causes an error that is proportional to the length of the final step.
@@ -373,10 +377,11 @@ class Steps(OneStep):
         """Return the variance matrix of a score, and the matrix that standardises the final score (stage 4).
 
         The variance is computed from second moments of clipped scores, released with the first score (`first`) or by a
-        separate query. Without such a release, it is the identity matrix times ``x.sigma**2``, the squared residual
-        scale. The matrix that standardises the final score is computed from the sum of this variance and
-        ``x.sigma**2 * ridge``, to allow for rare levels and values. `x` has the coefficients after the first step, and
-        `plain` is the matrix that standardised the score of the first step.
+        separate query. Without such a release, the variance is the identity matrix times ``x.sigma**2``, the squared
+        residual scale. The matrix that standardises the final score is computed from the sum of this variance and
+        ``x.sigma**2 * ridge``, where the matrix `ridge` raises the variance along rare factor levels and rare values.
+        The argument `x` contains the coefficients after the first step, and `plain` the matrix that standardised the
+        score of the first step.
         """
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
@@ -401,8 +406,9 @@ class Steps(OneStep):
         wanted = self.robust and MEAT_LEAST * m * many * unit < MATRIX_NOISE * self.scores
         if not self.ask.decide("meat", bool(wanted)):
             return ScoreVariance.of(flat, x.sigma**2 * ridge, False)
-        # The scores of a privacy unit with `many` rows are added up. If they have equal norms, the squared norm of the
-        # sum is at most ``many**2`` times the squared norm of one score, or about `many` times for independent scores.
+        # The scores of a privacy unit with `many` rows are added up. If these scores have equal norms, the squared norm
+        # of their sum is at most ``many**2`` times the squared norm of one score, and about `many` times this squared
+        # norm if the scores are independent.
         radius = x.sigma * np.sqrt(many * max(MEAT_LEAST * m * many, MATRIX_NOISE * self.scores / unit))
         released = NoisyMatrix.of(self.ask(question.inside(radius), by=self.by.products)).value
         value = cleared(released, unit * radius**2, max(float(np.trace(released)) / m, usual))
@@ -410,7 +416,10 @@ class Steps(OneStep):
 
     # stage 5: the clipping threshold of scores
     def lengths(self, w: Start) -> Lengths:
-        """Release the histogram of score norms at the coefficients `w`, and return it with denoised counts."""
+        """Release the histogram of score norms, and return it with denoised counts.
+
+        Scores are computed for the whitened predictors and the coefficients in `w`.
+        """
         sizes = self.score_sizes(w, edges(w.m**0.5 / 8, w.longest * w.largest_psi * self.most_rows))
         return Lengths.released(self.ask, self.by, sizes, self.total(self.scores), self.tail)
 
@@ -428,27 +437,27 @@ class Steps(OneStep):
 
     @property
     def two_valued(self) -> bool:
-        """Whether the response seems to have two values, one of them rare, in a fit of squared loss to single rows."""
+        """Whether squared loss is fitted to single rows and the response seems to have two values, one of them rare."""
         return self.of_squares and bool(np.isfinite(self.levels.rarer))
 
     @property
     def of_squares(self) -> bool:
-        """Whether the loss is squared loss and scores are those of single rows."""
+        """Whether the loss is squared loss and each score belongs to a single row, not to a privacy unit."""
         return isinstance(self.loss, SquaredLoss) and not self.public.by_unit
 
     def squares(self, u: Start, variance: float, seen: float) -> tuple[float, float]:
-        """Return a lower bound on the sum of squared residuals, and the part of this sum missing in the histogram.
+        """Return a lower bound on the sum of squared residuals, and the part of this sum that a histogram misses.
 
         Both results are divided by `variance`. The released histogram of score norms may miss a few large scores,
         because of its noise. The sum of squared residuals is therefore released by a separate query in two cases:
 
-        - The sum in the histogram is far below an upper bound.
+        - The sum of squared residuals computed from the histogram is far below an upper bound of the sum.
         - The response seems to have two values, one of them rare.
 
         The query is only possible in fits with intervals, for squared loss and without privacy units. It is omitted if
-        its noise would be too large. Without the query both results are 0, with one exception: if its noise would be
-        too large and the response seems to have a rare value, the second result is the upper bound minus the sum in
-        the histogram.
+        its noise would be too large. Without the query both results are 0, with one exception: if the query's noise
+        would be too large and the response seems to have a rare value, the second result is the upper bound minus the
+        sum computed from the histogram.
 
         Parameters
         ----------
@@ -457,7 +466,7 @@ class Steps(OneStep):
         variance : float
             Mean variance of a score's coordinates, approximately the variance of the residuals.
         seen : float
-            Sum of squared residuals in the histogram, divided by `variance`.
+            Sum of squared residuals, computed from the histogram, divided by `variance`.
         """
         most, largest, rarer = self.rows * u.most_sigma**2, u.largest_psi, self.levels.rarer
         of = SquaredResiduals(u.eta, largest)
@@ -484,8 +493,8 @@ class Steps(OneStep):
 
         `products` is the sum of s s' over clipped scores s, each the product of psi (up to sign) and the whitened
         predictors w of `x`. With an intercept, there is a vector t with ``t'w = 1`` for every row, and the result is
-        ``t' products t`` divided by the number of scores. Otherwise it is the mean diagonal entry of `products`,
-        divided by this number.
+        ``t' products t`` divided by the number of scores. Without an intercept, the result is the mean diagonal entry
+        of `products`, divided by the number of scores.
         """
         if self.box.intercept is None:
             return float(np.trace(products)) / x.m / self.scores
@@ -496,15 +505,16 @@ class Steps(OneStep):
     def sampling(self, M: ScoreVariance, clip: Clip, final: LastRelease) -> FloatArray:
         """Return the sampling variance of a standardised score in the final Newton step, shape (m, m).
 
-        The final scores are clipped at another threshold than those whose variance `M` was released before the step.
-        The ratio of both variances is computed from second moments of the final scores if `final` includes them,
-        otherwise from the histogram of score norms (`clip`). A ratio below 1 multiplies the variance. Of a larger
-        ratio, the part above 1 is due to scores that were clipped before the step, and nothing is known about their
-        directions: this part is added for all whitened predictors alike, as under equal error variances.
+        The earlier variance `M`, known before the final step, belongs to scores with another clipping threshold than
+        the final scores. The ratio of the final variance to the earlier variance is computed from second moments of the
+        final scores if `final` includes these moments, otherwise from the histogram of score norms (`clip`). A ratio
+        below 1 multiplies the earlier variance. The part of a ratio above 1 is due to scores that were clipped more
+        before the final step than in it. Because the directions of these scores are unknown, this part is added for
+        all whitened predictors alike, as under equal error variances.
 
-        If error variances may differ between rows, the second moments are also compared with the result, along the
-        eigenvectors of their difference. Where the second moments are larger by more than noise, they replace the
-        result.
+        If error variances may differ between rows, and second moments of the final scores are released, the second
+        moments are also compared with the computed variance, along the eigenvectors of the difference of both matrices.
+        Where the second moments are larger by more than noise, they replace the computed variance.
         """
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse

@@ -70,29 +70,31 @@ class KeptEnd:
 
 @dataclass(frozen=True, eq=False)
 class KeptLevels:
-    """Factor levels whose rows are kept in a fit, and directions of coefficients that these rows do not identify.
+    """Factor levels whose rows are kept in a fit, and directions of coefficients that the kept rows do not identify.
 
-    In the shapes below, c is the number of coefficients theta, and l a number of directions.
+    Rows with rare values of numeric columns may be left out, too (`ends`). In the shapes below, c is the number of
+    coefficients theta, and l the number of directions in an array. The count of a level is the number of its rows.
 
     Parameters
     ----------
     keep : AtLevels or None
-        Function that selects the rows at kept levels; None if all rows are kept.
+        Function that selects the kept rows; None if all rows are kept.
     kept : tuple of ndarray of bool
         For each factor, a mask of kept levels.
     counts : tuple of ndarray
         For each factor, counts of its levels: released, or computed from released sums of columns; 0 if neither is
         possible.
     hidden : ndarray, shape (c, l)
-        Directions of theta that the rows at kept levels do not identify: the null space of these rows' model matrix.
+        Directions of theta that the kept rows do not identify: the null space of the kept rows' model matrix.
     ridge : ndarray, shape (c, c)
         Matrix added to the second moments of the standardised predictors before whitening, so that whitened rows with
-        rare levels or values have no large norm. Entries of factors are 0 until `white_levels` sets them.
+        rare levels or values have no large norm. The entries for the columns of factors are 0 until the function
+        `white_levels` computes these entries.
     needed : float
         Number of rows with the rarer value that are needed to estimate the coefficient of a two-valued numeric column.
     needed_levels : tuple of float
-        For each factor, the number of rows that a level needs. The count of a level with enough rows exceeds this
-        number by at least `VISIBLE` noise sds of the count.
+        For each factor, the number of rows at a level that is needed to estimate the coefficients of the level. A level
+        has enough rows if its count exceeds this number by at least `VISIBLE` noise sds of the count.
     sd : float
         Largest noise sd of a released count of a level; counts computed from sums of columns are not included.
     sds : tuple of ndarray
@@ -112,8 +114,8 @@ class KeptLevels:
         Directions of theta that would not be identified if only levels with enough rows, according to `sums`, were
         kept. Only used in fits without intervals, because these fits keep all levels.
     sums : tuple of (int, ndarray, ndarray)
-        For each factor whose level counts follow from released sums of its columns: its position, these counts, and
-        their noise sds. Only used in fits without intervals.
+        For each factor whose level counts follow from released sums of the factor's columns: the factor's position, the
+        level counts, and the noise sds of the level counts. Only used in fits without intervals.
     ends : tuple of KeptEnd
         Numeric columns that are constant in the kept rows.
     row_limit : float
@@ -162,7 +164,7 @@ class KeptLevels:
 
     @property
     def rarest(self) -> float:
-        """Smallest number of rows left out for one factor level, or for one column in `ends`; inf if none are."""
+        """Smallest number of rows left out for one factor level or one column in `ends`; inf without such rows."""
         pairs = zip(self.counts, self.kept, strict=True)
         of_levels = [float(count[~kept].min(initial=np.inf)) for count, kept in pairs]
         return min([*of_levels, *(one.others for one in self.ends)], default=np.inf)
@@ -220,8 +222,8 @@ def readable_levels(
     """Release the number of rows at each factor level, and return the levels and rows that are kept in the fit.
 
     Levels with too few rows, and rows with a rare value of a numeric column, are left out, but at most the share
-    `MOST_LEFT_OUT` of all rows (`with_most_rows`). The counts of a factor are not released if released sums of the
-    factor's columns already show that each level has enough rows.
+    `MOST_LEFT_OUT` of all rows (`with_most_rows`). The numbers of rows at the levels of a factor (counts) are not
+    released if released sums of the factor's columns already show that each level has enough rows.
 
     Parameters
     ----------
@@ -310,7 +312,7 @@ def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstan
                 continue
             # indices of the levels of all factors, for one row at this level
             row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]
-            change = 0.0 if box.intercept is None else float(null[box.intercept, 0])  # change of this row's eta
+            change = 0.0 if box.intercept is None else float(null[box.intercept, 0])  # change of the linear predictor
             for one, at in zip(box.design.factors, row, strict=True):
                 change += float(np.asarray(one.contrasts, dtype=float)[at] @ null[list(one.columns), 0])
             if abs(change) > UNSEEN:
@@ -344,10 +346,10 @@ def with_most_rows(
 ) -> tuple[tuple[NDArray[np.bool_], ...], list[KeptEnd]]:
     """Return masks of the levels to keep, and the numeric columns whose rare values are left out of the fit.
 
-    Levels with too few rows for the budget, and rows with rare values of a numeric column, are left out in ascending
-    order of their counts, but only as long as at most the share `MOST_LEFT_OUT` of all rows is left out, because the
-    kept rows should represent the population. Levels with too few rows may therefore be kept; their coefficients are
-    reported only if the information about them exceeds the noise of the Hessian.
+    Levels with too few rows for the budget, and rare values of numeric columns, are left out in ascending order of
+    their numbers of rows, but only as long as at most the share `MOST_LEFT_OUT` of all rows is left out, because the
+    kept rows should represent the population. Levels with too few rows may therefore be kept; the coefficients of
+    these levels are reported only if the information about the coefficients exceeds the noise of the Hessian.
 
     Parameters
     ----------
@@ -380,7 +382,8 @@ def rare_numbers(box: PublicBox, scales: Scales, needed: float) -> list[int]:
 
     - The smaller of these two numbers, less a margin for noise, is below `RARE_NUMBER` times `needed`, the number of
       rows needed to estimate the coefficient of a factor level.
-    - Its bounds are 0 and 1, or its released variance is less than `HIDDEN` times the noise sd of this variance.
+    - The bounds of the column are 0 and 1, or the column's released variance is less than `HIDDEN` times the noise sd
+      of this variance.
     """
     narrow = scales.scale**2 < HIDDEN * scales.wrong
     least = scales.rows * (1 - np.abs(scales.center)) - np.where(narrow, VISIBLE, 1.0) * scales.sd
@@ -606,7 +609,7 @@ def hidden_levels(
     """Return notes on factor levels that have too few rows for their coefficients to be reported.
 
     In a fit without intervals, all coefficients are reported; the notes then say that the noise in the coefficients of
-    such a level has an unknown size.
+    a level with too few rows has an unknown size.
 
     Parameters
     ----------

@@ -60,8 +60,8 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 
-OF_BINARY = 0.05  # budget share of the histogram of leverages in binary models, where `NewtonSteps.unseen` uses it
-ROUNDS, CONVERGED = 20, 1e-3  # largest number of iterations of `ridge_step`, and relative change that ends them
+OF_BINARY = 0.05  # leverage histogram's budget share in binary models, where it also estimates scores hidden by noise
+ROUNDS, CONVERGED = 20, 1e-3  # largest number of iterations of `ridge_step`, and relative change that ends iteration
 
 SHARES: Mapping[str, dict[str, float]] = {
     "normal": {
@@ -146,10 +146,10 @@ class LikelihoodSteps:
 def rough_fit(ask: Ask, by: Noises, public: PublicFacts, loss: Likelihood, share_of: tuple[str, ...]) -> Problem:
     """Make the first releases of a likelihood fit, and return its estimation problem with starting coefficients.
 
-    The first releases are scales of columns, counts of factor levels and second moments. Queries about the response
-    use its transformed values, such as the logarithm of a count. The starting coefficients are computed from these
-    releases (`started`). Optional queries, such as the counts of factor levels, take a part of the budget share of
-    the main queries, whose labels are in `share_of`.
+    The first releases are scales of columns, numbers of rows at factor levels, and second moments. Queries about the
+    response use its transformed values, such as the logarithm of a count. The starting coefficients are computed from
+    these releases (`started`). Optional queries, such as the query for the numbers of rows at factor levels, take a
+    part of the budget share of the main queries, whose labels are in `share_of`.
     """
     box = TransformedBox(public.design, loss.transformed_half, isinstance(loss.family, LogLink))
     about = TransformedAsk(ask, loss.transform)
@@ -165,7 +165,7 @@ def started(problem: Problem, loss: Likelihood) -> Start:
     start, c, rows, scales = problem.start, problem.constant, problem.synthetic.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.synthetic.offset
-    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # `fit` excludes the offset
+    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # the fit `fit` excludes the offset
     if not c.any():
         expected = loss.from_transformed(0.0) + half * rows @ fit + added
         eta = loss.family.linked(expected) - offset
@@ -190,8 +190,8 @@ class Stride:
     Parameters
     ----------
     metric : ndarray, shape (m, m)
-        Matrix T that maps the whitened predictors w of the start of the fit to predictors w'T. These are whitened with
-        the Fisher information at the coefficients before this step.
+        Matrix T that maps the whitened predictors w of the start of the fit to predictors w'T, which are whitened with
+        the Fisher information at the coefficients before the burn-in step.
     score : ndarray, shape (m,)
         Released score for the predictors w'T, plus the expected sum of the parts removed by clipping.
     noise : float
@@ -223,8 +223,8 @@ class LastStep:
     curvature_bias : ndarray, shape (c,)
         Bound on each coefficient's error due to the curvature of scores along the step, in the user's units.
     directions : ndarray, shape (c, c)
-        Matrix whose j-th column is a change of the coefficients of the scaled columns. This change adds 1 to
-        coefficient j in the user's units, and nothing to the other coefficients in these units.
+        Matrix whose entries (1, j), ..., (c, j) are a change of the coefficients of the scaled columns. This change
+        adds 1 to coefficient j in the user's units, and nothing to the other coefficients in these units.
     move : float
         Root mean square change of the linear predictor due to the step.
     """
@@ -245,8 +245,8 @@ class BurnedIn(Pilot):
     noise : float
         Noise sd of a coordinate of the score in the last burn-in step.
     leverages : Lengths
-        Histogram of the rows' leverages at these coefficients. The leverage of a row is the norm of its whitened
-        predictors, times the square root of its information.
+        Histogram of the rows' leverages at the coefficients after the burn-in steps. The leverage of a row is the norm
+        of the row's whitened predictors, times the square root of the row's information about its linear predictor.
     """
 
     noise: float
@@ -291,10 +291,10 @@ class LikelihoodStep(OneStep):
         """Change of each coefficient that moves the linear predictor eta by 1 in root mean square, shape (c,).
 
         The other coefficients change at the same time, in such a way that eta moves as little as possible. For squares
-        and products of columns that are far from zero, they can cancel most of the effect. The result is therefore
-        1 divided by the root mean square residual of the coefficient's column in a regression on the other columns.
-        Eigenvalues of the columns' mean second moments are raised to at least 1 / n for n rows, the contribution of
-        one row of norm 1.
+        and products of columns that are far from zero, the other coefficients can cancel most of the effect. The result
+        is therefore 1 divided by the root mean square residual of the coefficient's column in a regression on the other
+        columns. Eigenvalues of the columns' mean second moments are raised to at least 1 / n for n rows, the
+        contribution of one row of norm 1.
         """
         columns = self.synthetic.rows @ np.array([self.along(one) for one in np.eye(self.box.c)]).T
         values, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
@@ -325,10 +325,10 @@ class LikelihoodStep(OneStep):
     def clipped_hessian(self, question: Sum, rows: FloatArray) -> NoisyMatrix:
         """Release the Hessian, a sum of outer products of weighted rows whose norms are clipped.
 
-        The clipping radius balances the noise of `question`, which is proportional to the squared radius, against the
-        part of the Hessian that clipping is expected to remove, computed from weighted synthetic `rows`, shape (k, m).
-        The expected part is not added to the released Hessian: if real rows have smaller norms than synthetic rows,
-        clipping removes less, and intervals would become too short.
+        The clipping radius balances two errors: the noise of the query `question`, which is proportional to the squared
+        radius, and the part of the Hessian that clipping is expected to remove, computed from the weighted synthetic
+        rows `rows`, shape (k, m). The expected part is not added to the released Hessian: if real rows have smaller
+        norms than synthetic rows, clipping removes less, and intervals would become too short.
         """
         m, squared = self.m, (rows**2).sum(axis=1)
         least = HELD_LEAST * m
@@ -341,8 +341,8 @@ class LikelihoodStep(OneStep):
     def whitened_at(self, at: Start) -> FloatArray:
         """Return the matrix, shape (m, m), that whitens predictors at the coefficients `at`.
 
-        Whitening turns the information-weighted second moments of the synthetic rows, plus `ridge` times the mean
-        information, into the identity matrix.
+        Whitening turns the information-weighted second moments of the synthetic rows, plus the ridge matrix (`ridge`)
+        times the mean information, into the identity matrix.
         """
         return whitening(self.synthetic.rows, self.information(at), self.ridge)
 
@@ -367,9 +367,9 @@ class LikelihoodStep(OneStep):
         """Return the Newton step that removes the bias due to a ridge penalty, shape (m,).
 
         The step s solves ``H s = g``, where g is the gradient of the penalty at the released minimiser. H is the
-        information of the synthetic `rows` at the coefficients moved by s / 2, plus `ridge` on the diagonal; as H
-        depends on s, s is found by iteration. s is zero along directions without information, such as the direction of
-        a factor level with a released count of zero.
+        information of the synthetic rows `rows` at the coefficients moved by s / 2, plus the penalty's coefficient
+        `ridge` on the diagonal; as H depends on s, s is found by iteration. The step is zero along directions without
+        information, such as the direction of a factor level with a released count of zero.
         """
         step: FloatArray = np.zeros(self.m)
         for _ in range(ROUNDS):
@@ -383,16 +383,17 @@ class LikelihoodStep(OneStep):
     def bend(self, eta: FloatArray, along: FloatArray, of: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the change of the linear predictor along a step, and the errors due to the curvature of scores.
 
-        Both have an element for each coefficient. The change is a root mean square over synthetic rows, weighted by
-        their information about the coefficient. The error arises if the step is computed with the information at one
-        of its ends, although the information changes along the step.
+        Both results have an element for each of c linear functions of the coefficients, such as a coefficient in the
+        user's units. The change is a root mean square over synthetic rows, weighted by the rows' information about the
+        function. The error arises if the step is computed with the information at one end of the step, although the
+        information changes along the step.
 
         Parameters
         ----------
         eta, along : ndarray, shape (k,)
             Linear predictors of synthetic rows at the start of the step, and their changes.
         of : ndarray, shape (k, c)
-            Change of each coefficient due to a unit change of a row's score.
+            Change of each linear function due to a unit change of a row's score.
         """
         family = self.loss.family
         low, high = family.weight(eta), family.weight(family.fitted(eta + along))
@@ -416,8 +417,8 @@ class LikelihoodStep(OneStep):
     def functions(self) -> FloatArray:
         """Linear functions of the coefficients theta whose errors are checked, one in each row; shape (c + k, c).
 
-        The first c functions are the coefficients in the user's units. The others are the linear predictors at the k
-        levels of `contrasted`, at the released means of the other columns.
+        The first c functions are the coefficients in the user's units. The other k functions are the linear predictors
+        at the k factor levels in `contrasted`, and at the released means of the other columns.
         """
         return np.vstack([self.to_original, *(self.row_at(one) for one in self.contrasted)])
 
@@ -432,7 +433,7 @@ class LikelihoodStep(OneStep):
 
     @cached_property
     def contrasted(self) -> tuple[LevelConstant, ...]:
-        """Constants of the kept levels of all factors that are not coded by dummies for all levels but one.
+        """Constants (`LevelConstant`) of kept levels, for all factors not coded by dummies for all levels but one.
 
         With sum contrasts, for example, every coefficient of the factor depends on the constants of all levels.
         """
@@ -443,7 +444,9 @@ class LikelihoodStep(OneStep):
         return tuple(one for one in constants if factors[one.factor].reference is None)
 
     def worst(self, values: FloatArray, least: bool) -> FloatArray:
-        """Return the values of the coefficients, replaced by a worse value of a level on whose constant they depend.
+        """Return a value for each coefficient: the worst of its own value and the values of levels that determine it.
+
+        A factor level in `contrasted` determines a coefficient if the coefficient depends on the level's constant.
 
         Parameters
         ----------
@@ -460,21 +463,22 @@ class LikelihoodStep(OneStep):
         return own
 
     def far_step(self, size: FloatArray) -> tuple[Note, ...]:
-        """Return a note on the coefficients for which a step is too long: those with `size` above 1."""
+        """Return a note on the coefficients for which the relative length of a step (`size`) exceeds 1."""
         about = tuple(name for name, one in zip(self.box.design.names, size > 1, strict=True) if one)
         return (note("far step", about, size=float(size.max())),) if about else ()
 
     def lengths(self, w: Start) -> Lengths:
         """Release the denoised histogram of score norms, from which the last step's clipping threshold is chosen.
 
-        Scores are computed for the predictors and coefficients of `w`.
+        Scores are computed for the whitened predictors and the coefficients in `w`.
         """
         return self.score_sizes(w, "score sizes")
 
     def score_sizes(self, w: Start, name: str, item: str = "") -> Lengths:
-        """Release the denoised histogram of score norms, for the predictors and coefficients of `w`.
+        """Release the denoised histogram of score norms, for the whitened predictors and the coefficients in `w`.
 
-        The query is called `name`; `item` distinguishes queries with the same name, for example in successive steps.
+        The query is called `name`; the text `item` in its label distinguishes queries with the same name, for example
+        in successive steps.
         """
         m = w.m
         longest = self.loss.largest(0.0) * w.longest * self.most_rows
@@ -486,11 +490,11 @@ class LikelihoodStep(OneStep):
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
         """Return the estimating equation without unidentified constants of factor levels, and notes on these levels.
 
-        The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. It is
-        unidentified if the noise of the Hessian exceeds the information about it. The unidentified direction of the
-        coefficients is known only approximately, and the error along it would lengthen the intervals of all
-        coefficients. Therefore the constant is removed from the equation, and only the coefficients that depend on it
-        are not reported. The rows at the level remain in the fit.
+        The constant of a level (`LevelConstant`) is added to the linear predictor of all rows at the level. The
+        constant is unidentified if the noise of the Hessian exceeds the information about the constant. The
+        unidentified direction of the coefficients is known only approximately, and the error along this direction would
+        lengthen the intervals of all coefficients. Therefore the constant is removed from the equation, and only the
+        coefficients that depend on the constant are not reported. The rows at the level remain in the fit.
         """
         if not equation.unidentified()[0].size:
             return equation, ()
@@ -540,7 +544,7 @@ class NewtonSteps(LikelihoodStep):
         return BurnedIn(start, last.noise if last else 0.0, self.leverages(start.remapped(self.whitened_at(start))))
 
     def leverages(self, w: Start) -> Lengths:
-        """Release the denoised histogram of the rows' leverages, for the predictors and coefficients of `w`.
+        """Release the denoised histogram of rows' leverages, for the whitened predictors and the coefficients in `w`.
 
         The leverage of a row is the norm of its whitened predictors, times the square root of the row's information
         about its linear predictor.
@@ -552,7 +556,7 @@ class NewtonSteps(LikelihoodStep):
         return Lengths.released(self.ask, self.by, question, self.total(self.rows), TAILS["weighted rows"])
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the matrix that whitens predictors at the coefficients of `pilot` (`whitened_at`)."""
+        """Return the matrix that whitens predictors at the coefficients in `pilot`, known before the last step."""
         return self.whitened_at(pilot.start)
 
     def informed(self, at: Start, metric: FloatArray) -> FloatArray:
@@ -566,12 +570,12 @@ class NewtonSteps(LikelihoodStep):
 
     # stage 3: the clipping threshold of scores
     def expected_cut(self, w: Start, radii: FloatArray) -> FloatArray:
-        """Return the expected sum over rows of the parts of scores that clipping removes, shape (radii, m).
+        """Return the expected sums over rows of the parts of scores that clipping removes, shape (radii, m).
 
-        Each row of the result belongs to one clipping radius; scores are computed for the predictors and coefficients
-        of `w`. The expectation is computed under the model, with synthetic rows. The released histogram of score norms
-        alone would miss some of the clipping bias, because large scores of rare outcomes and small counts may be too
-        few to exceed the noise of the histogram.
+        There is one sum for each clipping radius in `radii`. Scores are computed for the m whitened predictors and the
+        coefficients in `w`. The expectation is computed under the model, with synthetic rows. The released histogram of
+        score norms alone would miss some of the clipping bias, because large scores, such as the scores of rare
+        outcomes and of small counts, may be too few to exceed the noise of the histogram.
         """
         rows, eta = self.synthetic.rows[::EVERY_SYNTHETIC], self.eta(w)[::EVERY_SYNTHETIC]
         y, p = self.loss.family.responses(eta)
@@ -620,10 +624,11 @@ class NewtonSteps(LikelihoodStep):
     def secant_corrected(self, last: Stride, metric: FloatArray, score: FloatArray, noise: float) -> FloatArray:
         """Return the score, corrected for an unexpected curvature of the loss along the previous step `last`.
 
-        The curvature is measured by the change of the score during that step, and its expected value is computed from
-        synthetic rows. The score's component along the step is divided by the ratio of the measured to the expected
-        curvature, clipped to the interval `CURVATURES`. With nearly collinear predictors the ratio may be about 2, and
-        uncorrected steps would oscillate. If the measurement is too noisy, the score is returned unchanged.
+        The measured curvature is the change of the score during the previous step; the expected curvature is computed
+        from synthetic rows. The score's component along the step is divided by the ratio of the measured to the
+        expected curvature, clipped to the interval `CURVATURES`. With nearly collinear predictors the ratio may be
+        about 2, and uncorrected steps would oscillate. If the measurement is too noisy, the score is returned
+        unchanged.
 
         `noise` is the noise sd of a coordinate of the score; `metric` whitens the predictors with which the score is
         computed.
@@ -693,9 +698,9 @@ class NewtonSteps(LikelihoodStep):
     def hessian(self, pilot: BurnedIn, w: Start, clip: Clip, last: LastRelease) -> Hessian:
         """Release the Hessian, the sum of the products v v' over rows, with vectors v of limited norm.
 
-        A row's v is its whitened predictors times the square root of the row's information. Vectors are clipped at the
-        radius that balances noise against the part of the Hessian that clipping removes, according to the histogram
-        ``pilot.leverages``.
+        The vector v of a row contains the row's whitened predictors times the square root of the row's information.
+        Vectors are clipped at the radius that balances noise against the part of the Hessian that clipping removes,
+        according to the histogram ``pilot.leverages``.
         """
         m, rows, lengths = w.m, self.rows, pilot.leverages
         question = Sum("hessian", w.hessian_rows, within=Products(m), keep=self.keep)
@@ -782,12 +787,12 @@ def effective_share(
     spread: FloatArray,
     to_coefficients: FloatArray,
 ) -> FloatArray:
-    """Return the effective share of the rows that determine each coefficient, shape (c,).
+    """Return the effective share of the rows that determine each of c coefficients or linear predictors, shape (c,).
 
     Let q be a row's contribution to the error of a coefficient under the model. The share is ``(mean q^2)^2 / mean
-    q^4``, with means over rows: 1 if all q^2 are equal, and small if few rows have large q^2. It depends on the true
-    value of the coefficient, and is computed for several quantiles of the coefficient's estimated distribution; the
-    smallest share is returned.
+    q^4``, with means over rows: 1 if all q^2 are equal, and small if few rows have large q^2. The share depends on the
+    true value of the coefficient, and is computed for several quantiles of the coefficient's estimated distribution;
+    the smallest share is returned.
 
     Parameters
     ----------
@@ -802,7 +807,8 @@ def effective_share(
     spread : ndarray, shape (m, m)
         Expected second moments of the score, including noise.
     to_coefficients : ndarray, shape (c, m)
-        Matrix that maps the m coefficients of whitened predictors to the coefficients in the user's units.
+        Matrix that maps the m coefficients of whitened predictors to c quantities: the coefficients in the user's
+        units, and linear predictors at factor levels (`LikelihoodStep.functions`).
     """
     through = to_coefficients @ inverse
     of, error = rows @ through.T, spread @ through.T
@@ -817,7 +823,7 @@ def effective_share(
 
 
 def few_outcomes(names: Any, effective: FloatArray, levels: KeptLevels) -> tuple[NDArray[np.bool_], tuple[Note, ...]]:
-    """Return a mask of coefficients determined by too few rows for a normal approximation, and notes on them.
+    """Return a mask of coefficients with too few rows for a normal approximation, and notes on these coefficients.
 
     The mask contains the coefficients for which `effective`, the effective number of rows that determine the
     coefficient (`effective_share`), is below `FEW_OUTCOMES`, and the coefficients of two-valued columns whose rarer

@@ -1,12 +1,13 @@
 """Average marginal effects, released at the estimated coefficients theta.
 
-The effect of predictor j is the mean over rows x of ``slope(x' theta) theta_j``, where slope is the derivative of the
-mean response with respect to the linear predictor. The effect of a dummy is the mean change of the mean response when
-its factor changes from the reference level to the dummy's level. Only the predictor or the factor's dummies change: the
-columns of their products with other predictors are held fixed. In a product of a numeric column and a factor, the
-midpoint of the column's bounds is subtracted from the column first (`Terms.coding`), so the effect of a dummy is the
-effect at this midpoint. Standard errors are conditional on the predictors in the sample. They include the error of
-theta (delta method) and the noise of the released sums over rows from which effects are computed.
+The effect of predictor j is the mean over rows x of ``slope(x' theta) theta_j``. Here ``slope(x' theta)`` is the
+derivative of the mean response with respect to the linear predictor ``x' theta``. The effect of a dummy is the mean
+change of the mean response when its factor changes from the reference level to the dummy's level. Only the predictor or
+the factor's dummies change: the columns of their products with other predictors are held fixed. In a product of a
+numeric column and a factor, the midpoint of the column's bounds is subtracted from the column first (`Terms.coding`),
+so the effect of a dummy is the effect at this midpoint. Standard errors are conditional on the predictors in the
+sample. They include the error of theta (delta method) and the noise of the released sums over rows; the effects are
+computed from these sums.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def check_margins(public: PublicFacts) -> None:
 def with_marginal_effects(
     ask: Ask, by: Noises, design: Any, family: Family, levels: KeptLevels, estimate: NormalEstimate
 ) -> NormalEstimate:
-    """Release average marginal effects at the estimate, and add them to the estimate.
+    """Release average marginal effects at the estimated coefficients, and add the effects to the estimate.
 
     Parameters
     ----------
@@ -97,7 +98,10 @@ def with_marginal_effects(
 
 
 def dummies_of(design: Any) -> list[tuple[Dummies, int]]:
-    """Return the factors whose columns are all dummies, as pairs (dummy columns, index of the factor)."""
+    """Return the factors whose columns are all dummies, as pairs (dummy columns, index of the factor).
+
+    A dummy is a column with two values, one at a single level of the factor and the other at all other levels.
+    """
     found: list[tuple[Dummies, int]] = []
     claimed: set[int] = set()
     for k, factor in enumerate(design.factors):
@@ -117,7 +121,8 @@ def dummies_of(design: Any) -> list[tuple[Dummies, int]]:
 def lost_effects(design: Any, levels: KeptLevels) -> set[int]:
     """Return the positions of dummy columns whose marginal effect cannot be estimated.
 
-    The effect of a dummy cannot be estimated if its level or the reference level was left out of the fit.
+    The effect of a dummy cannot be estimated if the dummy's level or the factor's reference level was left out of the
+    fit.
     """
     lost: set[int] = set()
     for group, k in dummies_of(design):

@@ -1,4 +1,7 @@
-"""Means of columns in each group, from released sums; sums of squares are released with them at no extra budget."""
+"""Means of columns, over all rows or in each group of rows, computed from released sums.
+
+Sums of squares are released together with the sums, at no extra budget.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,10 @@ from privstats.sets.vectors import Squares
 
 @dataclass(frozen=True)
 class Means:
-    """Estimator of the means of columns in each group: noisy sums of values, divided by noisy numbers of rows.
+    """Estimator of the means of columns in each group of rows: noisy sums of values, divided by noisy row counts.
 
-    Values are clamped to declared bounds. Intervals use variances, which are computed from noisy sums of squares; these
-    cost no extra budget (see `Squares`). The sums of all groups are released together.
+    Values are clamped to declared bounds. Intervals use variances, which are computed from noisy sums of squares. The
+    sums of squares cost no extra budget (see `Squares`). The sums of all groups are released together.
 
     Parameters
     ----------
@@ -43,7 +46,7 @@ class Means:
     shares: Mapping[str, float] = field(default_factory=lambda: {"sums": 1.0})
 
     def _question(self, public: PublicFacts) -> tuple[Sum, Squares]:
-        """Return the query for each group's count, sums and sums of squares, and the set of a row's contributions.
+        """Return the query for each group's row count, sums and sums of squares, and the set of a row's contributions.
 
         The set contains every vector that a row may add to the count, sums and sums of squares of its group. Counts
         are omitted if the number of rows used is public and there are no groups, and squares are omitted if there are
@@ -56,9 +59,9 @@ class Means:
         return Sum("sums", grouping.rows(of), grouping.within(within)), within
 
     def noise_variances(self, ask: Laws, public: PublicFacts) -> tuple[float, float]:
-        """Return the noise variances of a group's count and of a column's sum; no budget is spent.
+        """Return the noise variances of a group's row count and of a column's sum; no budget is spent.
 
-        The unit of the sum is the half-range of the column. The variance of a count that is not released is 0.
+        The unit of the sum is the half-range of the column. If the count is not released, its variance is 0.
         """
         question, within = self._question(public)
         variance = ask.law(question, by=self.noise).variance()
@@ -94,14 +97,15 @@ class Means:
 
 @dataclass(frozen=True)
 class ChosenMeans:
-    """Estimator of means of columns by group with the mechanism `DuffMean`, for comparison only; without intervals.
+    """Estimator of the means of columns in each group of rows by the mechanism `DuffMean`, without intervals.
 
-    Each mean is drawn from a grid. A grid point is less probable if more values must change to make it the mean.
+    The mechanism is for comparison only. Each mean is drawn from a grid of possible values. A grid point is less
+    probable if more values of the column must change to make the point the mean.
 
     Parameters
     ----------
     grid : float or mapping, optional
-        Step between a column's possible values.
+        Step between the possible values of a column; a mapping has one step for each named column.
     neighbors : Neighbors
         Neighbouring relation: which two data sets count as neighbours.
     """
@@ -128,9 +132,10 @@ def _scale(columns: Sequence[ColumnFacts]) -> tuple[FloatArray, FloatArray]:
 
 
 def _places(within: Squares, cells: int) -> IntArray:
-    """Return the positions of each group's count, sums and sums of squares in the released vector; -1 if not released.
+    """Return the positions of each group's row count, sums and sums of squares in the released vector.
 
-    The shape is (groups, 1 + 2 columns). Without groups, there is one group with all rows.
+    The position of a number that is not released is -1. The shape of the result is (groups, 1 + 2 columns). Without
+    groups, there is one group with all rows.
     """
     k = within.k
     one = np.full(1 + 2 * k, -1, dtype=np.int64)

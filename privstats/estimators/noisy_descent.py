@@ -47,10 +47,10 @@ HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, divided by the l
 USUAL_PART = 0.8
 MOST_QUESTIONS = 1000  # largest number of steps; the plan lists a separate query for each step
 MOST_LEFT = 0.4  # coefficients are reported if at most this share of the starting value's error remains after all steps
-OUT_OF_SIGHT = 10.0  # assumed error in directions with a share above MOST_LEFT, in units of the response's scale
+OUT_OF_SIGHT = 10.0  # error assumed along a direction if its remaining share exceeds MOST_LEFT, in response scales
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # default step size of Newton steps; longest Newton step, in residual scales
-WORTH_SAYING = 1.05  # a note gives the ratio of interval lengths (this method to mech="newton") if it exceeds this
-AMPLE = 0.1  # the note gives this ratio only if noise_to_signal is below this limit
+WORTH_SAYING = 1.05  # a note gives the ratio of interval lengths, (this method) / (mech="newton"), if above this number
+AMPLE = 0.1  # the note gives the ratio only if the noise of the Hessian is below this share of its eigenvalues
 SCORE_SHARE = 0.5  # share of the budget mu^2 of mu-GDP that mech="newton" spends on its final score
 
 
@@ -60,14 +60,14 @@ class NoisyGradientDescent:
 
     Here theta is the vector of coefficients, eta the step size, and g the gradient of the mean loss over n rows.
 
-    Privacy: neighbours replace one row; n is public.
+    Privacy: neighbouring data sets differ in one replaced row; the number n of rows is public.
 
     - Steps: a row's score is clipped to a ball of radius B, so that a replaced row changes the sum of scores by at
       most 2 B. Therefore K releases of g with noise of sd ``2 B sqrt(K) / (n mu)`` are mu-GDP in total.
     - Hessian and score variance: each is a sum over rows of products v v', where v is a vector of norm at most r. A
       replaced row changes the sum by at most r^2, in the weighted l2 norm of `Products`. If the sum is released with
-      mu, the noise therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off the diagonal. (The paper
-      by Avella-Medina, Bradshaw and Loh uses 2 r^2 for all entries.)
+      the budget mu, the noise therefore has sd ``sqrt(2) r^2 / mu`` on the diagonal and ``r^2 / mu`` off the diagonal.
+      (The paper by Avella-Medina, Bradshaw and Loh uses 2 r^2 for all entries.)
     - Budget: mu^2 is divided into K + 2 equal parts: one part for each of the K steps and, for the intervals, one for
       the Hessian and one for the score variance. If the number of rows used is private and the residual scale is
       fitted, this number is released first, with about 2% of the budget. (The paper spends mu on the steps, mu on the
@@ -80,9 +80,9 @@ class NoisyGradientDescent:
     starting value 0 it is estimated by ``R^K (I - R^K)^-1 theta_K``. A coefficient is not reported if it depends on a
     direction along which at least the share `MOST_LEFT` of the starting value's error may remain.
 
-    M is released with noise. Its eigenvalues are raised to at least half the largest eigenvalue of this noise. The
-    true eigenvalues are assumed to be larger, as for predictors with declared scales (`Scale`) that are not collinear.
-    There are two special cases:
+    M is released with noise. The eigenvalues of the noisy matrix are raised to at least half the largest eigenvalue of
+    the noise. The eigenvalues of M are assumed to be larger than this limit, as for predictors with declared scales
+    (`Scale`) that are not collinear. There are two special cases:
 
     - If the noise exceeds the information about some linear combination of predictors, a note states that the
       intervals depend on the declared scales.
@@ -119,7 +119,7 @@ class NoisyGradientDescent:
     tuning: float = HUBER
     sigma: float | None = None
 
-    a_log_n: ClassVar[float] = 8.0  # default number of steps, divided by log n
+    a_log_n: ClassVar[float] = 8.0  # (default number of steps) / log n, for n rows
     with_hessians: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -188,7 +188,9 @@ class NoisyGradientDescent:
     def alone(self, rows: ScaledRows, at: Iterate, path: list[Step], public: PublicFacts) -> PointEstimate:
         """Return the last iterate without intervals, and the covariance of its noise, computed from synthetic rows.
 
-        The columns of the synthetic rows are uniform between their bounds.
+        In the synthetic rows, numeric columns are uniform between their bounds, and a factor's levels equally likely.
+        `at` is the last iterate. `path` has, for each step, the matrix by which the score was multiplied and the noise
+        sd of the score.
         """
         weight = np.minimum(1.0, self.clip**2 / ((filling_rows(rows.box) / rows.scales) ** 2).sum(axis=1))
         filled = filling_hessian(rows.box, public, weight * self.loss.largest_slope) / rows.n
@@ -208,10 +210,10 @@ class NoisyGradientDescent:
     ) -> NormalEstimate:
         """Return the last iterate with its errors: sampling error, the noise of all steps, and an optimisation error.
 
-        The optimisation error is the part of the starting value's error that the steps did not remove. `path` has, for
-        each step, the matrix by which the score was multiplied and the noise sd of the score. `hessian` and `meat` are
-        the released Hessian and the released sum of the products s s' over scores s; `known` are diagnostics of the
-        fit.
+        The optimisation error is the part of the starting value's error that the steps did not remove. `rows` is the
+        builder of the queries, and `at` the last iterate. `path` has, for each step, the matrix by which the score was
+        multiplied and the noise sd of the score. `hessian` and `meat` are the released Hessian and the released sum of
+        the products s s' over scores s; `known` contains diagnostics of the fit.
         """
         to_theta, freedom = rows.to_theta, max(rows.n - rows.box.c, 1)
         half_edge = HESSIAN_EDGE * edge(hessian) / rows.n
@@ -269,15 +271,15 @@ class NoisyGradientDescent:
     def matrix(self, ask: Ask, rows: ScaledRows, at: Iterate, k: int) -> FloatArray:
         """Return the matrix S of step k, shape (c, c), by which the step multiplies the released mean score.
 
-        Here S is the step size times the identity, for gradient steps. In `NoisyNewton`, S is the step size times the
-        inverse of a Hessian, which is released by `ask` at the iterate `at`.
+        For gradient steps, S is the step size times the identity. In `NoisyNewton`, S is the step size times the
+        inverse of a Hessian, which is released at the coefficients and the residual scale of the iterate `at`.
         """
         return self.eta * np.eye(len(at.beta))
 
     def moved(
         self, at: Iterate, S: FloatArray, score: FloatArray, chi: float, rows: ScaledRows
     ) -> tuple[Iterate, FloatArray]:
-        """Return the next iterate, and the matrix by which the score was multiplied: S, reduced if a step is too long.
+        """Return the next iterate and the matrix by which the score was multiplied: S, scaled down if the step is long.
 
         Parameters
         ----------
@@ -393,7 +395,8 @@ class ScaledRows:
         """Return the query builder for a loss and a design, with the columns' declared or default scales.
 
         `clip` is the limit C on the norm of a row, `tuning` the threshold of a robust loss in residual scales, and `n`
-        the public number of rows. If the loss is robust and `sigma` is None, the residual scale is fitted.
+        the public number of rows. `sigma` is the known residual scale; if it is None and the loss is robust, the
+        residual scale is fitted.
         """
         declared = np.minimum(box.design.declared_scales, UNIT)
         scales, known = np.ones(box.c), bool((box.design.declared_scales[box.slopes] < 1).all())
@@ -489,9 +492,10 @@ class ScaledRows:
         return value[:-1], value[-1] / self.both.weight + self.both.largest * present / self.n, sd
 
     def hessian(self, at: Iterate, name: str, item: str = "") -> Sum:
-        """Return the query for the Hessian: the sum of ``w d x x'`` over rows x.
+        """Return the query for the Hessian: the sum of ``w d x x'`` over rows x of scaled predictors.
 
-        Here w is the weight of a row, and d is the second derivative of the row's loss.
+        Here w is the weight of a row, and d is the second derivative of the row's loss with respect to the linear
+        predictor, at the iterate `at`. `name` is the name of the budget share, and `item` a label of the query.
         """
         loss, _ = self.at(at)
         within = Products(self.box.c, self.clip * loss.largest_slope**0.5)
@@ -509,8 +513,9 @@ class ScaledRows:
     def weighed(self, loss: Loss, P: FloatArray, at: Iterate, squared: bool) -> MallowsRows:
         """Return the function that maps a row to its score or, if `squared`, to its vector v for the Hessian.
 
-        The Hessian is the sum of the products v v' over rows. The predictors of a row z (columns and response) are
-        z'P; the score and v are multiples of them. The derivatives of `loss` are computed at the iterate `at`.
+        The Hessian is the sum of the products v v' over rows. A row z (columns and response) has the vector z'P of
+        predictors; its score and its vector v are multiples of z'P. The derivatives of `loss` are computed at the
+        coefficients and the residual scale of the iterate `at`.
         """
         return MallowsRows(loss, self.P, P, self.eta(at), np.inf, self.clip**2, squared)
 
@@ -531,9 +536,9 @@ def root_of(matrix: FloatArray) -> FloatArray:
 
 
 def instead(loss: Loss) -> str:
-    """Return the arguments that notes recommend for shorter intervals, as text, such as "mech='newton'".
+    """Return the arguments that notes recommend for shorter intervals, as a text such as "mech='newton'".
 
-    For robust losses other than Huber's loss, the text also recommends loss='huber'.
+    For a robust loss other than Huber's loss, the text also recommends loss='huber'.
     """
     usual = isinstance(loss, Likelihood) or type(loss) is HuberLoss
     return "mech='newton'" if usual else "mech='newton' with loss='huber'"

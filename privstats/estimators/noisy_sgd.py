@@ -46,12 +46,12 @@ class NoisyStochasticDescent:
         Number of steps, by default 100.
     step_size : float, optional
         Step size, by default 1 divided by the largest curvature of the loss of a row whose predictors have the norm
-        `LENGTH`.
+        sqrt(2) (`LENGTH`).
     batch : int, optional
         Number of rows in a subsample, by default a tenth of all rows.
     clip : float, optional
         Norm at which a row's gradient is clipped, by default the largest gradient norm of a row whose predictors have
-        the norm `LENGTH`.
+        the norm sqrt(2) (`LENGTH`).
     tuning : float
         Threshold c of a robust loss, in units of the response's scale.
     """
@@ -85,7 +85,7 @@ class NoisyStochasticDescent:
 
     @property
     def row_loss(self) -> Loss:
-        """Loss of a row, for columns divided by their scales; the response of a likelihood model is not scaled."""
+        """Loss of a row, for columns and response divided by their scales; a likelihood's response is not scaled."""
         if isinstance(self.loss, HuberLoss):
             return type(self.loss)(clip=float(self.tuning))
         assert isinstance(self.loss, Likelihood)

@@ -2,7 +2,7 @@
 
 Rows are whitened with earlier releases and weighted, so that a row's score has a bounded norm. The release of the
 minimiser of the perturbed loss therefore satisfies eps-differential privacy. The ridge penalty of this loss is centred
-at an earlier estimate. The bias that the penalty causes is removed with a released Hessian.
+at an earlier estimate. The bias due to the penalty is removed by means of a released Hessian.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ SHARES = {
     "coarse matrix": 0.09, "second matrix": 0.07, "leverages": 0.04,
     "coefficients": 0.66, "hessian": 0.12, "meat": 0.04, QUESTION: SHARE,
 }  # fmt: skip
-# Largest root mean square change of the linear predictor by the step that removes the bias due to the ridge. Along
-# longer steps the information, of rare outcomes above all, changes too much for synthetic rows to say how.
+# Largest root mean square change of the linear predictor by the step that removes the bias due to the ridge. Along a
+# longer step, the Fisher information of rows with rare outcomes changes so much that synthetic rows cannot predict it.
 LONGEST_CORRECTED = 1.0
 
 
@@ -66,7 +66,8 @@ class PerturbedLikelihood:
     cov_type : str
         "HC" (any variance of the response) or "nonrobust" (the response's variance is the family's variance function).
     hessian : float, optional
-        Budget share of the Hessian (see `hessian_share`). The coefficients get the rest of the sum of both shares.
+        Budget share of the Hessian (see `hessian_share`). The budget share of the coefficients is the fixed sum of the
+        two shares minus this share.
     """
 
     noises: Noises = PURE
@@ -140,8 +141,9 @@ def best_radius(
     variance : float
         Sampling variance of a coordinate of the score.
     size : float
-        Mean of |psi|, where psi is minus the derivative of a row's loss in the linear predictor. If the norm of a row
-        exceeds the radius, its weight reduces the norm of its score by `size` times the excess, on average.
+        Mean of |psi|, where psi is minus the derivative of a row's loss with respect to the linear predictor. If the
+        norm of a row exceeds the radius, the row's weight reduces the norm of its score, on average, by `size` times
+        (row norm - radius).
     m : int
         Number of coordinates of a row or score.
     tail : Tail
@@ -165,8 +167,8 @@ class WeightedHessian(Hessian):
     ridge_free : Start
         Coefficients at which the Hessian is released: the perturbed loss's minimiser minus its approximate ridge bias.
     within : WeightedLosses
-        Limits of the rows' losses. The weight w of a row with whitened predictors x is lowered until ``w |x|`` is at
-        most `radius` and ``w |x|^2`` is at most `curvature`.
+        Limits on a row's score and loss curvature. The weight w of a row with whitened predictors x is lowered until
+        ``w |x|`` is at most ``within.radius`` and ``w |x|^2`` is at most ``within.curvature``.
     """
 
     ridge_free: Start
@@ -175,12 +177,12 @@ class WeightedHessian(Hessian):
 
 @dataclass(frozen=True, eq=False)
 class Unridged(LastRelease):
-    """The minimiser of a perturbed loss, with the coefficients after approximate removal of the bias due to the ridge.
+    """The released minimiser of a perturbed loss, with coefficients that are corrected for the bias due to the ridge.
 
     Parameters
     ----------
     ridge_free : Start
-        These coefficients.
+        The minimiser minus its approximate bias due to the ridge.
     """
 
     ridge_free: Start = field(kw_only=True)
@@ -240,13 +242,14 @@ class TiltedLikelihood(LikelihoodStep):
         """Release the minimiser of the perturbed loss, and return it with the noisy sum of scores at the minimiser.
 
         This noisy sum equals the gradient of the ridge penalty at the minimiser, so it needs no further release. The
-        bias due to the ridge is removed approximately by one Newton step, computed with the Fisher information of
-        synthetic rows. The last step of the fit starts at the minimiser, and is computed with the Hessian at the end
-        of that step, but the information changes along the step. The score is therefore multiplied by ``A B^-1``,
-        where A is the information of the synthetic rows at the end of the step, and B the mean of the information at
-        its two ends. The noise is not: as the correction is made at whichever minimiser is released, a change of the
-        random linear term moves the corrected coefficients by the inverse of the Hessian at the end, as a change of
-        the sum of scores does.
+        bias due to the ridge is removed approximately by one Newton step, the ridge step, computed with the Fisher
+        information of synthetic rows. The last step of the fit also starts at the minimiser. It is computed with the
+        Hessian at the end of the ridge step, but the information changes along the ridge step. The score is therefore
+        multiplied by ``A B^-1``, where A is the information of the synthetic rows at the end of the ridge step, and B
+        the mean of the information at its start and its end. The noise is not multiplied by ``A B^-1``: the correction
+        is made at whichever minimiser is released, so a change d of the random linear term moves the corrected
+        coefficients by the inverse of the Hessian at the end of the ridge step times d, as a change d of the sum of
+        scores does.
         """
         within = self.within(clip.radius)
         drawn = self.ask(self.question(within), by=self.mechanism)
@@ -263,9 +266,10 @@ class TiltedLikelihood(LikelihoodStep):
 
     # stage 4: the Hessian and the score variance, at the end of the step that removes the bias due to the ridge
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> Hessian:
-        """Release the Hessian of the rows' weighted losses at the coefficients ``last.ridge_free``.
+        """Release the Hessian of the rows' weighted losses at the minimiser minus its approximate bias.
 
-        The predictors are whitened by the Fisher information of synthetic rows at the same coefficients.
+        The bias is due to the ridge, and the corrected coefficients are ``last.ridge_free``. The predictors are
+        whitened by the Fisher information of synthetic rows at these coefficients.
         """
         assert isinstance(last, Unridged)
         within, at = self.within(clip.radius), last.ridge_free
@@ -278,23 +282,25 @@ class TiltedLikelihood(LikelihoodStep):
         matrix = hessian.matrix
         meat = self.products_of_scores(hessian.ridge_free, hessian.back, hessian.within) if self.robust else matrix
         expected = matrix.nearest_positive(1e-3 * self.rows)
-        if self.most_rows > 1:  # `expected` assumes independent rows, but the rows of a privacy unit may be dependent
+        if self.most_rows > 1:  # `expected` is the variance for independent rows; a unit's rows may be dependent
             expected = expected * max(float(np.trace(meat.value)) / float(np.trace(expected)), 1.0)
         return Meat(meat.shrunk(expected), self.freedom)
 
     def products_of_scores(self, at: Start, metric: FloatArray, within: WeightedLosses) -> NoisyMatrix:
-        """Release the sum of s s' over weighted scores s: the meat of the sandwich covariance, corrected for clipping.
+        """Release the sum of s s' over rows' weighted scores s, and correct the sum for clipping of the scores.
 
-        The scores are computed at the coefficients `at`, for predictors whitened by `metric`; the limits in `within`
-        determine the weights of rows. Clipping the scores to a smaller norm lowers the noise, but also reduces the
-        sum. The expected reduction is computed under the model, from synthetic rows. The clipping radius minimises the
-        total of noise and expected reduction, and the expected reduction is added to the released sum.
+        The sum is the middle factor (meat) of the sandwich covariance. The scores are computed at the coefficients
+        `at`, for predictors whitened by the matrix `metric`. The limits on a row's score and loss curvature in `within`
+        determine the rows' weights. Clipping the scores to a smaller norm lowers the noise, but also reduces the sum.
+        The expected reduction is computed under the model, from synthetic rows. The clipping radius minimises the total
+        of noise and expected reduction, and the expected reduction is added to the released sum.
         """
         m, family = self.m, self.loss.family
         question = self.products("meat", at, metric, within, squared=False)
         eta, rows = self.eta(at), self.weighted(metric, within)
         y, p = family.responses(eta)
-        # all scores of a privacy unit are assumed to be equal, so that the norm of their sum is `many` times as large
+        # `many`: mean number of rows of a privacy unit; their scores are assumed to be equal, so that the norm of the
+        # sum of their scores is `many` times the norm of one score
         many = self.mean_rows
         squared = many**2 * (rows**2).sum(axis=1)[:, None] * family.psi(eta[:, None], y[None]) ** 2
         tried = np.geomspace(min(HELD_LEAST * m * many**2, 0.5 * squared.max()), squared.max(), PLACES)
@@ -306,9 +312,10 @@ class TiltedLikelihood(LikelihoodStep):
         return released.plus(n / len(rows) * (rows * off[:, None]).T @ rows)
 
     def weighted(self, metric: FloatArray, within: WeightedLosses, power: float = 1.0) -> FloatArray:
-        """Return ``w ** power * x @ metric`` for each synthetic row x, with w the weight of the row; shape (k, m).
+        """Return ``w ** power * x @ metric`` for each of k synthetic rows x of whitened predictors, shape (k, m).
 
-        The weight w is the largest number up to 1 with ``w |x| <= within.radius`` and ``w |x|^2 <= within.curvature``.
+        The weight w of a row is the largest number up to 1 with both ``w |x| <= within.radius`` and
+        ``w |x|^2 <= within.curvature``. The matrix `metric` maps x to m predictors that are whitened again.
         """
         length = np.maximum(np.linalg.norm(self.synthetic.rows, axis=1), 1e-300)
         weight = np.minimum(1.0, np.minimum(within.radius / length, within.curvature / length**2))
@@ -317,8 +324,9 @@ class TiltedLikelihood(LikelihoodStep):
     def products(self, name: str, at: Start, metric: FloatArray, within: WeightedLosses, squared: bool) -> Sum:
         """Return the query for the Hessian or, if `squared` is False, for the sum of s s' over the scores s of rows.
 
-        Hessian and scores are computed from weighted losses at the coefficients `at`, for predictors whitened by
-        `metric`. The limits in `within` determine the weights of rows. `name` is the name of the budget share.
+        Hessian and scores are computed from weighted losses at the coefficients `at`, for predictors whitened by the
+        matrix `metric`. The limits on a row's score and loss curvature in `within` determine the rows' weights. `name`
+        is the name of the budget share.
         """
         P = self.start.P
         rows = MallowsRows(self.loss, P, P @ metric, at.eta, within.radius, within.curvature, squared)
@@ -329,9 +337,9 @@ class TiltedLikelihood(LikelihoodStep):
 
         The added term is the expected covariance of N e, where N is the noise of the Hessian and e the estimation
         error of the coefficients. A coefficient is not reported if too few rows determine it, or if the step that
-        removes the bias due to the ridge changes the linear predictor by more than `LONGEST_CORRECTED`. The error due
-        to the curvature of scores along this step is corrected by means of synthetic rows (`last`), and as much again
-        is allowed for.
+        removes the bias due to the ridge changes the linear predictor by more than `LONGEST_CORRECTED` (root mean
+        square). The error due to the curvature of scores along this step is corrected by means of synthetic rows
+        (method `last`); the bound on the bias of the coefficients allows for a remaining error of the same size.
         """
         hessian, names, last = step.hessian.matrix, self.box.design.names, step.last
         to_coefficients, eta = self.functions @ step.hessian.to_theta, self.eta(last.at)

@@ -2,9 +2,9 @@
 
 `OneStep.equation` contains the stages of METHODS.md, section 2, that follow the first releases (scales of columns,
 counts of factor levels, rough second moments). Each stage is a method, which subclasses for the different losses may
-override. The last release is a clipped score or, in other methods, the minimiser of a perturbed loss.
-With clipped scores the method is ``mech="newton"``. The noisy Newton method of Avella-Medina, Bradshaw and Loh (2023)
-is a separate method, ``mech="noisy_newton"``.
+override. The last release is a sum of clipped scores or, in other methods, the minimiser of a perturbed loss. With
+clipped scores the method is ``mech="newton"``. The noisy Newton method of Avella-Medina, Bradshaw and Loh (2023) is a
+separate method, ``mech="noisy_newton"``.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Problem:
     scales : Scales, optional
         Released scales of columns; None if they were not released.
     offset : tuple of two floats
-        Released mean and standard deviation of the model's offset; 0 without an offset.
+        Released mean and standard deviation of the model's offset; both are 0 without an offset.
     """
 
     ask: Ask
@@ -144,7 +144,7 @@ class Problem:
         Parameters
         ----------
         tail : {"usual", "cautious"}
-            Option set by the user. It selects an entry of `TAILS`:
+            Option set by the user. The option selects one of the assumptions in `TAILS`:
 
             - "cautious": ``TAILS["cautious"]``.
             - "usual", with a value of `scores` other than "usual": ``TAILS[scores]`` ("means" with the margin below).
@@ -187,7 +187,7 @@ class Problem:
     # degrees of freedom of the estimated variance of scores
     @property
     def counted(self) -> float:
-        """Number n of scores in the degrees of freedom n - m.
+        """Number n of scores in the residual degrees of freedom n - m, for m coefficients.
 
         For weighted rows without privacy units, n is the number of rows in the data, if this number is public.
         """
@@ -205,12 +205,13 @@ class Problem:
         """Degrees-of-freedom factor n / (n - m) of the variance estimator HC1, for n scores and m coefficients."""
         return max(self.counted, 1.0) / self.freedom
 
-    # --- used after the estimating equation is solved
+    # --- methods for the estimate, after the estimating equation is solved
     def given(self, estimate: NormalEstimate) -> Estimate:
         """Return the estimate, without intervals if the user requested none.
 
-        If there are several quantiles, the coefficients of the first quantile come first, then the coefficients of the
-        second, and so on; without intervals, notes on factor levels are computed from the first quantile alone.
+        In a fit of several quantiles, the coefficients of the first quantile come first, then the coefficients of the
+        second quantile, and so on. Without intervals, the notes on factor levels are computed from the coefficients of
+        the first quantile alone.
         """
         if self.public.intervals:
             return estimate
@@ -235,9 +236,10 @@ class Problem:
         return {j: r for j, r in reach.items() if r > FAR_BOUNDS and j not in coded and j not in made}
 
     def far_bounds(self, response: bool = False) -> tuple[Note, ...]:
-        """Return a note for each column with bounds far beyond its released standard deviation.
+        """Return a note for each column with a bound that is many released standard deviations from the mean.
 
-        `response` says whether the response's own values are clipped, so that its bounds matter, too.
+        If `response` is True, the result includes a note on the response. `response` is True for methods that clip the
+        values of the response themselves, because the bounds of the response then matter, too.
         """
         names, reach = self.box.design.names, (1 + abs(self.start.center)) / self.start.frame.scale
         columns = tuple(note("far bounds", name=names[j], sds=far) for j, far in self.far_columns.items())
@@ -260,7 +262,7 @@ class LastRelease:
     sd : float
         Standard deviation of a coordinate of the noise.
     radius : float
-        Clipping threshold.
+        Clipping threshold of the scores.
     at : Start
         Coefficients at which the score was computed.
     ridge : float
@@ -298,9 +300,10 @@ class LastRelease:
     def of_minimiser(cls, drawn: Release, radius: float, start: Start, unit: float = 1.0) -> LastRelease:
         """Return the score at the released minimiser of a perturbed loss.
 
-        The released vector `drawn.value`, times `unit`, is the minimiser minus the coefficients of `start`, in
-        coordinates of the whitened predictors. The gradient of the perturbed loss is zero at the minimiser. The sum of
-        scores at the minimiser is therefore equal to the gradient of the ridge penalty plus noise of a known law.
+        The released vector `drawn.value`, times `unit` (the residual scale, or 1), is the minimiser minus the
+        coefficients of `start`, in coordinates of the whitened predictors. `radius` is the clipping threshold of the
+        scores. The gradient of the perturbed loss is zero at the minimiser. The sum of scores at the minimiser is
+        therefore equal to the gradient of the ridge penalty plus noise of a known law.
         """
         law: Any = drawn.law
         pull, noise = law.ridge * drawn.value, Loading(np.eye(start.m), law)
@@ -389,7 +392,7 @@ class Step:
     def step(self) -> FloatArray:
         """The last Newton step, shape (m,): the inverse of the Hessian times the released score.
 
-        The matrix `to_theta` of the Hessian maps it to a change of the coefficients of the design's columns.
+        The matrix `to_theta` of the Hessian maps this step to a change of the coefficients of the design's columns.
         """
         return self.inverse @ self.score
 
@@ -414,7 +417,7 @@ class Doubts:
         Assumed value of theta minus the coefficients before the last step, in coordinates of the Hessian; by default
         0. Along unidentified directions, this value takes the place of the Newton step.
     noises : tuple of Loading
-        Further noises of the score.
+        Noises of the score, in addition to the noise with which the score was released.
     meat : Meat, optional
         Variance of the score that includes the Hessian's noise; it replaces the attribute `meat` of `Step`.
     clipped : tuple of Allowance
@@ -522,9 +525,9 @@ class OneStep(Problem, ABC):
         return Fitted(equation, (*self.notes(), *held, *doubts.notes), facts)
 
     def left_out(self, at: Start, hessian: Hessian) -> Allowance:
-        """Return a bound on the score's bias due to factor levels left out of the fit, at which slopes may differ.
+        """Return a bound on the score's bias due to left-out factor levels, whose slopes may differ from other slopes.
 
-        The bias affects only the coefficients that could change if the rows at these levels were in the fit
+        The bias affects only the coefficients that could change if the rows at the left-out levels were in the fit
         (`KeptLevels.moved_by_left_out`). The bound is 0 if no level is left out.
         """
         if self.levels.keep is None:
@@ -572,8 +575,9 @@ class OneStep(Problem, ABC):
     def without_hidden_levels(self, equation: EstimatingEquation) -> tuple[EstimatingEquation, tuple[Note, ...]]:
         """Return the estimating equation without unidentified constants of factor levels, and notes on these levels.
 
-        The constant of a factor level is a parameter, added to the linear predictor of all rows at the level. It is
-        unidentified if the Hessian has less information about it than noise. By default no constant is removed.
+        The constant of a factor level is a parameter, added to the linear predictor of all rows at the level. A
+        constant is unidentified if the noise of the Hessian exceeds the information about the constant. By default no
+        constant is removed.
         """
         return equation, ()
 
@@ -587,8 +591,8 @@ class OneStep(Problem, ABC):
     def spread(self, at: Start) -> float:
         """Return the typical change of a coordinate of a row's expected score if a slope changes by 1; by default 1.
 
-        A slope of 1 is one `unit_of_slopes` per standard deviation of the predictor. The method `left_out` computes
-        a bias bound from the result.
+        A slope of 1 is one unit (attribute `unit_of_slopes`) per standard deviation of the predictor. The method
+        `left_out` computes a bias bound from the result.
         """
         return 1.0
 
@@ -647,21 +651,22 @@ class OneStep(Problem, ABC):
     def asks_meat(self) -> bool:
         """Whether the second moments (sum of outer products) of the clipped scores must be released.
 
-        A separate query releases them if the release of the score itself does not contain them.
+        A separate query releases the second moments if the release of the score itself does not contain them.
         """
         return False
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the query for the sum of scores that are computed at the coefficients of `w` and clipped at `radius`.
+        """Return the query for the sum of the rows' scores, clipped to the norm `radius`.
 
-        The query also covers the scores' second moments, if the noise mechanisms of the fit release both at no
-        additional cost. `name` is the name of the budget share; `item` distinguishes queries that have the same share.
+        The scores are computed for the whitened predictors and the coefficients in `w`. The query also covers the
+        scores' second moments, if the noise mechanisms of the fit release both at no additional cost. `name` is the
+        name of the budget share; `item` distinguishes queries that have the same share.
         """
         within = SumAndProducts(w.m, radius) if self.by.free_products else Ball(w.m, radius)
         return Sum(name, w.scores, within=within, keep=self.keep, item=item, folded=self.folded)
 
     def score_sd(self, w: Start, name: str = "score") -> float:
-        """Return the noise sd of a coordinate of the sum of scores, if scores are clipped to norm 1."""
+        """Return the noise sd of a coordinate of the released sum of scores, if scores are clipped to norm 1."""
         return score_sd(self.ask, self.score(name, w, 1.0), self.by)
 
     def last(self, w: Start, clip: Clip) -> LastRelease:
@@ -676,10 +681,10 @@ class OneStep(Problem, ABC):
         return LastRelease.of(score, w, *products)
 
     def products_of(self, question: Sum) -> list[tuple[Sum, Any]]:
-        """Return the query for the scores' second moments with its mechanism, as a list of one pair or none.
+        """Return a list with one pair, the query for the scores' second moments and its mechanism, or an empty list.
 
         `question` is the query for the sum of scores. The list is empty if this query covers the second moments, too,
-        or if they are not needed (`asks_meat` is False).
+        or if the second moments are not needed (`asks_meat` is False).
         """
         if isinstance(question.within, SumAndProducts) or not self.asks_meat:
             return []

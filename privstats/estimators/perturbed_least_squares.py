@@ -2,9 +2,9 @@
 
 Objective perturbation adds a random linear term and a ridge penalty to the loss, and minimises the sum exactly. Unlike
 noisy Newton steps, it needs a released Hessian only for inference and to remove the bias of the ridge. The comments
-number five stages: (1) second moments of the predictors, first the rough "coarse matrix" and, if it is too noisy, the
-second moments of whitened rows; (2) the histogram of score norms; (3) the minimiser; (4) the sums of squared scores;
-and (5) the estimating equation.
+number five stages: (1) second moments of the predictors, first the rough "coarse matrix" and, if this matrix is too
+noisy, the second moments of whitened rows; (2) the histogram of score norms; (3) the minimiser; (4) the sums of squared
+scores; and (5) the estimating equation.
 
 Let theta be the minimiser, A the sum of ww' over whitened rows w, and E the sum over rows of (score minus clipped
 score) at theta. Because the normal equations are linear, the least-squares solution is exactly ``theta + A^-1 (E + G +
@@ -80,10 +80,10 @@ class TwoStrips(Lengths):
     ----------
     lost : float
         Bound on the bias that lowered weights cause in one coordinate of the score. Privacy requires a limit on the
-        curvature of a row's loss, which is weight times squared row norm. Therefore the weight of a row above the limit
-        is lowered, which also reduces the norm of the row's score. The bound is computed from a released histogram of
-        these reductions. If noise may explain every count of this histogram, the first count is assumed to be one noise
-        sd, and all other counts to be 0.
+        curvature of a row's loss: the row's weight times its squared norm. The weight of a row with a larger curvature
+        is therefore lowered, and a lower weight also reduces the norm of the row's score. The bound is computed from a
+        released histogram of these reductions of score norms. If noise may explain every count of this histogram, the
+        first count is assumed to be one noise sd, and all other counts to be 0.
     """
 
     lost: float = 0.0
@@ -95,14 +95,14 @@ class TwoStrips(Lengths):
         """Return a denoised histogram of score norms, with a bound on the bias due to lowered weights of rows.
 
         Privacy requires a limit on the curvature of a row's loss: the row's weight times its squared norm. If a row
-        exceeds the limit, its weight is lowered until the curvature equals the limit. This reduces the norm of the
-        row's score.
+        exceeds the limit, its weight is lowered until the curvature equals the limit. The lower weight reduces the norm
+        of the row's score.
 
         Parameters
         ----------
         counts : Release
             Released counts of rows by score norm. If weights can be lowered, counts by the reduction of the score norm
-            follow; each row with a lowered weight is counted only there.
+            follow; each row with a lowered weight is counted only in the latter counts.
         ends : tuple of float
             Upper edges of the bins of score norms.
         known : Whole, optional
@@ -130,7 +130,7 @@ class TwoStrips(Lengths):
 class PerturbedSquares(OneStep):
     """Least-squares fit by the minimiser of a perturbed loss, in the stages listed at the top of this module.
 
-    Scores and residuals are divided by the residual scale. A denotes the sum of ww' over rows w of predictors.
+    Scores and residuals are divided by the residual scale. A denotes the sum of ww' over rows w of whitened predictors.
 
     Parameters
     ----------
@@ -160,9 +160,9 @@ class PerturbedSquares(OneStep):
         """Release sums of squares of whitened predictors, if noise allows; return the fit with corrected moments A.
 
         The clipping of row norms makes A, the released matrix of second moments, too small and all intervals too long.
-        The m sums of squares have less noise than the m (m + 1) / 2 different entries of A, so their rows are clipped
-        at a larger norm. Each sum of squares that exceeds the diagonal entry of A replaces this entry; the other
-        entries in the same row and column are scaled by the square root of the ratio.
+        The m sums of squares have less noise than the m (m + 1) / 2 different entries of A, so rows are clipped at a
+        larger norm for these sums. Each sum of squares that exceeds the diagonal entry of A replaces this entry; the
+        other entries in the same row and column are scaled by the square root of the ratio.
 
         Parameters
         ----------
@@ -265,8 +265,8 @@ class PerturbedSquares(OneStep):
     def held(self, question: Sum, unit: float, start: Start, noise: float) -> Sum:
         """Return the query `question` with rows clipped to the norm at which the sums have the relative noise `noise`.
 
-        For m predictors, the squared norm is at least ``HELD_LEAST * m`` and at most ``HELD_MOST * m``. It is also at
-        most the largest squared norm of a row.
+        For m predictors, the squared norm is at least ``HELD_LEAST * m`` and at most ``HELD_MOST * m``. The squared
+        norm is also at most the largest squared norm of a row.
 
         Parameters
         ----------
@@ -288,7 +288,7 @@ class PerturbedSquares(OneStep):
     def limit(self) -> float:
         """Largest clipping threshold of residuals: twice the bound on absolute residuals at the starting coefficients.
 
-        It is in units of the residual scale.
+        The threshold is in units of the residual scale.
         """
         return 2 * self.start.largest_residual / self.start.sigma
 
@@ -322,7 +322,7 @@ class PerturbedSquares(OneStep):
     def unit_law(self) -> TiltLaw:
         """Distribution of the perturbed loss's random linear term, with the coefficient of the ridge penalty.
 
-        Both are computed for score norms and loss curvatures of at most 1.
+        The distribution and the coefficient are computed for score norms and loss curvatures of at most 1.
         """
         law: TiltLaw = self.ask.law(self.coefficients(self.within(1.0, 1.0)), by=self.mechanism)
         return law
@@ -339,8 +339,8 @@ class PerturbedSquares(OneStep):
     def curved(self, ridge: float) -> float:
         """Return the largest loss curvature of a row for which a ridge penalty of ``ridge * n`` suffices, for n rows.
 
-        For m coefficients, the result is at least ``HELD_LEAST * m``, even if privacy then requires a larger ridge. It
-        is at most the largest squared row norm.
+        For m coefficients, the result is at least ``HELD_LEAST * m``, even if privacy then requires a larger ridge. The
+        result is at most the largest squared row norm.
         """
         return min(curvature_of(ridge, self.unit_law.ridge, self.m, self.rows), self.start.longest**2)
 
@@ -357,9 +357,9 @@ class PerturbedSquares(OneStep):
     def largest_score(self) -> float:
         """Upper bound on the norm |w| |residual| of the score of a row within the declared bounds.
 
-        Here w are the whitened predictors, and the response is scaled to [-1, 1]. The bound is computed on a lattice
-        of possible rows. If this lattice would have too many rows, the bound is the product of the bounds on |w| and
-        |residual|.
+        Here w is the vector of whitened predictors, and the response is scaled to [-1, 1]. The bound is computed on a
+        lattice of possible rows. If this lattice would have too many rows, the bound is the product of the bounds on
+        |w| and |residual|.
         """
         start = self.start
         crude, lattice = (
@@ -382,8 +382,8 @@ class PerturbedSquares(OneStep):
         """Release the histogram of score norms at the starting coefficients, for the choice of a clipping threshold.
 
         The curvature of a row's loss is its weight times its squared norm. The weight of a row with a curvature above
-        the attribute `curvature` is lowered, at every clipping threshold, and this reduces the norm of its score. Such
-        a row is counted in a second set of bins, for the amount of the reduction.
+        the attribute `curvature` is lowered, at every clipping threshold; the lower weight reduces the norm of the
+        row's score. Such a row is counted in a second set of bins, for the amount of the reduction.
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
@@ -397,8 +397,9 @@ class PerturbedSquares(OneStep):
         """Return the clipping threshold of scores that gives the shortest confidence interval.
 
         If the sum of squared norms in the released histogram `lengths` is far below its expected value (for residuals
-        of variance 1), scores of rows with a rare value of the response are assumed to be missing from it. Such rows
-        have residuals of the same sign, so the clipped parts of their scores are assumed to add up in one coefficient.
+        of variance 1), scores of rows with a rare value of the response are assumed to be missing from the histogram.
+        Such rows have residuals of the same sign, so the clipped parts of their scores are assumed to add up in one
+        coefficient.
         """
         m, n = self.m, self.rows
         seen = lengths.total_square[0]
@@ -408,9 +409,10 @@ class PerturbedSquares(OneStep):
 
     # stage 3: the minimiser of the perturbed loss
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser of the perturbed loss; return the minimiser and the noisy sum of clipped scores there.
+        """Release the minimiser of the perturbed loss, and return it with the noisy sum of clipped scores.
 
-        The noisy sum needs no release of its own: it equals the gradient of the ridge penalty at the minimiser.
+        The scores are computed at the minimiser. Their noisy sum needs no release of its own: it equals the gradient of
+        the ridge penalty at the minimiser.
         """
         question = self.coefficients(self.within(clip.radius, clip.curvature))
         return LastRelease.of_minimiser(
@@ -449,7 +451,10 @@ class PerturbedSquares(OneStep):
         return clip.excess - self.clipped_size(lengths, clip, self.m) + each
 
     def clipped_size(self, lengths: Lengths, clip: Clip, m: float) -> float:
-        """Return a bound on the bias that clipping causes in one of m score coordinates."""
+        """Return a bound on the bias that clipping causes in one of m score coordinates.
+
+        `lengths` is the released histogram of score norms, and `clip` has the clipping threshold.
+        """
         return float(lengths.taken(np.r_[clip.radius], m, self.tail)[0])
 
     # stage 5: the estimating equation
@@ -462,11 +467,11 @@ class PerturbedSquares(OneStep):
         return UNEXPLAINED
 
     def doubts(self, step: Step) -> Doubts:
-        """Return errors of the estimating equation beyond those of the last released score.
+        """Return errors of the estimating equation, other than the errors of the last released score.
 
         The equation is A t = (sum of clipped scores), with the released Hessian A and the step t from the minimiser to
-        the estimate. The first error is the product of A's noise and t. The second is the additional clipping bias due
-        to columns with wide bounds (`far_rows`).
+        the estimate. The first error is the product of A's noise and t. The second error is the additional clipping
+        bias due to columns with wide bounds (`far_rows`).
         """
         at, A, back = step.last.at, step.hessian.matrix, step.hessian.back
         # W: whitening matrix in coordinates of the Hessian A; V: basis in which A's entries have uncorrelated noise
@@ -483,10 +488,10 @@ class PerturbedSquares(OneStep):
     def residual_sd(self, step: Step) -> float:
         """Return the std dev of the residuals at the estimate, from the total and explained variance of the response.
 
-        Errors of the estimate increase the explained variance, so their expected contribution is subtracted from it.
-        The residual scale at the starting coefficients would be too large, because the starting slopes are noisy and
-        biased towards zero. This scale is returned only if there is no intercept, or if the std dev of the response is
-        not known: it was not released, or the released value is smaller than its noise.
+        Errors of the estimate increase the explained variance, so the expected increase is subtracted from it. The
+        residual scale at the starting coefficients would be too large, because the starting slopes are noisy and biased
+        towards zero. This scale is returned only if there is no intercept, or if the std dev of the response is not
+        known: it was not released, or the released value is smaller than its noise.
         """
         at, A, scales = step.last.at, step.hessian.matrix, self.scales
         one, sd = self.box.intercept, np.nan if scales is None else scales.response_sd
@@ -505,7 +510,7 @@ class PerturbedSquares(OneStep):
         return (*super().notes(), *self.levels.clamped, *self.far_bounds(response=True))
 
     def far_rows(self, at: Start, all_along: float) -> tuple[Allowance, ...]:
-        """Return an additional bound on the clipping bias of the score for each column with wide bounds.
+        """Return, for each column with wide bounds, an additional bound on the clipping bias of the score.
 
         Bounds are wide if one of them is more than `FAR_BOUNDS` released standard deviations from the column's mean.
         Rows with extreme values of the column have scores in nearly the same direction, so their clipped parts may add
@@ -564,7 +569,7 @@ class PerturbedHuber(PerturbedSquares):
 
         The limit L on the curvature lowers the weights of rows, and so the norms of their scores. The reduction of a
         score of norm l is computed as if the residual were at the threshold k of Huber's loss: the row then has the
-        curvature ``(l / k)^2``, and if this exceeds L, the norm of the score becomes ``L k^2 / l``.
+        curvature ``(l / k)^2``, and if this curvature exceeds L, the norm of the score becomes ``L k^2 / l``.
         """
         tried, noise = lengths.from_least(self.m**0.5 / 2), sd_of(self.unit_law)
         variance = lengths.squares(tried) / self.m
@@ -583,20 +588,20 @@ class PerturbedHuber(PerturbedSquares):
         return float(lengths.taken(self.left(lengths, clip.radius, clip.curvature), m, self.tail)[0])
 
     def left(self, lengths: Lengths, radii: FloatArray | float, curvature: float) -> FloatArray:
-        """Return the limits to which score norms are reduced, for each norm in the histogram and each of `radii`.
+        """Return the limits to which score norms are reduced, for each norm in the histogram and each clipping radius.
 
-        For a norm l and a clipping radius B, the limit is ``min(B, curvature * k^2 / l)``, where k is the threshold of
-        Huber's loss. The second term is due to the limit `curvature` on loss curvatures (see `clip`). The result has
-        the shape (number of norms, number of radii).
+        For a norm l in the histogram `lengths` and a clipping radius B in `radii`, the limit is
+        ``min(B, curvature * k^2 / l)``, where k is the threshold of Huber's loss. The second term is due to the limit
+        `curvature` on loss curvatures (see `clip`). The result has the shape (number of norms, number of radii).
         """
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
-        """Return the fit unchanged: A serves only to whiten the predictors, so it is not corrected."""
+        """Return the fit unchanged, because the second moments A serve only to whiten the predictors."""
         return self
 
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutHessian:
-        """Release the Hessian: the sum of w w' over whitened rows w, which are clipped to a norm chosen by `held`.
+        """Release the Hessian: the sum of w w' over whitened rows w, clipped to a norm chosen by the method `held`.
 
         Rows with absolute residuals above the threshold of Huber's loss contribute zero.
         """
@@ -608,16 +613,16 @@ class PerturbedHuber(PerturbedSquares):
         return CutHessian(matrix, at.sigma * at.to_theta, np.eye(m), self.rows, short * min(1.0, 2.0 / m))
 
     def residual_sd(self, step: Step) -> float:
-        """Return the residual scale that the Huber loss uses."""
+        """Return the released residual scale, by which the residuals in the Huber loss are divided."""
         return step.last.at.sigma
 
     def doubts(self, step: Step) -> Doubts:
         """Return the errors given by `PerturbedSquares.doubts`, and an error due to the clipping of row norms.
 
-        Clipping reduces the released Hessian, by at most `step.hessian.cut` in every direction (an assumption). The
-        resulting error of the estimating equation is the missing part of the Hessian times the step t from the
-        minimiser to the estimate. It is treated as noise with equal variances in all coordinates and a root mean
-        squared norm of `cut` times the norm of t.
+        Clipping reduces the released Hessian, by at most the number `step.hessian.cut` in every direction (an
+        assumption). The resulting error of the estimating equation is the missing part of the Hessian times the step t
+        from the minimiser to the estimate. This error is treated as noise with equal variances in all coordinates and a
+        root mean squared norm of ``step.hessian.cut`` times the norm of t.
         """
         doubts = super().doubts(step)
         sd = step.hessian.cut * float(np.linalg.norm(step.step)) / self.m**0.5

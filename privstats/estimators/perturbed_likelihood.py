@@ -3,8 +3,8 @@
 The perturbed loss has three summands: the rows' losses, changed so that their scores are clipped; a ridge penalty; and
 a random linear term. The minimiser has no error due to the noise of a Hessian, because a Hessian is released only for
 inference and to remove the bias due to the ridge. The starting coefficients (`rough_fit`) are the same as for Newton
-steps. Stage 1 improves them by one step, stage 2 releases a histogram of score norms, stage 3 releases the minimiser,
-and stage 4 releases the Hessian and squared scores.
+steps. Stage 1 improves the starting coefficients by one step, stage 2 releases a histogram of score norms, stage 3
+releases the minimiser, and stage 4 releases the Hessian and squared scores.
 
 Let theta be the minimiser, A the Hessian at theta, G the gradient of the ridge penalty at theta, and b the coefficient
 vector of the linear term. Let E be the part of the sum of the scores at theta that is removed by clipping and by the
@@ -64,7 +64,7 @@ FARTHEST_PSI = 2.0**10  # largest threshold at which psi is clipped for gamma re
 FARTHEST_ETA = 300.0  # |eta - log c| (for gamma responses, |log(y / c) - eta|) is clamped to this upper limit
 DISPERSIONS = 1e-6, 100.0  # limits of the dispersion from which the clipping of a gamma model's Hessian is predicted
 STRATA = 8  # number of quantiles that represent the distribution of a gamma response
-LARGEST_RESPONSE = 2.0**40  # upper limit of y / c
+LARGEST_RESPONSE = 2.0**40  # upper limit of the ratio y / c of a response y and the threshold c of psi
 
 
 @dataclass(frozen=True)
@@ -144,11 +144,11 @@ class TiltedLogLink(LikelihoodStep):
         return ObjectivePerturbation(BOUNDED_TILT)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the whitening matrix of the predictors, weighted by the information at the coefficients of `pilot`."""
+        """Return the matrix that whitens predictors weighted by their information at the coefficients of `pilot`."""
         return self.whitened_at(pilot.start)
 
     def rows_in(self, w: Start) -> FloatArray:
-        """Return synthetic rows with values of the m predictors whitened by ``w.W``, shape (rows, m).
+        """Return synthetic rows with values of the m predictors whitened by the matrix ``w.W``, shape (rows, m).
 
         The rows are simulated from released moments of the predictors.
         """
@@ -184,7 +184,7 @@ class TiltedLogLink(LikelihoodStep):
     def change(self, w: Start, step: FloatArray) -> float:
         """Return the root mean square change of linear predictors that a step of the coefficients causes.
 
-        The mean is over synthetic rows, which are simulated from released moments. The coefficients are those of the
+        The mean is over synthetic rows, which are simulated from released moments. The coefficients belong to the
         predictors whitened by the matrix ``w.W``.
         """
         return float(((self.rows_in(w) @ step) ** 2).mean()) ** 0.5
@@ -200,7 +200,7 @@ class TiltedLogLink(LikelihoodStep):
         return FARTHEST_PSI if self.dispersed else 2 * self.loss.largest(0.0)
 
     def coefficients(self, w: Start, radius: float, curvature: float) -> Values:
-        """Return the query for the minimiser of the perturbed loss, expressed as its difference from ``w.theta``.
+        """Return the query for the minimiser of the perturbed loss, minus the starting coefficients ``w.theta``.
 
         Scores are clipped to the norm `radius`, and the curvature of each row's loss is at most `curvature`.
         """
@@ -218,9 +218,10 @@ class TiltedLogLink(LikelihoodStep):
         return law
 
     def curved(self, w: Start, ridge: float) -> float:
-        """Return the largest curvature of a row's loss at which a ridge of `ridge` per row suffices for privacy.
+        """Return the largest curvature of a row's loss for which a ridge of ``ridge * n`` suffices for privacy.
 
-        The result is at least ``HELD_LEAST * m`` for m coefficients, even if privacy then requires a larger ridge.
+        Here n is the number of rows. The result is at least ``HELD_LEAST * m`` for m coefficients, even if privacy then
+        requires a larger ridge.
         """
         return curvature_of(ridge, self.unit_law(w).ridge, w.m, self.rows)
 
@@ -229,8 +230,8 @@ class TiltedLogLink(LikelihoodStep):
 
         The limit on the curvature of a row's loss also reduces the row's score. The bound on the bias due to both
         limits is a sum of two terms: a term computed from the released histogram of score norms, and the bias expected
-        under the model, for synthetic rows. The second term is needed for small counts. Their scores are skewed, and
-        the scores with large norms may be too few to exceed the histogram's noise.
+        under the model, for synthetic rows. The second term is needed if the responses are small counts. The scores are
+        then skewed, and the scores with large norms may be too few to exceed the histogram's noise.
         """
         tried, m, noise = lengths.from_least(w.m**0.5 / 2), w.m, sd_of(self.unit_law(w))
 
@@ -246,9 +247,9 @@ class TiltedLogLink(LikelihoodStep):
         """Return the mean norms of scores after they are reduced by clipping and by the limit on loss curvatures.
 
         Entry (i, j) of the result is for scores with the original norm ``sizes[i]`` and the clipping radius
-        ``radii[j]``. It is a mean over synthetic rows at the coefficients of `w`, because the effect of the limit
-        `curvature` on the curvature of a row's loss depends on the norm of the row's predictors. Each row is weighted
-        by its squared norm. If responses have heavy tails with a finite variance, the weight is approximately
+        ``radii[j]``. The entry is a mean over synthetic rows at the coefficients of `w`, because the effect of the
+        limit `curvature` on the curvature of a row's loss depends on the norm of the row's predictors. Each row is
+        weighted by its squared norm. If responses have heavy tails with a finite variance, the weight is approximately
         proportional to the row's frequency among scores with large norms.
         """
         rows, mean = self.rows_in(w), self.loss.family.mean(self.eta(w))
@@ -268,8 +269,9 @@ class TiltedLogLink(LikelihoodStep):
         """Return the norm of the clipping bias expected under the model, at each of k clipping radii, shape (k,).
 
         The clipping bias is the sum, over rows, of the parts of scores that are removed by clipping and by the limit
-        `curvature` on the curvature of losses. It is computed for synthetic rows, with responses that follow the model
-        at the coefficients `w`. The result is 0 if scores are not skewed, as for gamma responses and large counts.
+        `curvature` on the curvature of losses. The bias is computed for synthetic rows, with responses that follow the
+        model at the coefficients in `w`. The result is 0 if scores are not skewed, as for gamma responses and large
+        counts.
         """
         rows, eta = self.rows_in(w), self.eta(w)
         y, p = self.loss.family.responses(eta)
@@ -287,9 +289,10 @@ class TiltedLogLink(LikelihoodStep):
 
     # stage 3: the minimiser of the perturbed loss
     def last(self, w: Start, clip: Clip) -> LastRelease:
-        """Release the minimiser of the perturbed loss; return the minimiser and the noisy sum of clipped scores there.
+        """Release the minimiser of the perturbed loss, and return it with the noisy sum of clipped scores.
 
-        The noisy sum needs no release of its own: it equals the gradient of the ridge penalty at the minimiser.
+        The scores are computed at the minimiser. Their noisy sum needs no release of its own: it equals the gradient of
+        the ridge penalty at the minimiser.
         """
         drawn = self.ask(self.coefficients(w, clip.radius, clip.curvature), by=self.mechanism)
         return LastRelease.of_minimiser(drawn, clip.radius, w)
@@ -297,8 +300,8 @@ class TiltedLogLink(LikelihoodStep):
     def halfway(self, last: LastRelease) -> Start:
         """Return the coefficients at which the Hessian is released.
 
-        They are the midpoint between the minimiser of the perturbed loss and this minimiser corrected for the bias of
-        the ridge penalty. With the Hessian at the midpoint, a linear approximation of the score is more accurate. If
+        The result is the midpoint between the minimiser of the perturbed loss and this minimiser corrected for the bias
+        of the ridge penalty. With the Hessian at the midpoint, a linear approximation of the score is more accurate. If
         the correction changes the linear predictor by more than `ETA_SIGNAL` (root mean square), a point nearer to the
         uncorrected minimiser is returned.
         """
@@ -311,8 +314,9 @@ class TiltedLogLink(LikelihoodStep):
         """Return synthetic rows, each multiplied by the square root of its observed information at coefficients `at`.
 
         The observed information is minus the second derivative of a row's log-likelihood with respect to the linear
-        predictor. For counts it is the expected count. For gamma responses it is the ratio of the response to its mean:
-        each row is returned `STRATA` times, with the `STRATA` quantiles that represent the distribution of this ratio.
+        predictor. For counts, the observed information is the expected count. For gamma responses, the observed
+        information is the ratio of the response to its mean: each row is returned `STRATA` times, with the `STRATA`
+        quantiles that represent the distribution of this ratio.
         """
         rows = self.rows_in(at) * np.sqrt(self.information(at))[:, None]
         if not self.dispersed:
@@ -337,7 +341,7 @@ class TiltedLogLink(LikelihoodStep):
 
         Scores are whitened by the released Hessian, with small eigenvalues raised. The whitened coordinates are
         assumed to be uncorrelated, as under a correct model. For counts with ``cov_type="nonrobust"``, no squares are
-        released, and the result is proportional to this Hessian.
+        released, and the result is proportional to the Hessian with raised eigenvalues.
         """
         at, level = hessian.at, max(clip.variance, SQUARES_NOISE * self.rows)
         values, V, least = hessian.matrix.eigen
@@ -352,17 +356,18 @@ class TiltedLogLink(LikelihoodStep):
         """Return the estimating equation unchanged, with an empty tuple of notes.
 
         The constant of a factor level is a parameter, added to the linear predictor of all rows at the level. Newton
-        fits remove the constant from the equation if the noise of the Hessian exceeds the information about it. Here
-        no constant is removed, because removal made the coverage of intervals too low with a few hundred rows.
+        fits remove the constant from the equation if the noise of the Hessian exceeds the information about the
+        constant. Here no constant is removed, because removal made the coverage of intervals too low with a few hundred
+        rows.
         """
         return equation, ()
 
     def doubts(self, step: Step) -> Doubts:
-        """Return the length of the last step, and the coefficients that are not reported, with the reasons.
+        """Return the norm of the last step, and the coefficients that are not reported, with the reasons.
 
         A coefficient is not reported if too few rows determine it (`few_outcomes`). No coefficient is reported if one
-        of two steps changes the linear predictor by more than the family's `farthest_step` (root mean square): the
-        step from the coefficients of `pilot` to the minimiser, or the step that removes the bias of the ridge. A
+        of two steps changes the linear predictor by more than the family's limit `farthest_step` (root mean square):
+        the step from the coefficients of `pilot` to the minimiser, or the step that removes the bias of the ridge. A
         linear approximation of the estimating equation is then too inaccurate.
         """
         names, at = self.box.design.names, step.hessian.at

@@ -33,8 +33,8 @@ from privstats.sets.weighted_losses import WeightedLosses
 
 SMOOTHED_RIDGE = 0.03  # check losses are smoothed so that the required ridge is this share of their summed curvature
 SMOOTHED = (1e-3, 0.3)  # limits of the smoothing half-width of check losses, in half-ranges of the response
-# SPLIT: budget share of the random linear term. In `benchmarks.knorm_figure2`, with eps from 1/16 to 2, this value has
-# the smallest mean error.
+# SPLIT: budget share of the random linear term. In the benchmark `benchmarks.knorm_figure2`, with eps from 1/16 to 2,
+# coefficients have the smallest mean error with this share.
 SPLIT = 0.93
 
 
@@ -48,10 +48,10 @@ class PlainPerturbedLikelihood:
     p be the fitted probability of the response y = 1. The norm of a row's score (y - p) x is at most the norm of x,
     and the Hessian p (1 - p) x x' of a row's loss has rank one.
 
-    With `theta_bound`, let B be `theta_bound` plus the largest absolute offset. If the absolute linear predictor
-    exceeds B, the loss is continued linearly. The absolute slope |p - y| is therefore at most ``expit(B) = 1 / (1 +
-    exp(-B))``, which reduces noise and penalty. The estimate is projected on the l1 ball of radius `theta_bound`,
-    which is post-processing.
+    If a bound `theta_bound` on the l1 norm of the coefficients is given, let B be this bound plus the largest absolute
+    offset. Where the absolute linear predictor exceeds B, the loss is continued linearly. The absolute slope |p - y| is
+    therefore at most ``expit(B) = 1 / (1 + exp(-B))``, which reduces noise and penalty. The estimate is projected on
+    the l1 ball of radius `theta_bound`, which is post-processing.
 
     Parameters
     ----------
@@ -120,8 +120,8 @@ class PlainPerturbedLikelihood:
         synthetic rows of `filling_rows`. H is larger than G for most data, so a part of the excess remains.
 
         Along an eigenvector of H with eigenvalue h, the Newton step multiplies theta by ``x = gamma / (h + u)``. S
-        multiplies it by ``x (1 - x)``, or by 0 if x exceeds 1. The factor 1 - x reduces the step if the information h
-        is small, because theta is then mostly noise, and a full step would increase the noise.
+        multiplies theta by ``x (1 - x)``, or by 0 if x exceeds 1. The factor 1 - x reduces the step if the information
+        h is small, because theta is then mostly noise, and a full step would increase the noise.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class PlainPerturbedLikelihood:
         return (vectors * (x * (1 - x))) @ vectors.T
 
     def row_loss(self, box: PublicBox) -> RowLoss:
-        """Return the loss of a row; with `theta_bound`, it is linear beyond the largest possible linear predictor."""
+        """Return the loss of a row; given `theta_bound`, the loss is linear beyond the largest linear predictor."""
         if self.theta_bound is None:
             return Logistic()
         reach = float(self.theta_bound) + box.offset_reach
@@ -145,7 +145,7 @@ class PlainPerturbedLikelihood:
 
 @dataclass(frozen=True)
 class PlainPerturbedQuantile:
-    """Quantile regression by minimising perturbed, smoothed check losses, one for each tau, on scaled columns.
+    """Quantile regression on scaled columns, by minimising a perturbed, smoothed check loss for each probability tau.
 
     The mechanism `ObjectivePerturbation` contains the proof of privacy, as for `PlainPerturbedLikelihood`. Slopes of a
     smoothed check loss are at most max(tau, 1 - tau). The wider the interval over which the loss is smoothed, the

@@ -64,7 +64,7 @@ class Sizes:
         return dict(zip((name, f"{name} sd"), self.released, strict=False))
 
     def without(self, rows: float) -> Sizes:
-        """Return the numbers of rows and of scores that remain after `rows` rows are left out."""
+        """Return the numbers of rows and of scores that remain after a number `rows` of rows is left out."""
         left = max(self.rows - rows, 1.0)
         return replace(self, rows=left, scores=self.scores if self.by_unit else left)
 
@@ -155,7 +155,7 @@ class Start:
 
     @cached_property
     def largest_psi(self) -> float:
-        """Upper bound on the absolute derivative of a row's loss in the linear predictor, for rows within bounds."""
+        """Upper bound on |d loss / d linear predictor| for the loss of a row within the declared bounds."""
         return self.loss.largest(self.reach)
 
     @cached_property
@@ -173,7 +173,7 @@ class Start:
         return np.where(np.abs(t) < NULL * np.abs(theta).max(initial=0.0), 0.0, t)
 
     def moved(self, t: FloatArray) -> Start:
-        """Return a copy of this `Start` with t added to the coefficients of the whitened predictors."""
+        """Return a copy of this `Start` with the vector t added to the coefficients of the whitened predictors."""
         return replace(self, theta=self.theta + self.to_theta @ t)
 
     def remapped(self, T: FloatArray) -> Start:
@@ -181,8 +181,9 @@ class Start:
         return replace(self, W=self.W @ T, moments=None if self.moments is None else self.moments.mapped(T))
 
     def of_loss(self, loss: Loss, intercept: int | None) -> Start:
-        """Return a copy of this least-squares `Start` for `loss`, with theta and sigma computed by ``loss.start``.
+        """Return a copy of this least-squares `Start` for the loss `loss`, with other coefficients and residual scale.
 
+        ``loss.start`` computes the starting coefficients and the residual scale from the results of least squares.
         `intercept` is the index of the intercept among the coefficients; None without an intercept.
         """
         fit = LeastSquaresStart(self.theta, self.sigma, intercept, self.center, self.frame.scale)
@@ -221,8 +222,8 @@ def with_squares_of_products(
 
     A row contributes ``(z / WIDE)^2`` for each standardised product z. Contributions are clamped to [0, 1]
     (`Fractions`), so |z| counts up to `WIDE`, and replacing a row changes each sum by at most 1. The query uses a part
-    of the budget of the queries with the labels `share_of`. If its noise would be too large, or if `levels` has
-    unidentified directions, it is not sent, and `known` is returned unchanged.
+    of the budget of the queries with the labels `share_of`. If the noise of the query would be too large, or if
+    `levels` has unidentified directions of the coefficients, the query is not sent, and `known` is returned unchanged.
     """
     made = [j for j, *_ in box.products]
     of = SquaredColumns(frame.K[:, made] / WIDE)
@@ -259,8 +260,8 @@ def coarse(
     rows : float
         Number of rows at the kept levels.
     known : KnownMoments, optional
-        Second moments that follow from the released sums of columns and of squared columns. If they are given, the
-        coarse matrix is replaced by its average with them.
+        Second moments that follow from the released sums of columns and of squared columns. If these moments are given,
+        the coarse matrix is replaced by an average of the coarse matrix and these moments.
     """
     Q = complement(frame, levels.hidden)
     m = Q.shape[1]
@@ -295,9 +296,9 @@ def whitened_again(
     """Return `start` with predictors whitened again if it is near-singular, otherwise unchanged (stage 1b of the fit).
 
     The predictors of `start` were whitened by noisy second moments (stage 1). If noise exceeds the smallest eigenvalue
-    of these moments, `start` is near-singular, and the second moments of the whitened predictors are released. They
-    also give new coefficients and a new residual scale. With only one whitening, noise could exceed the smallest
-    eigenvalue of the Hessian, and coefficients of nearly collinear columns would not be reported.
+    of these moments, `start` is near-singular, and the second moments of the whitened predictors and the residual are
+    released. This release also gives new coefficients and a new residual scale. With only one whitening, noise could
+    exceed the smallest eigenvalue of the Hessian, and coefficients of nearly collinear columns would not be reported.
     """
     if not ask.decide("second matrix", start.near_singular):
         return start
@@ -346,8 +347,8 @@ class Coarse:
     most_sigma : float
         Upper limit of the residual scale, in the same units; noise may have made `sigma` too small.
     near_singular : bool
-        Whether second moments should be released again: an eigenvalue of `matrix` was raised, and its limit is below
-        `MATRIX_NOISE`. Always False for results of `merged`.
+        Whether second moments should be released again: an eigenvalue of `matrix` was raised to its lower limit, and
+        this limit is below `MATRIX_NOISE`. Always False for results of `merged`.
     moments : NoisyMatrix
         Released sum of the outer products v v' over rows v of predictors and response, whose norms are clipped.
     """
@@ -449,7 +450,7 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
     There are c standardised predictors. The second moments of a factor's columns are computed from the released counts
     of its levels. R maps the sum of these second moments and the ridge to the identity. The ridge limits the squared
-    norm of whitened rows at a rare level to ``levels.most_length``.
+    norm of whitened rows at a rare level to the upper limit ``levels.most_length``.
 
     For the dummies of k equally frequent levels, the smallest eigenvalue of the second moments is 1 / (k - 1). If the
     second moments, released next, were not whitened by R, their noise might exceed this eigenvalue, and the
@@ -469,19 +470,20 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
 
 def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
-    """Return, for each factor level, the number that raises its share of the rows to ``1 / most_length``.
+    """Return, for each factor level, the number to be added to its share of the rows to make it ``1 / most_length``.
 
-    The number is 0 if the share is larger. The function `white_levels` computes the ridge from these numbers. Without
-    a ridge, whitened rows at a level with the share s of the rows have a squared norm of about 1 / s.
+    `most_length` is the upper limit of the squared norm of whitened rows. The number is 0 if the share is larger than
+    ``1 / most_length``. The function `white_levels` computes the ridge from these numbers. Without a ridge, whitened
+    rows at a level with the share s of the rows have a squared norm of about 1 / s.
     """
     return np.maximum(1 / most_length - shares, 0.0)
 
 
 def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
-    """Return an orthonormal basis, shape (c, m), of the m identified directions of coefficients.
+    """Return an orthonormal basis, shape (c, m), of the m identified directions of the coefficients.
 
-    The basis is for the coefficients of the c standardised predictors. The columns of `hidden` are the unidentified
-    directions of the coefficients of the design's columns.
+    The coefficients are the coefficients of the c standardised predictors. The columns of the matrix `hidden` are the
+    unidentified directions of the coefficients of the design's columns.
     """
     if not 0 < hidden.shape[1] < frame.c:  # all directions are kept if none, or if every one, is unidentified
         return np.eye(frame.c)
@@ -493,9 +495,10 @@ def complement(frame: StandardFrame, hidden: FloatArray) -> FloatArray:
 def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     """Reduce the noise in the eigenvalues of a noisy symmetric matrix; return the resulting positive definite matrix.
 
-    Eigenvalues are replaced by a typical eigenvalue if the largest eigenvalue of the noise may explain their distance
-    from it. The typical eigenvalue is the mean of the replaced eigenvalues, but at least ``SUM_SEEN * usual``. The
-    other eigenvalues are kept, or raised to a positive lower limit if they are smaller.
+    An eigenvalue is replaced by a typical eigenvalue if the noise may explain the difference between the two, that is,
+    if the difference is at most the largest eigenvalue of the noise. The typical eigenvalue is the mean of the replaced
+    eigenvalues, but at least ``SUM_SEEN * usual``. The other eigenvalues are kept, or raised to a positive lower limit
+    if they are smaller.
 
     Parameters
     ----------
@@ -504,7 +507,7 @@ def cleared(matrix: FloatArray, sd: float, usual: float) -> FloatArray:
     sd : float
         Standard deviation of the noise of an entry off the diagonal.
     usual : float
-        Expected eigenvalue.
+        Expected eigenvalue of the matrix without noise.
     """
     values, V = np.linalg.eigh((matrix + matrix.T) / 2)
     m = len(values)

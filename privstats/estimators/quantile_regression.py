@@ -3,8 +3,9 @@
 The score of the check loss is bounded, so residuals need no clipping; only the norm of a row's whitened predictors must
 be limited. Before the last two steps, the iterate must lie in a region in which the loss is nearly quadratic. Steps on
 losses that are smoothed over wide intervals lead to this region, because the curvature of a smoothed loss is bounded
-for every density of the responses. Both last steps use the same Hessian. The part of the score's change that the
-Hessian does not predict gives a bound on the Hessian's error. Comments in the code number the stages.
+for every density of the responses. The last two steps use the same Hessian. In the first of these two steps, the change
+of the score differs from the change that the Hessian predicts; the difference gives a bound on the Hessian's error.
+Comments in the code number the stages.
 """
 
 from __future__ import annotations
@@ -177,8 +178,9 @@ class PerturbedQuantile:
         a larger bias due to clipping: the clipped parts of all rows may add up in one coefficient.
     few : bool
         Whether 2 min(tau, 1 - tau) x rows x eps / (number of coefficients) is below the limit `FEW_ROWS`
-        (`models/quantile_regression.py`). If False, intervals are given only for ``taus=(0.5,)``, because with many
-        rows the bias of the estimate for another tau may exceed the bound for which the interval allows.
+        (`models/quantile_regression.py`), for the most extreme probability tau in `taus`. If False, intervals are given
+        only for ``taus=(0.5,)``, because with many rows the bias of the estimate for another tau may exceed the bound
+        for which the interval allows.
     shares : mapping of str to float
         Default shares of the budget, by the names of the queries.
     """
@@ -219,7 +221,7 @@ class PerturbedQuantile:
 
 
 def check_orders(taus: tuple[float, ...]) -> None:
-    """Raise an error unless the probabilities lie between 0 and 1 and are ascending."""
+    """Raise an error unless the probabilities `taus` of quantiles lie between 0 and 1 and are ascending."""
     if not taus or not all(0 < tau < 1 for tau in taus) or any(a >= b for a, b in pairwise(taus)):
         raise OptionError("the orders of quantiles must lie between 0 and 1 and differ, such as tau=[0.25, 0.5]")
 
@@ -227,19 +229,19 @@ def check_orders(taus: tuple[float, ...]) -> None:
 def sparsest(taus: tuple[float, ...]) -> float:
     """Return the smallest density of a logistic distribution at the quantiles `taus`, divided by its largest density.
 
-    The Hessian of the check loss is proportional to the density of the response at the quantile. The result is its
-    approximate size for the most extreme quantile, relative to its size for the median.
+    The Hessian of the check loss is proportional to the density of the response at the quantile. The result is the
+    approximate size of the Hessian for the most extreme quantile, relative to the size of the Hessian for the median.
     """
     return 4 * min(tau * (1 - tau) for tau in taus)
 
 
 def item_of(taus: tuple[float, ...], tau: float) -> str:
-    """Return the label of the queries for `tau`; an empty label if there is only one tau."""
+    """Return the label of the queries for the probability `tau`; an empty label if `taus` has only one probability."""
     return f"tau = {tau:g}" if len(taus) > 1 else ""
 
 
 def stacked(fits: list[Fitted], taus: tuple[float, ...], names: Any) -> NormalEstimate:
-    """Return the joint estimate from the fits of all taus, with the correlations between the fits' sampling errors."""
+    """Return the joint estimate of all quantiles, with the correlations between the sampling errors of their fits."""
     if len(fits) == 1:
         return fits[0].solve(names)
     notes = [note for fit in fits for note in fit.notes]
@@ -276,9 +278,9 @@ class Shared:
     def released(cls, ask: Ask, by: Noises, public: PublicFacts, tail: str, taus: tuple[float, ...]) -> Shared:
         """Make the releases that the fits of all quantiles share, and return them as a `Shared`.
 
-        These are the scales of the columns and the response, the median of the response, the second moments from which
-        the whitening matrix and starting coefficients are computed, and a histogram of row norms. Optional queries,
-        such as counts of factor levels, use a part of the budget of the first quantile's score. `tail` is the
+        The releases are the scales of the columns and the response, the median of the response, the second moments from
+        which the whitening matrix and the starting coefficients are computed, and a histogram of row norms. Optional
+        queries, such as counts of factor levels, use a part of the budget of the first quantile's score. `tail` is the
         assumption about the number of large row norms, "usual" or "cautious".
         """
         item = item_of(taus, taus[0])
@@ -306,7 +308,7 @@ class Shared:
         return cls(problem, size, constant, leverages)
 
     def orders(self, kind: type[OneOrder], taus: tuple[float, ...], **own: Any) -> list[Fitted]:
-        """Fit the quantiles `taus`, using the shared releases; return one estimating equation for each tau.
+        """Fit the quantiles of probabilities `taus`, from the shared releases; return one estimating equation for each.
 
         Each fit is an instance of the class `kind`, with the additional fields `own`. The fits' queries at the same
         stage are answered in one pass over the rows.
@@ -337,7 +339,7 @@ def released_response_scale(ask: Ask, box: PublicBox) -> tuple[float, float]:
 def log_size(
     theta: FloatArray, center: float, order: float, least: float, most: float, item: str, keep: Any
 ) -> Queries[float]:
-    """Release and return a quantile of |residual - center|, from a noisy order statistic of the logarithms.
+    """Release a noisy order statistic of log |residual - center|, and return the quantile of |residual - center|.
 
     Parameters
     ----------
@@ -393,8 +395,8 @@ class Kernel:
     width : float
         Half-width of the kernel.
     straight : float
-        Change of the linear predictor up to which the loss is assumed to be nearly quadratic. It is the half-width
-        that the kernel would have with the smallest candidate for `radius`.
+        Change of the linear predictor up to which the loss is assumed to be nearly quadratic. This change equals the
+        half-width that the kernel would have with the smallest candidate for `radius`.
     narrow : float
         Half-width of the kernel for the density at the quantile.
     """
@@ -448,8 +450,8 @@ class Tried(Centred):
         """Return the relative error of the predicted change of the score in the first Newton step.
 
         The prediction p is the estimated Hessian times the step. For a quadratic loss, the score before the step
-        (`first`) minus the score after it (`last`) is p. Let e be the error of p, and v the part of the expected |e|^2
-        that is due to noise. The result is the square root of ``max(0, |e|^2 - v) / (|p|^2 + v)``, at most 1.
+        (`first`) minus the score after the step (`last`) is p. Let e be the error of p, and v the part of the expected
+        |e|^2 that is due to noise. The result is the square root of ``max(0, |e|^2 - v) / (|p|^2 + v)``, at most 1.
         """
         predicted = self.density.matrix.power(1.0) @ self.step
         missed = self.first.value - last.value - predicted
@@ -487,7 +489,8 @@ class OneOrder(OneStep):
     item : str
         Label of the queries for this quantile.
     size, center, leverages
-        The attributes of `Shared` with the same names.
+        The attributes of `Shared` with the same names: the assumed upper limit of the linear predictor's sd, the
+        coefficients of a constant model, and the histogram of row norms.
     tried : Tried, optional
         Coefficients after one Newton step, with the score at these coefficients: the result of `first_steps`.
     """
@@ -543,7 +546,11 @@ class OneOrder(OneStep):
         return Residuals(quantile, density, _density(self.tau) / density)
 
     def recentred(self, start: Start, residuals: Residuals) -> Start:
-        """Return the coefficients after the tau-quantile of the residuals is added to the intercept."""
+        """Return the coefficients after the tau-quantile of the residuals is added to the intercept.
+
+        At coefficients other than the first starting coefficients, at most two residual scales are added or subtracted.
+        Without an intercept, the coefficients are unchanged.
+        """
         far = 2 * residuals.sigma if start is not self.start else np.inf
         return start.moved(self.constant * float(np.clip(residuals.quantile, -far, far)))
 
@@ -558,8 +565,9 @@ class OneOrder(OneStep):
     def first_steps(self) -> Queries[Tried]:
         """Return the coefficients after one Newton step on the check loss, and the score at these coefficients.
 
-        The step is multiplied by the share of the score's squared norm that is not due to noise. Its norm is then
-        limited to `FARTHEST_STEP` times the distance up to which the loss is nearly quadratic (`Density.width`).
+        The step is multiplied by the share of the score's squared norm that is not due to noise. The norm of the step
+        is then limited to `FARTHEST_STEP` times the distance up to which the loss is nearly quadratic
+        (`Density.width`).
         """
         centred = yield from self.centred()
         start, clip = centred.start, self.clip_of_rows(self.leverages, centred.start)
@@ -576,9 +584,10 @@ class OneOrder(OneStep):
         return Tried(centred.start, centred.residuals, first, density, step, lengths, last)
 
     def smooth_score(self, name: str, item: str, start: Start, h: float, radius: float) -> Sum:
-        """Return the query for the score of the check loss, smoothed with half-width h (0 without smoothing).
+        """Return the query for the sum of the scores of the check loss, smoothed with half-width h (0: not smoothed).
 
-        Rows with a norm above `radius` are clipped to the norm `radius`.
+        The scores are computed at the coefficients `start`. Rows of whitened predictors with a norm above `radius` are
+        clipped to the norm `radius`. `name` is the name of the budget share, and `item` a text in the query's label.
         """
         of, within = (
             ClippedScores(CheckLoss(self.tau, h), start.P, start.eta, radius),
@@ -587,10 +596,11 @@ class OneOrder(OneStep):
         return Sum(name, of, within=within, keep=self.keep, item=self.label(item), folded=True)
 
     def score(self, name: str, w: Start, radius: float, item: str = "") -> Sum:
-        """Return the query for the check loss's score at the coefficients of `w`, for rows clipped to norm `radius`.
+        """Return the query for the sum of the rows' scores of the check loss, with rows clipped to the norm `radius`.
 
-        If the sum of the outer products of the scores costs no additional budget, the query includes this sum;
-        the variance of the score is estimated from it.
+        The scores are computed for the whitened predictors and the coefficients in `w`. If the sum of the outer
+        products of the scores costs no additional budget, the query includes the sum of outer products, from which the
+        variance of the score is estimated.
         """
         question = self.smooth_score(name, item, w, 0.0, radius)
         size = self.largest * radius
@@ -600,12 +610,13 @@ class OneOrder(OneStep):
         return self.pilot().lengths
 
     def lengths_at(self, w: Start) -> Lengths:
-        """Return a histogram of score norms, or of upper limits of these norms, at the coefficients of `w`.
+        """Return a histogram of score norms, or of upper limits of these norms.
 
-        A score is a row of predictors times the derivative of the loss. Scores are divided by the largest absolute
-        derivative, so the norm of a score is at most the norm of the row. If privacy units have at most one row, the
-        histogram of row norms (attribute `leverages`) is returned. Otherwise the scores of a unit's rows are added up,
-        and a histogram of the norms of these sums is released.
+        The scores are computed for the whitened predictors and the coefficients in `w`. A score is a row of predictors
+        times the derivative of the loss. Scores are divided by the largest absolute derivative, so the norm of a score
+        is at most the norm of the row. If privacy units have at most one row, the histogram of row norms (attribute
+        `leverages`) is returned. Otherwise the scores of a unit's rows are added up, and a histogram of the norms of
+        these sums is released.
         """
         if self.most_rows == 1:
             return self.leverages
@@ -617,7 +628,7 @@ class OneOrder(OneStep):
     def clip(self, pilot: Any, w: Start, lengths: Lengths) -> Clip:
         """Return the clipping threshold of scores that gives the shortest confidence interval.
 
-        The threshold is in units of the loss's largest absolute derivative.
+        The threshold is in units of the largest absolute derivative of the check loss.
         """
         if self.most_rows == 1:
             return self.clip_of_rows(lengths, w)
@@ -626,10 +637,10 @@ class OneOrder(OneStep):
     def clip_of_rows(self, lengths: Lengths, w: Start) -> Clip:
         """Return the clipping threshold of weighted rows in the score that gives the shortest expected interval.
 
-        The histogram of row norms (`lengths`) may miss a cluster of rows that are far from all others and have most of
-        the information. Its sum of squared norms is then smaller than the sum computed from `w.moments`, the released
-        second moments of whitened rows. If noise cannot explain the difference, it is treated as the sum of squared
-        norms of rows that the histogram misses; this is not done for weighted regressions.
+        The histogram of row norms (`lengths`) may miss a cluster of rows that are far from all other rows and have most
+        of the information. The histogram's sum of squared norms is then smaller than the sum computed from `w.moments`,
+        the released second moments of whitened rows. If noise cannot explain the difference of the two sums, the
+        difference is taken as the sum of squared norms of the missing rows, except in weighted regressions.
         """
         spread, squares, unseen = self.tau * (1 - self.tau), self.squared_weights(np.inf), 0.0
         if w.moments is not None and not self.box.design.weighted:
@@ -654,10 +665,10 @@ class OneOrder(OneStep):
         """Return the sum of the rows' squared weights, from which the variance of the score is computed.
 
         Under a correct model, a coordinate of the score has the variance tau (1 - tau) times this sum. Without
-        weights, the sum is the number of rows. With weights, it is estimated by S / m, for m whitened predictors. Here
-        S is the sum of the squared norms of weighted rows, computed from the histogram `leverages`, with norms above
-        `radius` reduced to `radius`. The result is at least (sum of the weights)^2 / (number of rows), a lower bound
-        by the Cauchy-Schwarz inequality.
+        weights, the sum is the number of rows. With weights, the sum is estimated by S / m, for m whitened predictors.
+        Here S is the sum of the squared norms of weighted rows, computed from the histogram `leverages`, with norms
+        above `radius` reduced to `radius`. The result is at least (sum of the weights)^2 / (number of rows), a lower
+        bound by the Cauchy-Schwarz inequality.
         """
         if not self.box.design.weighted:
             return self.rows
@@ -670,8 +681,8 @@ class OneOrder(OneStep):
     def last_score(self, pilot: Centred, lengths: Lengths, density: Density) -> Queries[tuple[LastRelease, Density]]:
         """Release the last Newton step's score and a count of residuals near zero; return the score and the Hessian.
 
-        In the returned Hessian, `atom` is the excess of this count over the number expected from the density, less an
-        allowance for random error.
+        The Hessian is `density` with another value of its field `atom`: the excess of the count over the number
+        expected from the density of the residuals, less an allowance for random error.
         """
         at, clip = pilot.start, self.clip(pilot, pilot.start, lengths)
         question = self.score("score", at, clip.radius)
@@ -690,7 +701,11 @@ class OneOrder(OneStep):
         return pilot.density
 
     def of_density(self, start: Start, kernel: Kernel, clip: Clip) -> list[tuple[Sum, Any]]:
-        """Return the three queries from which the method `density` computes the Hessian, each with its mechanism."""
+        """Return the three queries from which the method `density` computes the Hessian, each with its mechanism.
+
+        The queries are for the products of predictors, the numbers of residuals near the quantile, and a histogram of
+        the responses.
+        """
         of = Shortened(start.P, start.eta, kernel.width, clip.radius)
         hessian = Sum("hessian", of, Products(self.m, kernel.radius), self.keep, self.label(""))
         inside = Within(start.eta, (kernel.narrow, kernel.width))
@@ -731,7 +746,7 @@ class OneOrder(OneStep):
         ----------
         start : Start
             Coefficients. The centre of the histogram is the mean of the linear predictor at these coefficients. The
-            half-range is at least twice the sd of the linear predictor, unless this requires too many bins.
+            half-range is at least twice the sd of the linear predictor, unless this half-range requires too many bins.
         kernel, narrow : float
             Half-widths of the kernels in the estimates of the Hessian (`kernel`) and of the density at the quantile
             (`narrow`). The width of a bin is proportional to `narrow`.
@@ -760,7 +775,7 @@ class OneOrder(OneStep):
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         plain = Sum("hessian", Linear(self.start.P), Products(m), self.keep, self.label(""))
-        # largest eigenvalue of the noise in the Hessian if rows are clipped to norm 1; it is proportional to norm^2
+        # largest eigenvalue of the noise in the Hessian if rows are clipped to norm 1; for norm R, R^2 times as large
         unit = noise_edge(m, entry_sd(self.ask, plain, self.by))
         inside = 2 * residuals.density * sigma  # share of rows within one residual scale of the quantile
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
@@ -787,8 +802,8 @@ class OneOrder(OneStep):
         this quantile is reported if
 
         - the step is too long for the quadratic approximation of the loss,
-        - the linear predictor before the step differs from the constant model `center` by more than `FARTHEST_PILOT`
-          times `size` (root mean square), or
+        - the linear predictor before the step differs from the constant model (attribute `center`) by more than
+          `FARTHEST_PILOT` times the assumed limit `size` of the linear predictor's sd (root mean square), or
         - the responses near the quantile have few distinct values.
         """
         m, density = self.m, step.hessian
@@ -900,7 +915,8 @@ class CheckSteps(OneOrder):
     def usual_meat(self, radius: float) -> float:
         """Return the variance of the score, averaged over its m coordinates, under a correct model.
 
-        It is computed from the released histogram of row norms, with norms above `radius` clipped to `radius`.
+        The variance is computed from the released histogram of row norms, with norms above `radius` clipped to
+        `radius`.
         """
         squares = float(self.leverages.squares(np.array([radius]))[0]) / self.m
         independent = self.tau * (1 - self.tau) * max(squares, self.squared_weights(radius))
@@ -910,8 +926,8 @@ class CheckSteps(OneOrder):
         """Return the mean eigenvalue of a noisy score variance, shrunk toward its expected value `usual`.
 
         The difference d of the mean eigenvalue from `usual` is multiplied by 1 - (noise variance of d) / d^2, or by 0
-        if this is negative; the result is at least half of `usual`. If tau is 0.5 and privacy units have at most one
-        row, `usual` is returned, because the squared derivative of the check loss is then 1/4 for every row.
+        if this factor is negative; the result is at least half of `usual`. If tau is 0.5 and privacy units have at most
+        one row, `usual` is returned, because the squared derivative of the check loss is then 1/4 for every row.
         """
         if self.tau == 0.5 and self.most_rows == 1:
             return usual
@@ -923,8 +939,9 @@ class CheckSteps(OneOrder):
     def rough_hessian(self, start: Start, residuals: Residuals, h: float, held: float) -> Queries[FloatArray]:
         """Release the Hessian of the smoothed loss (half-width h), with rows clipped to the norm `held`.
 
-        Eigenvalues are raised to at least sqrt(m) times the noise sd of an entry, for m coefficients, and to at least
-        `PILOT_RIDGE` times their expected value, (number of rows) x (density at the quantile).
+        The Hessian is computed at the coefficients `start`. Eigenvalues are raised to at least sqrt(m) times the noise
+        sd of an entry, for m coefficients, and to at least `PILOT_RIDGE` times their expected value, (number of rows) x
+        (density at the quantile).
         """
         of = Shortened(start.P, start.eta, h, 1e300)
         question = Sum("first hessian", of, Products(self.m, held), self.keep, self.label(""))
@@ -968,14 +985,18 @@ class Perturbed(OneOrder):
         """Return the smoothing half-width at which the ridge penalty is `PILOT_RIDGE` times the loss's curvature.
 
         The ridge is inversely proportional to the half-width; the curvature is the number of rows times the density at
-        the quantile. The half-width is kept within limits.
+        the quantile. The half-width is limited to the range from `NARROWEST` to `DENSITY_WIDEST` residual scales.
+        `radius` is the norm to which rows are clipped.
         """
         law = self.ask.law(self.question(start, 1.0, radius), by=self.mechanism)
         wanted = law.ridge / (PILOT_RIDGE * self.rows * residuals.density)
         return float(np.clip(wanted, *np.multiply((NARROWEST, DENSITY_WIDEST), residuals.sigma)))
 
     def question(self, start: Start, h: float, radius: float) -> Values:
-        """Return the private query for the perturbed minimiser of the check loss, smoothed with half-width h."""
+        """Return the private query for the perturbed minimiser of the check loss, smoothed with half-width h.
+
+        The answer is the minimiser minus the coefficients `start`. `radius` is the norm to which rows are clipped.
+        """
         longest = max(start.longest, radius)
         reach = 1.0 + float(np.abs(start.theta).sum()) + start.offset_reach
         within = WeightedLosses(

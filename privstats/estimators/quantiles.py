@@ -1,4 +1,4 @@
-"""Medians and quantiles of columns, by group, with intervals between two order statistics.
+"""Medians and quantiles of columns, over all rows or by group, with intervals between two order statistics.
 
 An interval for a quantile needs no density estimate, because its endpoints are also order statistics. The ranks of the
 endpoints differ from the rank of the quantile by a margin for sampling error and for noise. The mechanism `Rank` draws
@@ -68,7 +68,7 @@ def orders(q: Any) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Quantiles(ABC):
-    """Quantiles of each column in each group; subclasses differ in the mechanism that chooses the quantiles.
+    """Quantiles of each column in each group of rows; subclasses differ in the mechanism that draws the quantiles.
 
     Parameters
     ----------
@@ -131,11 +131,11 @@ class Quantiles(ABC):
     def _coarse(
         self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping, rows: RowNumbers
     ) -> tuple[ColumnFacts, ...]:
-        """Return the columns, each with a coarser grid of possible values if its grid has too many points.
+        """Return the descriptions of the columns; a grid with too many possible values is replaced by a coarser grid.
 
         If many rows have the same value, quantiles that are drawn on a grid with too many points often lie beside this
-        value instead of at it. The limit of the number of points depends on the budget and the number of rows. Of the
-        limits for the groups that are large enough for an interval, the smallest is used.
+        value instead of at this value. The limit of the number of points depends on the budget and the number of rows.
+        The smallest of the groups' limits is used; groups that are too small for an interval are ignored.
         """
         coarse = []
         for (question, by), column in zip(self._ends(columns, grouping, rows), columns, strict=True):
@@ -187,7 +187,7 @@ class Quantiles(ABC):
         repeats = (values[..., None] == ends).any(axis=-1).ravel()
         targets = np.stack([_target_shares(self.q, draw, n) for draw, (_, n) in zip(drawn, each, strict=True)])
         parts = zip(columns, np.split(ends, len(columns)), np.split(targets, len(columns)), strict=True)
-        # With groups, zeros are not counted; used = 0 then makes `around` move every endpoint.
+        # With groups, the zeros in a group are not counted; with used = 0, `around` moves every endpoint outwards.
         used = 0.0 if grouping.groups else rows.each.sum()
         ends = np.concatenate([column.around(part, target, used) for column, part, target in parts])
         values, ends = spelled(columns, values), spelled(columns, ends)
@@ -216,7 +216,7 @@ class Quantiles(ABC):
         )
 
     def _silent(self, names: Sequence[str], columns: Sequence[ColumnFacts], values: FloatArray) -> tuple[Note, ...]:
-        """Return notes on quantiles that the mechanism did not release."""
+        """Return notes on quantiles that the mechanism did not release; by default there are none."""
         return ()
 
     def _noise(self, ask: Ask, columns: Sequence[ColumnFacts], grouping: Grouping) -> Note:
@@ -226,7 +226,7 @@ class Quantiles(ABC):
 
 @dataclass(frozen=True)
 class RankQuantiles(Quantiles):
-    """Quantiles by the exponential mechanism on ranks, which draws all quantiles and endpoints of a column at once."""
+    """Quantiles by the exponential mechanism on ranks: one draw gives a column's quantiles and interval endpoints."""
 
     together: ClassVar[bool] = True
 
@@ -283,7 +283,8 @@ class ProposeTestReleaseQuantiles(ChosenQuantiles):
     Parameters
     ----------
     eta : float, optional
-        Largest allowed change of the quantile due to one row; by default the column's range over `PART_OF_RANGE`.
+        Largest allowed change of the quantile due to one row; by default the column's range, divided by the constant
+        `PART_OF_RANGE`.
     """
 
     eta: float | None = None
@@ -332,7 +333,7 @@ class ApproximateQuantiles(Quantiles):
         return values[..., 1:-1].reshape(-1, m)
 
     def _levels(self, stretches: Sequence[Stretch], known: IntArray, groups: int) -> tuple[float | None, ...]:
-        """Return, for each gap between released quantiles, the probability of the quantile to release there next.
+        """Return, for each gap between released quantiles, the probability of the quantile to release next in the gap.
 
         The probability refers to the distribution of the values in the gap; it is None for a gap in which no quantile
         is left to release. The probabilities are the same in all groups of rows, so the result repeats them `groups`
@@ -360,7 +361,7 @@ class Stretch:
 
     @property
     def middle(self) -> int:
-        """Position of the middle quantile of this stretch of unreleased quantiles; it is released next."""
+        """Position of the middle quantile of this stretch of unreleased quantiles: the quantile to release next."""
         return (self.first + self.last) // 2
 
     def halves(self) -> tuple[Stretch, ...]:
@@ -398,7 +399,7 @@ def _in_stretches(
 
 @dataclass(frozen=True)
 class GeometricMedian:
-    """Geometric median of several columns, by group: the point with the smallest sum of distances from the rows.
+    """Geometric median of several columns in each group of rows: the point with the least sum of distances to the rows.
 
     Parameters
     ----------
@@ -433,7 +434,7 @@ def _chain_note(release: Release) -> tuple[Note, ...]:
 
 
 def _short_note(names: Sequence[str], short: NDArray[np.bool_], each: Sequence[tuple[Ends, float]]) -> tuple[Note, ...]:
-    """Return a note on the quantiles without intervals; without such quantiles, the result is empty.
+    """Return a note on the quantiles without intervals, or an empty tuple if all quantiles have intervals.
 
     The note states the factor by which the numbers of rows must increase so that all intervals can be released. The
     mask `short`, shape (columns times groups, quantiles), marks the missing intervals. The sequence `each` has, for
@@ -451,9 +452,9 @@ def _short_note(names: Sequence[str], short: NDArray[np.bool_], each: Sequence[t
 def _sampling(orders: Sequence[float], draw: Ends | None, n: float) -> FloatArray:
     """Return the share of sampling error, as opposed to noise, in the squared length of each quantile's interval.
 
-    Lengths are in ranks. The argument `orders` contains the probabilities of the quantiles, `draw` describes the draw
-    of the interval endpoints (None if there are no intervals), and n is the number of values. The share is NaN for a
-    missing interval.
+    Lengths are in ranks. The argument `orders` contains the probabilities of the quantiles, `draw` describes the random
+    draw of the interval endpoints (None if there are no intervals), and n is the number of values. The share is NaN for
+    a missing interval.
     """
     shares = np.full(len(orders), np.nan)
     if draw is not None:
@@ -499,9 +500,9 @@ def _times(law: Ends, n: float, orders: Sequence[int]) -> float:
 
 
 def _repeats_note(names: Sequence[str], repeats: FloatArray) -> tuple[Note, ...]:
-    """Return a note on the estimates that equal an endpoint of their interval; without such estimates, it is empty.
+    """Return a note on the quantiles that equal an endpoint of their interval, or an empty tuple if there are none.
 
-    Estimate and endpoint are equal if many rows have the same value. The mask `repeats` marks these estimates.
+    A quantile and an endpoint are equal if many rows have the same value. The mask `repeats` marks these quantiles.
     """
     about = [name for name, repeated in zip(names, repeats, strict=True) if repeated]
     return (note("repeated value", about),) if about else ()

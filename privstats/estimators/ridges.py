@@ -33,11 +33,10 @@ def curvature_of(ridge: float, unit: float, m: int, n: float) -> float:
 def of_shortest(clip_at: Callable[[float], Clip], curvature: Callable[[float], float]) -> Clip:
     """Return the clipping threshold of scores and the bound on the loss curvature that give the shortest interval.
 
-    For each number in `BOUNDED_RIDGES`, the ridge penalty is this number times the number of rows. The largest
-    curvature for which this penalty suffices for privacy is combined with the best threshold for this curvature; the
-    combination with the shortest interval is returned. The bias due to the ridge is removed from the estimate by means
-    of a noisy Hessian. This lengthens the interval, so the expected length is multiplied by ``1 + ridge``, where
-    `ridge` is the number in `BOUNDED_RIDGES`.
+    Each number r in `BOUNDED_RIDGES` gives a candidate ridge penalty, r times the number of rows. The largest curvature
+    for which this penalty suffices for privacy is combined with the best threshold for this curvature; the combination
+    with the shortest interval is returned. The bias due to the ridge is removed from the estimate by means of a noisy
+    Hessian. The removal lengthens the interval, so the expected length is multiplied by ``1 + r``.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Fits that run side by side: the queries that several fits send at the same stage are answered in one pass over rows.
 
-A fit of this kind is a generator. It yields lists of queries, each with its mechanism, receives the list of the
-releases, and returns its result.
+Such a fit is a Python generator. The generator yields lists of queries, each with its mechanism, receives the list of
+the releases, and returns the result of the fit.
 """
 
 from __future__ import annotations

@@ -98,9 +98,10 @@ class UnclippedSquares(Problem):
     def unexplained(self, sigma: float) -> float:
         """Return the assumed upper limit of the norm of the part of the responses due to unidentified directions.
 
-        A direction of the coefficients is unidentified if the information along it is below the noise. This part of
-        the responses is also part of the residuals, which have the residual scale `sigma`. The assumed limit for n
-        rows is ``UNEXPLAINED * sigma * sqrt(n)``, or the largest possible norm of the responses if this is smaller.
+        A direction of the coefficients is unidentified if the information along this direction is below the noise. The
+        part of the responses due to such directions is also part of the residuals, which have the residual scale
+        `sigma`. The assumed limit for n rows is ``UNEXPLAINED * sigma * sqrt(n)`` or, if it is smaller, the largest
+        possible norm of the responses.
         """
         return min(UNEXPLAINED * sigma * self.sizes.rows**0.5, self.signal)
 
@@ -123,6 +124,7 @@ class UnclippedSquares(Problem):
         `MATRIX_NOISE` times the diagonal entry expected under equal error variances. A smaller radius than
         ``sigma * sqrt(MEAT_LEAST * m)``, with the residual scale sigma, is raised to this value. A radius above the
         largest possible norm of a score is reduced to this norm.
+
         The function `cleared` reduces the noise in the eigenvalues of the sum. If scores may have been clipped, the
         trace is raised to at least its expected value under equal error variances.
         """
@@ -155,7 +157,8 @@ class Moments(UnclippedSquares):
     def entries(self) -> Entries:
         """Description of the vectors (1, predictors, response), one per row, whose second moments are released.
 
-        Level indicators replace the columns of a factor with several columns, unless the noise mechanism is `Hull`.
+        Level indicators replace the columns of a factor with several columns, unless the noise mechanism is `Hull`
+        (noise from a convex body).
         """
         by_level = getattr(self.by.matrix, "norm", None) != "hull"
         return Entries(self.box, by_level, counted=self.public.used is None or self.public.by_unit)
@@ -170,7 +173,10 @@ class Moments(UnclippedSquares):
 
     @property
     def to_columns(self) -> FloatArray:
-        """Matrix that maps a coded row (see `entries`) to the design's columns and the response minus the offset."""
+        """Matrix that maps a vector (1, predictors, response) to the design's columns and (response - offset).
+
+        The attribute `entries` describes the vectors.
+        """
         return self.entries.to_columns
 
     def length(self) -> float:
@@ -197,9 +203,9 @@ class Moments(UnclippedSquares):
     def reads(self, rows: float) -> bool:
         """Return whether noisy moments would identify the coefficient of a factor level that occurs in `rows` rows.
 
-        The criterion is that `rows` exceeds `HIDDEN` times the largest noise sd of v'Mv over the columns v of
-        `levels.hidden`, directions that the rows at kept levels do not identify. Here M is the noisy matrix of the
-        columns' second moments.
+        The coefficient is identified if `rows` exceeds `HIDDEN` times the largest noise sd of v'Mv. Here M is the noisy
+        matrix of the columns' second moments, and v is a column of the matrix ``levels.hidden``: a direction of the
+        coefficients that the rows at kept levels do not identify.
         """
         law = self.ask.law(self.question, by=self.by.matrix)
         squares = NoisyMatrix.noise_of(law, self.within).mapped(self.to_columns[:, : self.box.c])
@@ -224,8 +230,8 @@ class Moments(UnclippedSquares):
     def penalised(self, both: NoisyMatrix, hidden: FloatArray) -> Estimate:
         """Return penalised coefficients, without std errors because the bias due to the penalty is unknown.
 
-        If the attribute `ridge` is a number, it is the penalty. Otherwise the penalty raises the eigenvalues of the
-        predictors' released second moments about their means to at least 2 sqrt(number of slopes) times the largest
+        If the attribute `ridge` is a number, the number is the penalty. Otherwise the penalty raises the eigenvalues of
+        the predictors' released second moments about their means to at least 2 sqrt(number of slopes) times the largest
         noise sd of a cross product. If `ridge` is "adaptive", the penalty is equal for all slopes; if it is None, only
         directions with smaller eigenvalues are penalised.
 
@@ -292,8 +298,8 @@ class Moments(UnclippedSquares):
     def levelled(self) -> list[tuple[int, FloatArray, FloatArray]]:
         """Factors whose level indicators are linear combinations of the design's columns, each as a triple.
 
-        A triple has the factor's index and two matrices. The first, shape (levels, c), has the columns' values at each
-        level; the second, shape (c, levels), maps a row of the design to its vector of level indicators.
+        A triple has the factor's index and two matrices. The first matrix, shape (levels, c), has the columns' values
+        at each level; the second matrix, shape (c, levels), maps a row of the design to its vector of level indicators.
         """
         box = self.box
         found: list[tuple[int, FloatArray, FloatArray]] = []
@@ -310,25 +316,28 @@ class Moments(UnclippedSquares):
     def seen(self, factor: int) -> float:
         """Return the smallest released count, in noise sds, at which a level's coefficients are reported.
 
-        It is `LEVEL_SEEN` (6) if level indicators replace the columns of `factor` in the released moments, and
-        `HIDDEN` (3) otherwise. With indicators, the mean response at a level is a noisy sum divided by a noisy count.
-        With the limit 3, many levels would be reported only because their counts have large positive noise. Their
-        estimated means would be closer to 0 than the true means, by more than the std errors indicate.
+        The limit is `LEVEL_SEEN` (6) if level indicators replace the columns of the factor with index `factor` in the
+        released moments, and `HIDDEN` (3) otherwise. With indicators, the mean response at a level is a noisy sum
+        divided by a noisy count. With the limit 3, many levels would be reported only because their counts have large
+        positive noise. Their estimated means would be closer to 0 than the true means, by more than the std errors
+        indicate.
         """
         return LEVEL_SEEN if any(k == factor for k, _, _ in self.entries.coded) else HIDDEN
 
     def of_quotients(self, both: NoisyMatrix, residual: FloatArray) -> Loading:
         """Return the noise of the least-squares score, enlarged for factor levels to allow for noise in their counts.
 
-        The mean response at a level is estimated as S / N, a noisy sum S divided by a noisy count N. If noise makes N
-        too large, the estimate is too close to zero and its std error too small. Therefore the noise variance of the
-        level's score is raised to ``w + t^2 v``:
+        The score is computed from `both`, the released second moments of the columns and the response, and from the
+        vector `residual`, whose inner product with a row of columns and response is the residual. The mean response at
+        a level is estimated as S / N, a noisy sum S divided by a noisy count N. If noise makes N too large, the
+        estimate is too close to zero and its std error too small. Therefore the noise variance of the level's score is
+        raised to ``w + t^2 v``:
 
         - w is the noise variance of S.
         - v is the assumed noise variance of N. Because means are reported only for large N, its square root is
           ``(N - L) / z``, where L is the lower confidence limit of the count (`least_count`) and z = 1.96.
-        - t is the limit farther from zero of the 95 % confidence interval of the mean (Fieller 1954). It solves
-          ``(S - t N)^2 = z^2 (w + t^2 v)``.
+        - t is the limit farther from zero of the 95 % confidence interval of the mean (Fieller 1954). The limit t
+          solves ``(S - t N)^2 = z^2 (w + t^2 v)``.
         """
         c, F = self.box.c, self.entries.from_columns
         noise = _first(both.times(residual), c)
@@ -351,7 +360,7 @@ class Moments(UnclippedSquares):
 
         The direction d of a level maps each row x of the design to the level's indicator x'd. A level has too few rows
         if its released count is below `LEVEL_SEEN` noise sds. Only factors whose level indicators replace columns in
-        the released moments are considered.
+        the released moments are considered. The argument `columns` has the released second moments of the columns.
         """
         found = [np.zeros((self.box.c, 0))]
         for k, _, one in self.levelled:
@@ -399,12 +408,12 @@ class Moments(UnclippedSquares):
 
         An outcome that is rare over all rows but frequent at a rare level hardly changes the released score variance,
         which may then imply too small a sum of squared residuals at this level. If all responses are at the bounds
-        low and high, this sum is about ``n (high - a)(a - low)``, for a level with n rows and mean response a. No
-        larger sum of squared deviations from a is possible.
+        low and high, this sum is about ``n (high - a)(a - low)``, for a level with n rows and mean response a. This sum
+        is the level's maximum: no larger sum of squared deviations from a is possible.
 
-        A response is taken as two-valued if `squares` is at least `TWO_ENDED` times the total of these maxima over the
+        A response is taken as two-valued if `squares` is at least `TWO_ENDED` times the total of the maxima of the
         levels of a factor. The score variance is then raised so that the sum implied for each level of this factor is
-        at least the level's maximum. In models with an offset, nothing is raised.
+        at least the level's maximum. In models with an offset, the score variance is not raised.
 
         Parameters
         ----------
@@ -438,9 +447,9 @@ class Moments(UnclippedSquares):
 
         The coefficients are assumed to be the product of this matrix and a vector with entries in [-1, 1]. The matrix
         is `PublicBox.public_range`, multiplied by a number above 1 if there is an offset. The result is None if all
-        directions of `A`, the released second moments of the whitened predictors, are identified. It is also None if
-        the design has no factors: the assumption is then doubtful, because numeric values may cover only a part of
-        their declared bounds.
+        directions of `A`, the released second moments of the whitened predictors, are identified. The result is also
+        None if the design has no factors: the assumption is then doubtful, because numeric values may cover only a part
+        of their declared bounds.
         """
         if not self.box.design.factors or not A.unidentified()[0].size:
             return None
@@ -511,7 +520,7 @@ class Moments(UnclippedSquares):
         return self.noted(PointEstimate.alone(estimate, hidden), both)
 
     def noted(self, estimate: NormalEstimate | PointEstimate, both: NoisyMatrix) -> Estimate:
-        """Return the estimate with a note on responses at the bounds, and notes on levels without coefficients.
+        """Return the estimate with a note on responses at the bounds, and notes on factor levels without coefficients.
 
         Coefficients of a factor level are not reported if too few rows have this level. The argument `both` has the
         released second moments of the columns and the response.
@@ -579,7 +588,8 @@ def moments_of_box(
     """Return a least-squares problem (`Moments`) that includes all rows, even rows at rare factor levels.
 
     This function sends no query to the data, and uses no earlier release except released numbers of rows in `sizes`.
-    The arguments are the fields of `Moments` with the same names.
+    The arguments are the fields of `Moments` with the same names. For example, `by` has the noise mechanisms, and
+    `robust` is True if error variances may differ between rows.
     """
     start = Start(
         box.identity(), np.eye(box.c), np.zeros(box.c), USUAL_RESIDUAL, SquaredLoss(), box.offset, box.offset_reach
@@ -592,10 +602,10 @@ def moments_of_box(
 def least_count(count: FloatArray) -> FloatArray:
     """Return the lower 97.5 % confidence limit of a true count, from the released count `count`.
 
-    Both counts are in noise sds. Released counts are used only if they exceed `LEVEL_SEEN`, and some exceed it only
-    because of positive noise. The limit allows for this selection: it is the true count k with
-    ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)`` for standard normal noise. It is at least `HIDDEN` (3),
-    because released counts rarely exceed `LEVEL_SEEN` if the true count is smaller than 3.
+    Both counts are in noise sds. Released counts are used only if they exceed `LEVEL_SEEN`, and some counts exceed
+    `LEVEL_SEEN` only because of positive noise. The confidence limit allows for this selection: the limit is the true
+    count k with ``P(noise > count - k) = .025 P(noise > LEVEL_SEEN - k)`` for standard normal noise. The limit is at
+    least `HIDDEN` (3), because released counts rarely exceed `LEVEL_SEEN` if the true count is smaller than 3.
 
     >>> least_count(np.array([6.5, 8.0, 10.0, 20.0])).round(2)
     array([ 3.  ,  5.63,  8.03, 18.04])

@@ -49,8 +49,8 @@ class SyntheticRows:
         """Second moments of the whitened predictors, shape (m, m), as estimated by the releases used for whitening.
 
         Before whitening, a ridge matrix (`KeptLevels.ridge`) is added to the predictors' second moments, so that
-        whitened rows with rare levels have no large norm. The sum becomes the identity, so the second moments are the
-        identity minus the whitened ridge matrix.
+        whitened rows with rare levels have no large norm. Whitening turns the sum into the identity, so the second
+        moments of the whitened predictors are the identity minus the whitened ridge matrix.
         """
         W = self.start.W
         return np.eye(self.start.m) - W.T @ self.levels.ridge @ W
@@ -76,7 +76,7 @@ class SyntheticRows:
         """Synthetic rows of whitened predictors, shape (rows, m), with moments `mean` and `second_moments`.
 
         Numeric columns and factors are first drawn independently of each other (`drawn_rows`). The optimal transport
-        map between normal distributions then transforms the whitened predictors to these moments. In models with an
+        map between normal distributions then gives the whitened predictors the two moments. In models with an
         intercept, the inner product of each row with the attribute `constant` is 1.
         """
         w = drawn_rows(self.box, self.scales, self.levels) @ self.start.P
@@ -100,8 +100,8 @@ def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray
     Columns that are products, such as squares and interactions of a number with a factor, are products of drawn values.
 
     In a design with an intercept, a numeric column may have a released variance so large that all its values seem to
-    lie at its two bounds (`rare_ends`); its synthetic values are then these bounds. The offset and the response are
-    zero.
+    lie at its two bounds (`rare_ends`); the synthetic values of the column are then its bounds. The synthetic offset
+    and response are zero.
     """
     design, rows = box.design, np.zeros((SYNTHETIC_ROWS, box.width))
     normal = standard_rows(box.c, SYNTHETIC_ROWS)
@@ -111,7 +111,7 @@ def drawn_rows(box: PublicBox, scales: Scales, levels: KeptLevels) -> FloatArray
         for j, _ in rare_ends(box, scales):
             if j < box.c:
                 rows[:, j] = np.where(ndtr(normal[:, j]) < (1 + scales.center[j]) / 2, 1.0, -1.0)
-    of_rows: dict[int, NDArray[np.intp]] = {}  # levels of each factor, as positions
+    of_rows: dict[int, NDArray[np.intp]] = {}  # for each factor, the position of the level of every synthetic row
     for k, factor in enumerate(design.factors):
         columns = [*factor.columns, *(j for one in design.slopes_by_level if one.factor == k for j in one.columns)]
         if not factor.used or not columns:

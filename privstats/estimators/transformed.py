@@ -1,8 +1,8 @@
 """Queries about rows with a transformed response, for starting coefficients that are computed by least squares.
 
 Starting coefficients need only be near the minimiser of the loss. The least-squares coefficients for ``log(y + 1/2)``,
-or for a clipped response, are close enough. The queries are the same as in module `beginning`, but about transformed
-responses.
+or for a clipped response, are close enough. The queries are the queries of the module `beginning`, with transformed
+responses in place of the responses.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class TransformedAsk:
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
         """Return the name of the algorithm (branch) with the smallest expected interval length; see `Ask.choose`.
 
-        `lengths` maps the name of each algorithm to its expected interval length; error messages call the choice
-        `name`.
+        `lengths` maps the name of each algorithm to its expected interval length; `name` is the name of the choice in
+        error messages.
         """
         return self.ask.choose(name, lengths)
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether to send the optional query with this label.
+        """Return whether to send the optional query with the label `label`.
 
         In a fit, the result is `wanted`. In trial runs on synthetic rows, the result does not depend on `wanted`.
         """

@@ -1,6 +1,6 @@
 """Numeric expressions without declared bounds; their bounds are estimated privately from their values in the data.
 
-Only the method `block` reads confidential rows. A privacy review must read this method.
+Only the method `BareFactor.block` reads confidential rows. A privacy review must read this method.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BareFactor:
 
     @property
     def within(self) -> Interval:
-        """Range of the expression's values, computed from the declared bounds of its columns; it may be infinite."""
+        """Range of the expression's values, from the declared bounds of its columns; a bound may be infinite."""
         return derived(self.code, self.domain)
 
     @property
@@ -77,5 +77,5 @@ class BareFactor:
         return Block(present, np.asfortranarray(numbers, dtype=float), (), plain_layout(1))
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
-        """Return `n` synthetic rows of the columns in `reads`, uniform within their bounds; no data are read."""
+        """Return `n` synthetic rows of the expression's columns, uniform within declared bounds; no data are read."""
         return self.domain.draw(self.reads, n, rng)

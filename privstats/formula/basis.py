@@ -69,7 +69,7 @@ class Basis:
 
 
 def _range(polynomial: Legendre) -> Interval:
-    """Return the range of a polynomial on [-1, 1], from its values at -1, 1 and the stationary points between them."""
+    """Return the range of a polynomial on [-1, 1], from its values at -1, at 1 and at its stationary points."""
     roots = np.asarray(polynomial.deriv().roots(), dtype=complex)
     stationary = [float(root.real) for root in roots if abs(root.imag) < 1e-9 and -1 < root.real < 1]
     return Interval.hull([float(polynomial(point)) for point in (-1.0, 1.0, *stationary)])
@@ -114,7 +114,7 @@ def _of_knots(kind: str, knots: list[float], low: float, high: float, keywords: 
     if not all(low < knot < high for knot in knots):
         raise ValueError
     breaks = np.array([low, *knots, high])
-    unit = (breaks - low) / (high - low)  # rescaled to [0, 1], because patsy's rounding errors are large far from 0
+    unit = (breaks - low) / (high - low)  # knots rescaled to [0, 1], as patsy's rounding errors are large far from 0
     values = spline(kind, {"knots": unit[1:-1], "lower_bound": 0.0, "upper_bound": 1.0, **keywords})
     degree = keywords.get("degree", 3)
     # on each piece, the Legendre coefficients are computed from the splines' values at the Chebyshev points

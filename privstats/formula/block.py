@@ -4,11 +4,12 @@
 the model matrix is computed from the numbers and codes. The products of rows and public matrices are computed by one
 method, `Block.times`. The result for a row depends on this row alone, exactly to the last bit.
 
-In a regression without offset, the product of a row's numbers and a column of the matrix is computed as the sum of two
-exact products. The numbers are whole multiples of 2^-21 in [-1, 1]. The first product uses the column rounded to whole
-multiples of 2^(e - 31), where the absolute values of the column's entries add up to at most 2^e. The second product
-uses the rounding errors of the column, rounded in the same way, with e determined by their absolute values. In each
-product, every partial sum is a whole multiple of 2^(e - 52) below 2^(e + 1), and a float represents such a number
+In a regression without offset, the layout and a column of a public matrix give a vector of public coefficients, one for
+each number of a row. The product of the row's numbers and this vector is computed as the sum of two exact products. The
+numbers are whole multiples of 2^-21 in [-1, 1]. The first product uses the vector rounded to whole multiples of
+2^(e - 31), where the absolute values of the vector's entries add up to at most 2^e. The second product uses the
+rounding errors of the vector, rounded in the same way, with e determined by the absolute values of these errors. In
+each product, every partial sum is a whole multiple of 2^(e - 52) below 2^(e + 1), and a float represents such a number
 exactly. So no order of additions, and no fused operation of a linear algebra library, causes a rounding error. All
 other sums are computed in a fixed order.
 """
@@ -29,8 +30,8 @@ from privstats.numerics.law import FloatArray
 CHUNK = 8000  # number of rows processed at a time, which fit into the cache; a power of two would cause cache conflicts
 TOGETHER = 8  # number of columns of a matrix product that are computed at a time
 REMEMBERED = 8  # number of public matrices whose coefficient tables are cached for later blocks
-ONTO_GRID = 1.5 * 2.0 ** (52 - ROW_BITS)  # adding and then subtracting this rounds a number to a multiple of 2^-21
-SLOPE_BITS = 52 - ROW_BITS  # number of bits kept when a public matrix is rounded, so that sums of products are exact
+ONTO_GRID = 1.5 * 2.0 ** (52 - ROW_BITS)  # adding and subtracting this constant rounds a number to a multiple of 2^-21
+SLOPE_BITS = 52 - ROW_BITS  # bits kept when public coefficients are rounded, so that sums of products are exact
 
 Codes = NDArray[np.intp]
 Place = tuple[int | None, int | None]  # key of a coefficient table: index of a factor, index of a numeric variable
@@ -96,7 +97,7 @@ class Layout:
         return [((t.factor, number), list(t.columns), public) for t, number, public in both if public.any()]
 
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
-        """Return the coefficient tables of the product of the model matrix and `matrix`, which has k columns.
+        """Return the coefficient tables of the product of the model matrix and a public `matrix` with k columns.
 
         A key of the dict is a pair: the index of a factor or None, and the index of a numeric variable or None. Its
         table has k columns, and one row for each level of the factor (a single row without a factor). The product for
@@ -135,7 +136,7 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
     1. The constant part, equal for all rows of data: an array, shape (k, 1).
     2. The part that is linear in the numeric variables: a list of pairs. A pair has a slice that selects m columns of
        `Block.numbers`, and the coefficients of these columns, shape (k, m).
-    3. The part that depends on factors: a list of `_Summand`. Each of them belongs to one group of `TOGETHER`
+    3. The part that depends on factors: a list of `_Summand`. Each `_Summand` belongs to one group of `TOGETHER`
        successive columns of the product; the list is sorted by group.
 
     Parameters
@@ -144,9 +145,9 @@ def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray,
     matrix : bytes
         The entries of the matrix as bytes, because a key of the cache must be hashable.
     on_grid : bool
-        Whether all numeric values are multiples of 2^-21 in [-1, 1]. Part 2 then has one pair with
-        the rounded coefficients of all variables and, unless all are zero, a second pair with their rounding errors,
-        which are rounded too.
+        Whether all numeric values are multiples of 2^-21 in [-1, 1]. Part 2 then has one pair with the rounded
+        coefficients of all variables, and a second pair with the coefficients' rounding errors, which are rounded too;
+        the second pair is left out if all errors are zero.
     """
     tables: dict[Any, FloatArray] = layout.tables(np.frombuffer(matrix).reshape(layout.width, -1))
     slopes = np.column_stack([tables.pop((None, k)).T for k in range(layout.numbers)])
@@ -177,7 +178,7 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return ``left @ right``, where the order of additions is fixed and independent of the linear algebra library."""
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):
-        some = np.flatnonzero(right[j])  # zeros are skipped, because many matrices only select columns
+        some = np.flatnonzero(right[j])  # zeros are skipped, because many public matrices only select columns
         columns = slice(some[0], some[-1] + 1) if len(some) else slice(0)
         out[:, columns] += left[:, j, None] * right[j, columns]
     return out
@@ -192,10 +193,11 @@ class Block:
     present : ndarray of bool, shape (n,)
         Mask of the rows that are used.
     numbers : ndarray, shape (n, p), in column-major order
-        Values of p numeric variables. In a regression they are whole multiples of 2^-21 within [-1, 1] (an offset may
-        be larger), and the last variable is the response; the type is float32, which represents them exactly, or
-        float64 if there is an offset. For means and quantiles they are in the user's units, of type float64. The method
-        `times` assumes multiples of 2^-21 if and only if the type is float32. Rows that are not used have zeros.
+        Values of p numeric variables. In a regression the values are whole multiples of 2^-21 within [-1, 1] (an offset
+        may be larger), and the last variable is the response; the type is float32, which represents these multiples
+        exactly, or float64 if there is an offset. For means and quantiles the values are in the user's units, of type
+        float64. The method `times` assumes multiples of 2^-21 if and only if the type is float32. Rows that are not
+        used have zeros.
     codes : tuple of integer arrays, shape (n,)
         For each factor, the index of the row's level; 0 in rows that are not used.
     layout : Layout
@@ -247,7 +249,7 @@ class Block:
 
     @cached_property
     def response(self) -> FloatArray:
-        """The response of each row, shape (n,): the last column of `numbers`."""
+        """The response of each row, shape (n,): the last column of the array `numbers`."""
         return self.numbers[:, -1].astype(np.float64, copy=False)
 
     @cached_property
@@ -257,5 +259,5 @@ class Block:
 
 
 def on_block_grid(values: FloatArray) -> FloatArray:
-    """Return `values` rounded to whole multiples of 2^-21; their absolute values must be at most 2^30."""
+    """Return numbers rounded to whole multiples of 2^-21; the absolute values of the numbers must be at most 2^30."""
     return np.subtract(rounded := values + ONTO_GRID, ONTO_GRID, out=rounded)

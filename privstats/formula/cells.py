@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-LARGEST_NAME = 2.0**53  # numeric names of privacy units must be below this, since floats skip some larger integers
+LARGEST_NAME = 2.0**53  # numeric names of privacy units must be below this limit, as floats skip some larger integers
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(1)
 TRUTH_VALUES = {**dict.fromkeys(("True", "TRUE", "true"), 1.0), **dict.fromkeys(("False", "FALSE", "false"), 0.0)}
@@ -55,7 +55,7 @@ def cells(column: pd.Series) -> list[Any]:
     """Return a column's cells as a list of Python objects; None for a cell that pandas cannot convert."""
     try:
         return column.to_numpy(dtype=object).tolist()
-    except Exception:  # a cell is, for instance, a date out of range; only this cell becomes missing
+    except Exception:  # a cell is, for instance, a date out of pandas' range; only this cell becomes missing
         return [_cell(column, row) for row in range(len(column))]
 
 
@@ -67,7 +67,7 @@ def _cell(column: pd.Series, row: int) -> Any:
 
 
 def read(cell: Any) -> Reading:
-    """Return the value of a cell: a number, a string, bytes or an instant; None if it is missing or of another type.
+    """Return the value of a cell: a number, a string, bytes or an instant; None for a missing cell or another type.
 
     A complex number with imaginary part 0 counts as a number, because one complex cell makes a whole column complex.
 
@@ -209,7 +209,8 @@ def _written(text: str) -> float:
 def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
     """Return the code of each cell of a column, such as the index of a factor level; -1 for a cell without a code.
 
-    A string that spells a number, such as "1.0", has the code of this number, unless the string has a code itself.
+    A string that spells a number, such as "1.0", has the code of this number, unless the string itself is a key of
+    `place`.
 
     Parameters
     ----------
@@ -230,11 +231,11 @@ def positions(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
 
 
 def _keys(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
-    """Return the code of each cell that is a key of the mapping `place` without conversion; -1 for any other cell.
+    """Return each cell's code in the mapping `place` from values to codes; -1 if the unconverted cell is not a key.
 
     All codes are -1 if the lookup could run a method of a class from the data. Types are compared by identity, because
-    ``==`` or a set of types would run methods of metaclasses. The caller converts each cell with code -1 and looks it
-    up again.
+    ``==`` or a set of types would run methods of metaclasses. The caller converts each cell with code -1 and looks up
+    the converted value.
     """
     if len(column) > len(place):
         with suppress(Exception):  # pyarrow is not installed, or a cell is not a string
@@ -310,7 +311,7 @@ def _day(cell: Any, origin: datetime.date) -> float:
 
 
 def unit_name(cell: Any) -> str | bytes | float | Instant | None:
-    """Return the canonical form of a cell that names a privacy unit, such as a person; None if it names no unit.
+    """Return the canonical form of a cell that names a privacy unit, such as a person; None if the cell names no unit.
 
     The names 7, 7.0 and ``numpy.int8(7)`` denote the same unit, as do "ann" and a `StrEnum` member with this value.
     Whole numbers of absolute value 2^53 or more count as missing and must be given as strings: one missing name turns

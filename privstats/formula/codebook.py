@@ -18,7 +18,7 @@ from privstats.errors import DomainError, quote
 from privstats.formula.cells import days, numbers
 from privstats.formula.declarations import Dates, DeclaredGrid, Known, Levels, Numbers, declared
 
-Declarations = tuple[dict[str, Known], list[str]]  # bounds or levels by column; names of the complete columns
+Declarations = tuple[dict[str, Known], list[str]]  # bounds or levels by column; columns without missing values
 
 T = TypeVar("T")
 HEADINGS = {"column": "name", "min": "low", "max": "high", "type": "kind", "required": "complete"}
@@ -95,8 +95,8 @@ def _is_field(field: Any) -> bool:
 def _levels(field: Mapping[str, Any], codes: Sequence[str]) -> Iterable[Any] | None:
     """Return the levels of a Table Schema's field: the list `enum` or, without `enum`, the list `categories`.
 
-    Labels of categories are dropped, and so are `codes`, which stand for missing values. The result is None if there is
-    no such list.
+    Labels of categories are dropped, and so are the codes of missing values, `codes`. The result is None if the field
+    has neither list.
     """
     levels = field.get("constraints", {}).get("enum", field.get("categories"))
     if not isinstance(levels, list):
@@ -119,9 +119,9 @@ def _missing(where: Mapping[str, Any]) -> list[str]:
 def _check_missing(name: str, known: Known, codes: Iterable[str]) -> None:
     """Raise an error if a code of missing values would be read as a value of the column `name`.
 
-    The codes are read as cells of data are. A cell with such a code, such as "-99", would be clamped to the bounds and
-    used, while a cell with another code, such as "NA", is missing. Codes of a column with declared levels are not
-    checked.
+    A code is converted to a value in the same way as a cell of the data. A cell with such a code, such as "-99", would
+    be clamped to the bounds and used, while a cell with another code, such as "NA", is missing. Codes of a column with
+    declared levels are not checked.
     """
     if isinstance(known, Levels):
         return
@@ -195,7 +195,8 @@ def _of_line(cells: Mapping[str, str]) -> Known | None:
 def _split(levels: str, kind: str) -> list[Any]:
     """Return the levels that a string lists, separated by "|" or ";".
 
-    The levels are returned as integers if all of them are integers, unless `kind` declares a column of strings.
+    The levels are returned as integers if every level is an integer, unless the column's type `kind` is a type of
+    strings.
     """
     parts = [part.strip() for part in levels.split("|" if "|" in levels else ";")]
     whole = kind not in TEXT_KINDS and all(re.fullmatch(r"-?[0-9]+", part) for part in parts)
@@ -203,7 +204,7 @@ def _split(levels: str, kind: str) -> list[Any]:
 
 
 def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
-    """Return ``read(*arguments)``; put `where`, such as "field 'age'", before the text of a `DomainError` it raises."""
+    """Call the function `read`; put the text `where`, such as "field 'age'", before the text of a `DomainError`."""
     try:
         return read(*arguments)
     except DomainError as error:
@@ -229,7 +230,7 @@ def declaration(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, or
 
 
 def _end(end: Any) -> Any:
-    """Return a bound as a float if it is the text of a number; return any other bound, such as a date, unchanged."""
+    """Return a bound as a float if the bound is the text of a number; any other bound, such as a date, is unchanged."""
     if not isinstance(end, str):
         return end
     try:

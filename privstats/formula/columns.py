@@ -44,8 +44,8 @@ from privstats.formula.terms import DesignFactor
 from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
-NARROWEST = 1e-290  # a column with a narrower range is refused, because a division by the width could overflow
-WIDEST = 1e75  # a column with a wider range is refused, because the fourth power of the width could overflow
+NARROWEST = 1e-290  # a column with a narrower range is refused, because a division by the range's width could overflow
+WIDEST = 1e75  # a column with a wider range is refused, because the fourth power of the range's width could overflow
 MOST_BINS = 100_000
 LIKE = "x ~ group"
 
@@ -54,7 +54,7 @@ Component = str | float | int | bool | None
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Expressions to be summarised by means or quantiles, with their declared bounds or levels; see `bind_columns`.
+    """Expressions to be summarised by means or quantiles, with their declared bounds or levels; made by `bind_columns`.
 
     Parameters
     ----------
@@ -73,7 +73,8 @@ class Columns:
     complete : bool
         Whether every row is used, whatever its cells contain.
     lacking : tuple of str
-        Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
+        Expressions without declared bounds; the method `with_bounds` replaces the arbitrary bounds of these
+        expressions.
     components : tuple
         Labels of the estimates of each column and group, such as the probabilities of quantiles or the bins of a
         histogram; (None,) if each column and group has one estimate.
@@ -130,9 +131,9 @@ class Columns:
 
     @property
     def layout(self) -> Layout:
-        """The layout of a `Block` of rows: column j of `Block.numbers` is the j-th expression to be summarised.
+        """Description of the columns of a `Block` of rows: column j of `Block.numbers` is the j-th expression.
 
-        The grouping factor has no columns in the layout.
+        The grouping factor is not among these columns; its level codes are in `Block.codes`.
         """
         return plain_layout(self.width)
 
@@ -253,7 +254,7 @@ class Columns:
     def keys(self) -> tuple[str, ...]:
         """Names of the index levels in tables of estimates: "term", "group" if rows are grouped, and `component`.
 
-        The name `component`, such as "q", is left out if each column and group has one estimate.
+        The last name, `component`, such as "q", is left out if each column and group has one estimate.
         """
         several = [self.component] if self.components != (None,) else []
         return ("term", *(["group"] if self.group is not None else []), *several)
@@ -274,7 +275,7 @@ class Columns:
     def matrix(self, new_data: pd.DataFrame) -> FloatArray:
         """Return indicators of the groups for n new rows, shape (n, groups); a column of ones if there are no groups.
 
-        A row with a missing value or an undeclared level is NaN.
+        All entries of a row with a missing value or an undeclared level are NaN.
 
         Raises
         ------
@@ -294,14 +295,14 @@ class Columns:
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
         """Return the matrix R and vector q of a linear hypothesis ``R @ params = q`` about the estimates `params`.
 
-        The hypothesis consists of linear equations in the names of the estimates, such as ``"x[a] = x[b]"``, or it is
-        the matrix R, and q is then 0.
+        The hypothesis consists of linear equations in the names of the estimates, such as ``"x[a] = x[b]"``, or the
+        hypothesis is the matrix R, and q is 0.
         """
         return constraint(self.names, hypothesis)
 
     @property
     def is_regression(self) -> bool:
-        """Whether the column can be regressed on the groups: it is the only column, and no group is an interval."""
+        """Whether a regression on the groups is possible: one column is summarised, and no group is an interval."""
         return len(self.targets) == 1 and not isinstance(self.group, CutFactor)
 
     def as_regression(self) -> Design:
@@ -332,7 +333,7 @@ class Columns:
 
 
 def plain_layout(width: int) -> Layout:
-    """Return the layout of `width` columns without factors, in which column j is column j of `Block.numbers`."""
+    """Return the `Layout` (description) of a matrix of `width` columns: column j equals column j of `Block.numbers`."""
     unit, zero = np.ones((1, 1)), np.zeros((1, 1))
     return Layout(width, tuple(Term((j,), j, None, unit, zero) for j in range(width)), width)
 

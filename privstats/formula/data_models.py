@@ -47,7 +47,7 @@ class Field:
     highs: list[Any] = by_default(default_factory=list)
 
     def bound(self, how: str, end: Any) -> None:
-        """Record `end` as a lower or upper bound of the column.
+        """Record the number or date `end` as a lower or upper bound of the column.
 
         An exclusive bound on whole numbers is replaced by the nearest whole number that satisfies the bound.
 
@@ -111,7 +111,7 @@ def _read(annotation: Any, said: Field) -> list[Any]:
     """Read the type annotation of a field of a data model, and return the metadata of the annotation.
 
     The type of the column, the levels, and whether values may be missing are stored in `said`, the field's description.
-    The metadata are the arguments after the type in ``Annotated[type, ...]``; they may contain bounds.
+    The metadata are the arguments after the type in ``Annotated[type, ...]``, which may contain bounds.
     """
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:

@@ -37,7 +37,7 @@ class Known(ABC):
         """Bounds of usual values of the column.
 
         For a column declared by centre and scale, these are the bounds of the uniform distribution with this centre as
-        mean and this scale as standard deviation. For every other column they are the declared bounds or levels.
+        mean and this scale as standard deviation. For every other column the result is the declared bounds or levels.
         """
         return self
 
@@ -45,8 +45,9 @@ class Known(ABC):
     def draw(self, n: int, rng: Rng) -> pd.Series:
         """Return `n` synthetic values, drawn uniformly between the bounds or from the levels; no data are read.
 
-        The bounds are the declared bounds or, for a column declared by a centre and a scale, the bounds in `typical`.
-        Values of a categorical column begin with all levels in order, so that each occurs if `n` is large enough.
+        The bounds are the declared bounds or, for a column declared by a centre and a scale, the bounds of usual values
+        (attribute `typical`). Values of a categorical column begin with all levels in order, so that each occurs if `n`
+        is large enough.
         """
 
     @abstractmethod
@@ -97,7 +98,7 @@ class Numbers(Known):
         return f"{plain(self.lo)} to {plain(self.hi)}"
 
 
-FARTHEST = 1e100  # largest absolute value of a bound; a larger declared bound is refused, an estimated one is clamped
+FARTHEST = 1e100  # largest absolute value of a bound; a larger declared bound is refused, an estimated bound is clamped
 UNKNOWN = Numbers(EVERYTHING.lo, EVERYTHING.hi)
 
 
@@ -127,7 +128,7 @@ class DeclaredGrid(Numbers):
 
 @dataclass(frozen=True)
 class Estimated(Numbers):
-    """Bounds of a numeric expression that are, or will be, estimated privately; they apply to this expression only.
+    """Bounds of a numeric expression that are, or will be, estimated privately; only this expression has these bounds.
 
     Estimated bounds of x are not used to compute the range of another expression, such as log(x). Therefore a wrong
     estimate cannot make the range of log(x) empty, infinite or a single point.
@@ -135,7 +136,7 @@ class Estimated(Numbers):
 
     @classmethod
     def inside(cls, known: Interval, low: float, high: float) -> Estimated:
-        """Return the estimated range from `low` to `high`, restricted to `known`, which contains all possible values.
+        """Return the estimated range from `low` to `high`, restricted to the interval `known` of all possible values.
 
         A bound outside the interval `known` is replaced by the nearer bound of this interval. If the estimated range
         does not overlap the interval, the range is first moved to the nearer end of the interval.
@@ -154,7 +155,7 @@ class Estimated(Numbers):
 
 @dataclass(frozen=True)
 class Dates(Numbers):
-    """Dates from `first` to `last`; in formulas a date is the number of days since `origin`.
+    """Dates from `first` to `last`; in formulas a date is the number of days since the date `origin`.
 
     Parameters
     ----------
@@ -258,7 +259,7 @@ class Levels(Known):
 
     @cached_property
     def place(self) -> dict[Any, int]:
-        """Mapping from each value that a cell may have to the code (position) of the declared level that it denotes.
+        """Mapping from each value that a cell may have to the code (position) of the level that the value denotes.
 
         A string level has one key, the string itself. A numeric or Boolean level has several keys: the number as a
         float, and its usual spellings as strings, including "True" for 1 and "False" for 0.

@@ -102,7 +102,7 @@ class Design:
     names : tuple of str
         Names of the coefficients, in order. If the model has an intercept, the first name is "Intercept".
     intercept : bool
-        Whether there is an intercept; it is the first column.
+        Whether there is an intercept; the intercept is the first column.
     response : str
         The response, as the formula writes it.
     reads : tuple of str
@@ -114,7 +114,8 @@ class Design:
         Whether a numeric predictor is centred at the middle of its range in its products with factors. The fit then
         does not depend on the origin of the predictor, such as the year 0.
     lacking : tuple of str
-        Expressions without declared bounds; their bounds are arbitrary until `with_bounds` sets them.
+        Expressions without declared bounds; the method `with_bounds` replaces the arbitrary bounds of these
+        expressions.
     layout : Layout
         Definition of the scaled columns as functions of the numbers and level codes (integers that stand for levels)
         that `block` returns for each row.
@@ -125,7 +126,7 @@ class Design:
         scaled column, which is (column - center) / half, lies in [-1, 1]. Without an intercept, the centre is 0 and
         `halves` has the column's largest absolute value.
     response_center, response_half : float
-        The scaled response is (response - response_center) / response_half.
+        Shift and divisor of the response: the scaled response is (response - response_center) / response_half.
     recoded : Recoded, optional
         The design that the user wrote and its relation to this design, if `with_intercept` changed the columns.
     """
@@ -186,12 +187,13 @@ class Design:
     def coding(self) -> FloatArray:
         """Square matrix by which the model matrix is multiplied from the right before its columns are scaled.
 
-        If `centred` is True, it centres numeric predictors in their products with factors; else it is the identity.
+        If `centred` is True, the matrix centres numeric predictors in products with factors; otherwise it is the
+        identity.
         """
         return self._made.coding
 
     def bounds(self) -> tuple[tuple[float, float], ...]:
-        """Return bounds on the values of each column before it is scaled, in the user's units.
+        """Return bounds on the values of each unscaled column, in the user's units.
 
         These columns are the model matrix times the matrix `coding`, which centres predictors in products with factors
         if `centred` is True.
@@ -218,9 +220,9 @@ class Design:
     def declared_scales(self) -> FloatArray:
         """Public scale of each scaled column and, in the last entry, of the scaled response.
 
-        The entry is 1 unless a `Scale` declares the variable's centre and standard deviation. Then it is 1 / `FAR`:
-        values are clamped to centre +- `FAR` standard deviations, and a model with an intercept maps this interval to
-        [-1, 1].
+        An entry is 1 / `FAR` if a `Scale` declares the variable's centre and standard deviation: values are then
+        clamped to centre +- `FAR` standard deviations, and a model with an intercept maps this interval to [-1, 1]. Any
+        other entry is 1.
         """
         return np.array([1 / FAR if self.domain.scaled([name]) else 1.0 for name in (*self.columns, self.response)])
 
@@ -234,7 +236,7 @@ class Design:
 
     @cached_property
     def slopes_by_level(self) -> tuple[SlopesByLevel, ...]:
-        """Columns that are products of a numeric expression and a factor, so that slopes differ between its levels."""
+        """Columns that are products of a numeric expression and a factor; each factor level has its own slope."""
         return self._made.slopes_by_level()
 
     @cached_property
@@ -264,7 +266,7 @@ class Design:
         Notes
         -----
         In a column declared complete, a missing number is replaced by the middle of the column's bounds, and a missing
-        or undeclared level by the first level. A row is excluded if it has a missing value or undeclared level in
+        or undeclared level by the first level. A row is excluded if the row has a missing value or undeclared level in
         another column, if the value of an expression is not a number, or if the condition `subset` does not hold. If
         the whole design is complete, no row is excluded.
         """
@@ -308,7 +310,7 @@ class Design:
     def varies_with(self, column: str) -> frozenset[str]:
         """Return the columns on which the effect of `column` on the linear predictor depends.
 
-        The column itself is included if its effect is not linear, or if the offset depends on it.
+        The column itself is included if its effect is not linear, or if the offset depends on the column.
         """
         products = [self._made.sources(product) for product in self._made.products]
         mine = [parts for parts in products if any(column in part.reads for part in parts)]
@@ -320,10 +322,11 @@ class Design:
         return () if self._offset is None else self._offset.reads
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Design:
-        """Return the design with estimated bounds; `bounds` maps each expression in `lacking` to its estimated bounds.
+        """Return the design with estimated bounds for the expressions that have no declared bounds.
 
-        The bounds of an expression are clamped to the range that follows from the declared bounds of its columns, and
-        for a response also to the support of the family.
+        `bounds` maps each expression in the attribute `lacking` to its estimated bounds. The bounds of an expression
+        are clamped to the range that follows from the declared bounds of its columns, and for a response also to the
+        support of the family.
         """
         found = {}
         for code, (low, high) in bounds.items():
@@ -337,7 +340,7 @@ class Design:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that the fit uses; `names` differs from them if `with_intercept` changed the columns."""
+        """Names of the columns that the fit uses; coefficients have other names if `with_intercept` changed columns."""
         return self.names if self.recoded is None else self.recoded.columns
 
     @property
@@ -350,8 +353,8 @@ class Design:
 
         For example, the dummies of all levels of a factor add up to 1, so the models ``y ~ 0 + C(g)`` and ``y ~ C(g)``
         are the same. With an intercept, columns can be centred, and noise is smaller. The new design still reports the
-        coefficients of the present design, by `to_original` and `names`. If no such linear combination is found, the
-        present design is returned.
+        coefficients of the present design, by the method `to_original` and the attribute `names`. If no such linear
+        combination is found, the present design is returned.
         """
         if self.intercept or not self._made.reads or len(self.names) > MANY_COLUMNS:
             return self
@@ -397,7 +400,8 @@ class Design:
         """Return a matrix and a shift such that ``matrix @ theta + shift`` are the coefficients of the user's formula.
 
         Also return the names of these coefficients, which are in the user's units and in the order of the formula. The
-        vector theta has the coefficients of the scaled columns. The method `to_original` explains `response`.
+        vector theta has the coefficients of the scaled columns. The method `to_original` explains the parameter
+        `response`.
         """
         matrix, shift = self.to_original(response)
         place = slice(None) if self.recoded is None else np.argsort(self.recoded.order)
@@ -465,7 +469,7 @@ class Design:
         return constraint(self.names, hypothesis)
 
     def expressions(self, params: FloatArray) -> tuple[str, str]:
-        """Return two texts for use in another formula: the response, and the linear predictor with the given `params`.
+        """Return two texts for use in another formula: the response, and the linear predictor at coefficients `params`.
 
         Both texts are Python expressions in the data's columns. The linear predictor includes the offset. A response
         with two levels is written as the indicator of the second level.
@@ -523,14 +527,15 @@ class Design:
 def _fill(
     out: FloatArray, present: NDArray[np.bool_], values: FloatArray, center: float, half: float, most: float = 1.0
 ) -> None:
-    """Write ``(values - center) / half`` to `out`, rounded to multiples of 2^-21 and clamped to [-most, most].
+    """Subtract the shift `center` from `values`, divide by the divisor `half`, and write the result to the array `out`.
 
-    Where a value is NaN, 0 is written, and the mask `present` of the rows that are used is set to False.
+    The result is rounded to multiples of 2^-21 and clamped to [-most, most]. Where a value is NaN, 0 is written, and
+    the mask `present` of the used rows is set to False.
     """
     scaled = values - center
     scaled /= half
     out[:] = on_block_grid(scaled)
-    if not -most <= out.min(initial=0.0) <= out.max(initial=0.0) <= most:  # a number is NaN or too large
+    if not -most <= out.min(initial=0.0) <= out.max(initial=0.0) <= most:  # a scaled value is NaN or too large
         missing = np.isnan(out)
         out[missing], present[missing] = 0.0, False
         np.clip(out, -most, most, out=out)
@@ -674,14 +679,14 @@ def _bound_to(
 def _known(code: str, domain: Domain, family: Mean | None) -> Interval:
     """Return the range of the expression `code` that follows from the declared bounds in `domain`.
 
-    For the response of a model with a link function, pass `family`: the range is intersected with its support.
+    For the response of a model with a link function, pass `family`: the range is intersected with the family's support.
     """
     within = derived(code, domain)
     return within if family is None else within & Interval(*family.support)
 
 
 def _outcome(part: Factor, family: Mean | None) -> NumericFactor | LevelFactor:
-    """Return `part`, the left-hand side of the formula, if it is a valid response; otherwise raise an error.
+    """Return the left-hand side of the formula, `part`, if this is a valid response; otherwise raise an error.
 
     A valid response is a numeric expression with bounds within the support of the family (if given). If this support
     is [0, 1], a factor with two levels is valid, too.
@@ -795,7 +800,7 @@ def _refuse_collinear(design: Design) -> None:
     among = np.zeros(len(design.names), dtype=bool)
     for product, mine in zip(made.products, points.sources, strict=True):
         reads = {name for part in mine for name in part.reads}
-        # a term that combines several columns of the data, with a condition (threshold) on one of them, is not checked
+        # a term that combines several columns of the data, with a condition (threshold) on one column, is not checked
         # for collinearity, because the public points may lack some combination of the columns' values
         alone = reads.isdisjoint(points.ends) or len(reads) == 1
         among[list(product.columns)] = alone and all(shown(part, points.coded) for part in mine)

@@ -37,9 +37,9 @@ class Domain(Mapping[str, Known]):
         CategoricalDtype from public knowledge: the CategoricalDtype of a column made by ``astype("category")`` lists
         the levels that occur in the data, which are confidential.
     complete : bool or iterable of str
-        Columns declared to have no missing values (True: all columns). If all columns of a formula are complete and
-        its expressions are finite, a fit without `subset` and `weights` uses every row, and counts rows without noise
-        if their number is public. A value that is missing nevertheless is replaced by the middle of the range or by
+        Columns declared to have no missing values (True: all columns). If all columns of a formula are complete and its
+        expressions are finite, a fit without `subset` and `weights` uses every row, and counts rows without noise if
+        the number of rows is public. A value that is missing nevertheless is replaced by the middle of the range or by
         the first level.
 
     Raises
@@ -102,7 +102,7 @@ class Domain(Mapping[str, Known]):
     ) -> Domain:
         """Return a domain with a hint about the distribution of a column, for forecasts of confidence interval widths.
 
-        Hints have no other effect: a fit, its cost and its digest are the same without them. A wrong hint makes the
+        Hints have no other effect: a fit, its cost and its digest do not depend on hints. A wrong hint makes the
         forecast widths wrong. Write hints from public knowledge, such as a codebook or an earlier publication. If the
         outcome and numeric predictors of a regression have hints, forecasts assume that these predictors explain a
         quarter of the variance of the outcome.
@@ -193,7 +193,7 @@ class Domain(Mapping[str, Known]):
         return name in self and name in self.complete
 
     def extended(self, columns: Mapping[str, Any]) -> Domain:
-        """Return the domain with further declared columns; `complete` and hints about distributions stay the same."""
+        """Return the domain with further declared columns; the complete columns and the hints stay the same."""
         return Domain({**self._columns, **columns}, self.complete)._with_hints(self.hints)
 
     def scaled(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -264,7 +264,7 @@ class Domain(Mapping[str, Known]):
         return tuple(dict.fromkeys(column for name in self for column in _columns_of(name)))
 
     def to_json(self) -> str:
-        """Return the domain as JSON text, which `from_json` reads."""
+        """Return the domain as JSON text, which the method `from_json` reads."""
         columns = {name: known.to_json() for name, known in self._columns.items()}
         hints = {"hints": {name: hint.to_json() for name, hint in self.hints.items()}} if self.hints else {}
         return json.dumps({"columns": columns, "complete": sorted(self.complete), **hints})
@@ -276,7 +276,7 @@ class Domain(Mapping[str, Known]):
         Parameters
         ----------
         text : str or path
-            JSON text, which begins with ``{``, or the path of a file that contains it.
+            JSON text, which begins with ``{``, or the path of a file that contains JSON text.
 
         Raises
         ------
@@ -465,8 +465,8 @@ def _name(name: Any) -> str:
 def _columns_of(name: str) -> tuple[str, ...]:
     """Return the names of the columns to which a name in a domain refers.
 
-    For a function call, such as np.log(y), they are the columns in its arguments; for Q('any name'), the quoted name.
-    A name of any other form refers to the column of the same name.
+    A function call, such as np.log(y), refers to the columns in its arguments, and Q('any name') to the quoted name. A
+    name of any other form refers to the column of the same name.
     """
     try:
         node = parse(name)

@@ -47,7 +47,7 @@ OF_ALL_ROWS = (
 class _Normal(ast.NodeTransformer):
     """A transformer of syntax trees that replaces ``Q('any name')`` by the column name, and ``x * x`` by ``x ** 2``.
 
-    The interval of ``x ** 2`` has no negative values, whereas the interval of ``x * x`` may have some.
+    The interval of ``x ** 2`` has no negative values, whereas the interval of ``x * x`` may have negative values.
     """
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -119,7 +119,7 @@ class _Days(ast.NodeTransformer):
 
 
 def _in_days(node: ast.expr, origin: datetime.date) -> ast.expr:
-    """Replace a date such as "2020-01-31" by its number of days since `origin`.
+    """Replace a date such as "2020-01-31" by its number of days since the date `origin`.
 
     Any other text raises a `FormulaError`; an expression that is not text is returned unchanged.
     """
@@ -216,8 +216,9 @@ def is_total(node: ast.expr, of: Mapping[str, Interval | Levels]) -> bool:
     """Return whether an expression is known to be finite for all values of its columns within their bounds.
 
     `of` has the bounds or levels of each column by name. The result is True if the expression, all results of
-    arithmetic in it, and all arguments and values of functions in it have finite bounds. Finite bounds of the
-    expression alone do not suffice: both bounds of (1/x) * 0 are 0, but the expression is undefined where x is 0.
+    arithmetic within the expression, and all arguments and values of functions within the expression have finite
+    bounds. Finite bounds of the expression alone do not suffice: both bounds of (1/x) * 0 are 0, but the expression is
+    undefined where x is 0.
     """
     parts: list[Interval] = []
     inside = [part for part in ast.walk(node) if part is node or isinstance(part, ast.BinOp)]

@@ -36,7 +36,7 @@ TRUTH = np.array([[0.0], [1.0]])
 
 @dataclass(frozen=True, eq=False)
 class NumericFactor:
-    """A numeric expression in columns of the data, whose values are clamped to the interval `within`.
+    """A numeric expression in columns of the data; the expression's values are clamped to the interval `within`.
 
     Parameters
     ----------
@@ -73,13 +73,14 @@ class NumericFactor:
         return (self.within,)
 
     def values(self, rows: Mapping[str, Any], clamp: bool = True) -> FloatArray:
-        """Return the value of the expression in each of n rows, shape (n, 1); NaN where it is undefined.
+        """Return the value of the expression in each of n rows, shape (n, 1); NaN where the expression is undefined.
 
-        `rows` has the columns by name, as the function `admit` returns them. If `clamp` is True, the values are
-        clamped to `within`. The values of a plain column are returned as they are, because `admit` clamps columns.
+        `rows` has the columns by name, as the function `admit` returns them. If `clamp` is True, the values are clamped
+        to `within`. The values of an expression that is a single column are not clamped here, because `admit` clamps
+        columns.
         """
         if isinstance(self.node, ast.Name) and self.node.id == self.code and not isinstance(rows[self.code], Coded):
-            return np.asarray(rows[self.code])[:, None]  # the cells of a plain column were clamped when they were read
+            return np.asarray(rows[self.code])[:, None]  # single columns are clamped by `admit`, not here
         values = np.broadcast_to(values_of(self.node, rows), _length(rows[self.reads[0]]))
         return (self.within.clamp(values) if clamp else values)[:, None]
 
@@ -166,7 +167,7 @@ class CutFactor(LevelFactor):
     of : NumericFactor
         The expression that is cut.
     edges : tuple of float
-        Ascending limits of the intervals; the first and last are at or beyond the bounds of `of`.
+        Ascending limits of the intervals; the first and last limits are at or beyond the bounds of the expression.
     """
 
     of: NumericFactor
@@ -191,15 +192,15 @@ Factor = NumericFactor | BasisFactor | LevelFactor
 
 
 def factor(code: str, domain: Domain) -> Factor:
-    """Return the factor that the text `code` denotes, with bounds or levels from the domain.
+    """Return the factor that the text `code` denotes, with bounds or levels from the declarations in `domain`.
 
     Parameters
     ----------
     code : str
         One factor, exactly as the formula writes it.
     domain : Domain
-        Declared bounds and levels. If bounds of the factor itself are declared, they narrow the range that follows from
-        the bounds of its columns.
+        Declared bounds and levels. Declared bounds of the factor itself narrow the range that follows from the bounds
+        of its columns.
 
     Returns
     -------
@@ -241,7 +242,7 @@ def level_factor(code: str, name: str, levels: Levels) -> LevelFactor:
 
 
 def numeric(code: str, domain: Domain) -> NumericFactor:
-    """Return the numeric expression that `code` denotes, with finite bounds that follow from the domain.
+    """Return the numeric expression that the text `code` denotes, with finite bounds that follow from the domain.
 
     In the expression, a column with the levels False and True has the values 0 and 1.
     """
@@ -337,7 +338,7 @@ def interval_names(edges: tuple[float, ...], origin: datetime.date | None = None
 
 
 def unclamped(code: str, domain: Domain) -> NumericFactor:
-    """Return the numeric expression that `code` denotes, with infinite bounds, so that its values are not clamped.
+    """Return the numeric expression that the text `code` denotes, with infinite bounds: values are not clamped.
 
     The argument `domain` is not used.
     """
@@ -369,8 +370,8 @@ def _numeric(code: str, node: ast.expr, domain: Domain) -> NumericFactor:
 def lacking(codes: tuple[str, ...], domain: Domain) -> tuple[str, ...]:
     """Return the numeric expressions in `codes` that have no finite bounds and contain an undeclared column.
 
-    The bounds of these expressions can be estimated privately. All other expressions are left out, even invalid ones,
-    for which the function `factor` raises an error later.
+    The bounds of these expressions can be estimated privately. All other expressions are left out, even invalid
+    expressions, for which the function `factor` raises an error later.
     """
     found = []
     for code in codes:
@@ -387,7 +388,7 @@ def lacking(codes: tuple[str, ...], domain: Domain) -> tuple[str, ...]:
 
 
 def derived(code: str, domain: Domain) -> Interval:
-    """Return the range of an expression that follows from the declared bounds of columns; it may be infinite."""
+    """Return the range of an expression that follows from the declared bounds of columns; a bound may be infinite."""
     node = parse(code)
     return bounds_of(node, {name: _public(name, domain) for name in columns(node)}) & domain.bounds(code)
 
@@ -431,7 +432,7 @@ def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
 
 
 def refuse_few_rows(code: str, many: int, rows: int | None) -> None:
-    """Raise an error if a factor has too many levels (their number is `many`) for the public number of rows.
+    """Raise an error if the number of a factor's levels, `many`, is too large for the public number of rows.
 
     Raises
     ------
@@ -515,7 +516,7 @@ def _no_bounds(code: str, node: ast.expr, domain: Domain) -> str:
 def _basis(code: str, kind: str, inner: ast.expr, node: ast.Call, domain: Domain) -> BasisFactor:
     if any(isinstance(domain.get(name), Estimated) for name in columns(inner)):
         raise DomainError(_no_bounds(code, inner, domain))
-    of = _numeric(ast.unparse(inner), inner, domain)  # its public range `of.within` is the range of the basis
+    of = _numeric(ast.unparse(inner), inner, domain)  # the public range `of.within` of x is the range of the basis
     arguments = [_literal(code, part) for part in node.args[1:]]
     keywords = {str(word.arg): _literal(code, word.value) for word in node.keywords}
     return BasisFactor(code, of, BASES[kind](code, of.within, arguments, keywords))

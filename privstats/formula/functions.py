@@ -61,7 +61,7 @@ def logical(function: Callable[..., Any]) -> Rowwise:
 
 
 def relation(function: Callable[..., Any]) -> Rowwise:
-    """Return the row-wise comparison of two numbers by `function`: 1 if true, 0 if false, NaN if one of them is NaN."""
+    """Return the row-wise comparison of two numbers by `function`: 1 if true, 0 if false, NaN if a number is NaN."""
     return Rowwise(_unknown_where_missing(lambda a, b: function(a, b).astype(float)), lambda *_: Interval(0.0, 1.0))
 
 
@@ -111,9 +111,9 @@ def rowwise(
 ) -> F:
     """Register a function of your own, so that formulas can call it by name.
 
-    The function is called for one row at a time, with arrays of length 1, computed from the row's cells after they are
-    clamped to their declared bounds. So the function cannot mix rows, and is slower than built-in functions. Its values
-    are clamped to `bounds`, and a row for which the function raises an error counts as missing.
+    The function is called for one row at a time, with arrays of length 1, computed from the row's cells, which are
+    first clamped to their declared bounds. So the function cannot mix rows, and is slower than built-in functions. Its
+    values are clamped to `bounds`, and a row for which the function raises an error counts as missing.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def registered_in(codes: Iterable[str | None]) -> list[str]:
 
 
 def _source(function: Any) -> Any:
-    """Return a key that identifies the code of a function, so that `rowwise` accepts the same definition again.
+    """Return a key that identifies the code of a function, so that a repeated registration is accepted.
 
     The key of a callable without Python code, such as a ufunc of NumPy, is the callable itself.
     """

@@ -20,16 +20,16 @@ ROUNDING = 1e-9  # tolerance by which a sum of shares may exceed 1
 
 @dataclass(frozen=True)
 class Hint:
-    """Public mean and standard deviation of a numeric column, or shares of rows at each level; made by `hint_of`.
+    """Public mean and standard deviation of a numeric column, or public shares of the rows at the levels of a column.
 
-    Hints are used only to forecast the widths of intervals.
+    Hints are used only to forecast the widths of confidence intervals. The function `hint_of` makes a hint.
 
     Parameters
     ----------
     mean, sd : float, optional
         Mean and standard deviation of a numeric column.
     shares : tuple of (level, float)
-        Shares of the levels; for a column of zeros and ones the levels are 0 and 1.
+        Shares of the rows at each level; the levels of a column of zeros and ones are 0 and 1.
     """
 
     mean: float | None = None
@@ -87,7 +87,7 @@ def _moments(name: str, known: Numbers, mean: Any, sd: Any) -> Hint:
             f"the mean of '{name}' is {plain(mean)}, outside its bounds {known}; write {example(name, known)}"
         )
     middle = known.meaning.middle if mean is None else mean
-    most = math.sqrt((middle - known.lo) * (known.hi - middle))  # largest possible sd, with all values at the bounds
+    most = math.sqrt((middle - known.lo) * (known.hi - middle))  # largest possible sd: all values at the bounds
     if sd is not None and not 0 < sd < most:
         raise DomainError(
             f"the sd of '{name}' is {plain(sd)}; within {known} and with mean {middle:g} it is above 0 and below "

@@ -48,7 +48,7 @@ class Formula:
 
 @dataclass(frozen=True, eq=False)
 class Subterm:
-    """A term of a formula, or a part of a term: a product of factors with consecutive columns in the model matrix.
+    """A term of a formula, or a part of a term: a product of factors, with consecutive columns in the model matrix.
 
     Each column is a product of one column of each factor; the index of the first factor's column varies fastest.
 
@@ -68,7 +68,7 @@ class Subterm:
 
 
 def _patsy() -> Any:
-    """Import the package patsy and return it."""
+    """Import the package patsy, and return the module."""
     import patsy
 
     return patsy
@@ -81,7 +81,7 @@ def a(value: object) -> str:
 
 
 def parse_formula(formula: Any, like: str) -> Formula:
-    """Return a parsed formula; `like` is an example for error messages.
+    """Return a parsed formula; `like` is an example of a formula, for error messages.
 
     Raises
     ------
@@ -125,7 +125,8 @@ def _written(tree: Any) -> Iterator[str]:
 class _Probe:
     """A factor of a formula, with the methods that patsy calls to find the names and coding of the model's columns.
 
-    `code` is the expression of the factor. `eval` returns the synthetic `value`, so patsy never receives data.
+    `code` is the expression of the factor. The method `eval` returns the synthetic value of the factor, `value`, so
+    patsy never receives data.
     """
 
     code: str
@@ -234,7 +235,7 @@ def coding(kind: str, arguments: Sequence[Any], keywords: Mapping[str, Any], lev
 
 
 def spline(kind: str, options: Mapping[str, Any]) -> Callable[[FloatArray], FloatArray]:
-    """Return a spline basis on [0, 1]: a function from m points, shape (m,), to its values, shape (m, columns).
+    """Return a spline basis on [0, 1]: a function from m points, shape (m,), to the basis columns, shape (m, columns).
 
     The points must be public, because patsy receives them. `kind` is patsy's name of the basis, such as "bs" for
     B-splines, and `options` are the arguments of the basis, such as knots.

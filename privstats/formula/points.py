@@ -23,9 +23,9 @@ SMOOTH = frozenset(
         *("np.sqrt", "np.cbrt", "np.tanh", "np.arctan", "np.sinh", "np.arcsinh"),
     }
 )
-ROUNDING = 1e-9  # a column is collinear with others if the norm of its residual is below this fraction of its norm
+ROUNDING = 1e-9  # a column is collinear with others if its distance from their span is below this fraction of its norm
 FEWEST = 40  # number of test points in addition to two points per column of the model matrix
-NARROW = 0.1  # a spline with a piece narrower than this fraction of its range is not checked for collinearity
+NARROW = 0.1  # a spline with a piece narrower than this fraction of the spline's range is not checked for collinearity
 MOST_POINTS = 20_000
 
 
@@ -51,9 +51,9 @@ def synthetic(
     crossed : sequence of tuple of str
         Sets of columns with levels. Every combination of the levels in a set occurs in `repeats` rows or more.
     ends : mapping of str to sequence of float
-        For each column, the thresholds with which conditions compare the column. They cut the range of the column into
-        pieces; the column takes the two end points of each piece, and `repeats` values between them. Without bounds,
-        the range extends from 1 below the smallest threshold to 1 above the largest.
+        For each column, the thresholds with which conditions compare the column. The thresholds cut the range of the
+        column into pieces; the column takes the two end points of each piece, and `repeats` values inside the piece.
+        Without bounds, the range extends from 1 below the smallest threshold to 1 above the largest.
     repeats : int
         Number of rows for each combination of levels, and number of values inside each piece.
     columns : int
@@ -90,9 +90,9 @@ def synthetic(
 def _pieces(known: Known | None, ends: Sequence[float], repeats: int) -> FloatArray:
     """Return points in each of the pieces into which the thresholds `ends` divide the range of a column.
 
-    The range has the bounds `known`. If `known` has no bounds, or privately estimated bounds, the range extends
-    from 1 below the smallest threshold to 1 above the largest. The points of a piece are its two end points and
-    `repeats` equally spaced points between them.
+    The range has the bounds `known`. If `known` has no bounds, or privately estimated bounds, the range extends from 1
+    below the smallest threshold to 1 above the largest. The points of a piece are its two end points and `repeats`
+    equally spaced points inside the piece.
     """
     low, high = min(ends) - 1, max(ends) + 1
     if isinstance(known, Numbers) and not isinstance(known, Estimated):
@@ -163,11 +163,12 @@ def _spread(prime: int, n: int) -> FloatArray:
 
 
 def shown(part: NumericFactor | BasisFactor | LevelFactor, coded: Sequence[str]) -> bool:
-    """Return whether the rows of `synthetic` suffice to detect that a factor is collinear with other columns.
+    """Return whether the rows from `synthetic` suffice to detect that a factor is collinear with other columns.
 
-    They suffice for a function of columns with levels (`coded`), and for a numeric expression in which all functions
-    are smooth (`SMOOTH`) and all comparisons are of one column with numbers. They also suffice for a polynomial or
-    spline of such an expression, unless two knots are closer than `NARROW` times the distance of the outer knots.
+    The rows suffice for a function of columns with levels (`coded`), and for a numeric expression in which all
+    functions are smooth (`SMOOTH`) and all comparisons are of one column with numbers. The rows also suffice for a
+    polynomial or spline of such an expression, unless two knots are closer than `NARROW` times the distance of the
+    outer knots.
     """
     if {*part.reads} <= {*coded}:
         return True
@@ -187,12 +188,12 @@ def _is_smooth(piece: ast.AST) -> bool:
 
 
 def collinear(matrix: FloatArray, among: NDArray[np.bool_]) -> tuple[int, list[int]] | None:
-    """Return the index of a collinear column of a matrix, and the indices of the columns with which it is collinear.
+    """Return the index of a collinear column of a matrix, and the indices of the other columns in the linear relation.
 
     The first index belongs to the first column that is a linear combination of earlier columns; the other indices
     belong to the earlier columns with nonzero weights in this combination. Columns that are zero or outside the mask
-    `among`, and rows with NaN, are left out. The result is None if no column is collinear, or if fewer rows than
-    columns remain.
+    `among` of columns to be checked, and rows with NaN, are left out. The result is None if no column is collinear, or
+    if fewer rows than columns remain.
     """
     rows = matrix[~np.isnan(matrix).any(axis=1)]
     places = np.flatnonzero(among & (np.abs(rows).max(axis=0, initial=0.0) > ROUNDING))

@@ -67,8 +67,8 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
 def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -> None:
     """Check that each name in the domain is a column of the data, or an expression in `codes`.
 
-    A name that is neither, but is similar to an undeclared column or expression in `codes`, is taken for a
-    misspelling, and an error is raised. For any other name that is neither, a warning is given.
+    If the domain has any other name, an error is raised or a warning is given: an error if the name is similar to an
+    undeclared column or expression in `codes`, and so is taken for a misspelling; otherwise a warning.
 
     Parameters
     ----------
@@ -135,8 +135,8 @@ def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | N
 def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Domain) -> None:
     """Warn if new data for a prediction contain undeclared levels, or values outside declared bounds.
 
-    Only the columns in `reads` that are declared in `domain` are checked. The warning states the exact number of such
-    rows, because new data are not confidential.
+    Only the columns in `reads` that are declared in `domain` are checked. The warning states the exact number of rows
+    with such levels or values, because new data are not confidential.
     """
     n = len(new_data)
     for name in reads:

@@ -24,7 +24,7 @@ from privstats.numerics.law import FloatArray
 
 LARGEST_OFFSET = 1000.0  # an offset whose bounds exceed this absolute value is refused
 EXAMPLES = {"subset": "x > 0.5", "weights": "w", "offset": "np.log(years)"}
-# replacements for & | ~ in a condition, so that these operators bind less tightly than >=, as in `DataFrame.query`
+# replacements for the operators & | ~ in a condition; the words bind less tightly than >=, as in `DataFrame.query`
 WORDS = {"&": "and", "|": "or", "~": "not"}
 
 
@@ -46,7 +46,7 @@ class Selection:
 
     @property
     def parts(self) -> tuple[NumericFactor, ...]:
-        """The condition on rows, then the expression for the weights; one that is not given is left out."""
+        """The condition on rows, then the expression for the weights; an expression that is not given is left out."""
         return tuple(part for part in (self.subset, self.weights) if part is not None)
 
     @property

@@ -22,7 +22,7 @@ from privstats.formula.factors import BasisFactor, LevelFactor, NumericFactor
 from privstats.formula.terms import Terms
 from privstats.numerics.law import FloatArray
 
-LONGEST = MOST_NODES * 4 // 5  # an expression with more syntax nodes cannot be part of a larger one
+LONGEST = MOST_NODES * 4 // 5  # an expression with more syntax nodes cannot be part of a larger expression
 
 
 def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
@@ -60,8 +60,8 @@ def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:
 def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
     """Return the conditions that define a level of a factor or of a combination of factors, as in ``(g == 'N')``.
 
-    There is one condition, as text, for each factor; `key` lists the keys of the factors in `made.coded`. `level` is
-    the level of a single factor, or a tuple with one level for each of several factors.
+    There is one condition, as text, for each factor; `key` lists the keys of the factors in the mapping `made.coded`.
+    `level` is the level of a single factor, or a tuple with one level for each of several factors.
     """
     each = level if len(key) > 1 else (level,) * len(key)
     return [condition(made.coded[name], at) for name, at in zip(key, each, strict=True)]
@@ -70,7 +70,7 @@ def _conditions(made: Terms, key: tuple[str, ...], level: Any) -> list[str]:
 def _column(part: NumericFactor | BasisFactor, place: int, domain: Domain) -> str:
     """Return the text of a numeric expression or, for a basis, of the basis column with index `place` (from 0).
 
-    The declarations in `domain` decide whether `written_number` clamps the values.
+    The declarations in `domain` decide whether the function `written_number` clamps the values.
     """
     if isinstance(part, NumericFactor):
         return written_number(part, domain)
@@ -113,7 +113,7 @@ def _curve(part: NumericFactor | BasisFactor, weights: FloatArray, domain: Domai
     """Return the text of a weighted sum of the columns of a basis: one polynomial in Horner's form for each piece.
 
     The pieces are the intervals between neighbouring knots. `weights` has one weight for each column of the basis. The
-    variable of the basis is written by `written_number`, with the bounds declared in `domain`.
+    variable of the basis is written by the function `written_number`, with the bounds declared in `domain`.
     """
     assert isinstance(part, BasisFactor)
     basis, x = part.basis, written_number(part.of, domain)

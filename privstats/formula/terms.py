@@ -111,7 +111,7 @@ class SlopesByLevel:
 
     Column j of `columns` has the value ``((x + shift) * contrast - centers[j]) / halves[j]``. Here x is the value of
     the numeric expression, contrast is the value of the column's contrast at the row's level, and `centers` and
-    `halves` are attributes of the design.
+    `halves`, the shifts and divisors of the columns, are attributes of the design.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class Terms:
         return tuple(dict.fromkeys(name for part in parts for name in part.reads))
 
     def sources(self, product: Product) -> list[Factor]:
-        """Return the numeric factors and the factors with levels of which a product consists."""
+        """Return the factors of a product: first the numeric factors, then the factors with levels."""
         number = () if product.number is None else self.numbers[product.number]
         key = () if product.factor is None else self.keys[product.factor]
         return [*(self.numeric[code] for code, _ in number), *(self.coded[name] for name in key)]
@@ -191,7 +191,8 @@ class Terms:
     def codes(self, rows: Mapping[str, Any], present: NDArray[np.bool_]) -> tuple[Codes, ...]:
         """Return the level codes of n rows: one array, shape (n,), for each factor or combination of factors in `keys`.
 
-        The mask `present` of the rows that are used is changed in place: it becomes False where a condition is NaN.
+        The mask `present` of the used rows is changed in place: an entry becomes False if a condition is NaN in the
+        row.
         """
         single = {}
         for name, part in self.coded.items():
@@ -221,7 +222,7 @@ class Terms:
         return tuple(each[0]) if len(key) == 1 else tuple(itertools.product(*each))
 
     def matrix(self, rows: Mapping[str, Any], n: int) -> FloatArray:
-        """Return the unscaled, unclamped model matrix of n rows, shape (n, columns); NaN where a comparison is NaN."""
+        """Return the unscaled, unclamped model matrix of n rows, shape (n, columns); NaN if a comparison is NaN."""
         parts = {code: part.values(rows, clamp=False) for code, part in self.numeric.items()}
         there = np.ones(n, dtype=bool)
         codes = self.codes(rows, there)
@@ -279,12 +280,12 @@ class Terms:
         return sum(map(powers, nodes), Counter()) if numeric else Counter()
 
     def layout(self, centers: FloatArray, halves: FloatArray, offset: bool) -> Layout:
-        """Return the `Layout` of the scaled model matrix, which ends with the offset (if `offset`) and the response.
+        """Return the `Layout` of the scaled model matrix, which ends with the offset (if any) and the response.
 
-        Every other column j is ``((x + shift) * contrast - centers[j]) / halves[j]``. For each row, x is the value of
+        Each other column j is ``((x + shift) * contrast - centers[j]) / halves[j]``. For each row, x is the value of
         the column's product of numeric factors in the user's units (1 if there are none), and contrast is the value of
         the column's contrast at the row's level. If the matrix `coding` centres the column, shift is minus the middle
-        of the range of x; otherwise it is 0.
+        of the range of x; otherwise shift is 0.
         """
         terms, offsets = [], (self.coding - np.eye(len(self.coding))).sum(axis=0)
         for product in self.products:
@@ -330,9 +331,9 @@ class Terms:
     ) -> FloatArray:
         """Return an orthonormal basis of the null space of the scaled model matrix, shape (columns, directions).
 
-        The matrix contains all possible rows with levels in `kept`. Its column j is
-        ``(Z[:, j] - centers[j]) / halves[j]``, where Z is ``X @ self.coding`` and X is the model matrix in the user's
-        units. Different products of numeric predictors count as linearly independent.
+        The matrix contains all possible rows with kept levels. Its column j is ``(Z[:, j] - centers[j]) / halves[j]``,
+        where Z is ``X @ self.coding`` and X is the model matrix in the user's units. Different products of numeric
+        predictors count as linearly independent.
 
         Parameters
         ----------
@@ -386,9 +387,9 @@ class Terms:
         group. There are none if a group has no allowed combination.
 
         A linear combination of the columns that is zero in all rows of the result is zero at all allowed combinations.
-        Proof: it is a sum f_1(a_1) + ... + f_m(a_m), where a_j is the combination of levels of group j. While only a_j
-        varies, the other summands are constant and the sum is zero, so f_j is constant. This holds for each j.
-        Therefore the sum is constant, and so it is zero at all allowed combinations.
+        Proof: the linear combination is a sum f_1(a_1) + ... + f_m(a_m), where a_j is the combination of levels of
+        group j. While only a_j varies, the other summands are constant and the sum is zero, so f_j is constant. This
+        holds for each j. Therefore the sum is constant, and so the sum is zero at all allowed combinations.
         """
         cells = self._cells([self.keys[product.factor] for product in products if product.factor is not None], allowed)
         if any(not len(codes) for cell in cells for codes in cell.values()):
@@ -408,8 +409,9 @@ class Terms:
     def _cells(self, used: list[Key], allowed: list[NDArray[np.bool_]]) -> list[dict[str, Codes]]:
         """Return, for each group of factors, its allowed combinations of levels: an array of level codes per factor.
 
-        Two factors are in one group if they occur together in a tuple in `used`, or in a tuple in `keys` some of whose
-        levels are not allowed. `allowed` is the result of `_allowed`.
+        `used` and `keys` are lists of factors and combinations of factors. Two factors are in one group if a
+        combination in `used`, or a combination in `keys` with levels that are not allowed, contains both factors.
+        `allowed` is the result of `_allowed`.
         """
         names = {name for key in used for name in key}
         tied = [key for key, legal in zip(self.keys, allowed, strict=True) if not legal.all() and names & {*key}]
@@ -426,7 +428,7 @@ class Terms:
 
 
 def _joined(keys: list[Key]) -> list[Key]:
-    """Return groups of factors: tuples in `keys` are merged into one group if they have a factor in common."""
+    """Return groups of factors: two combinations of factors in `keys` are merged if they have a factor in common."""
     groups: list[dict[str, None]] = []
     for key in keys:
         together = dict.fromkeys(key)
@@ -440,7 +442,8 @@ def _joined(keys: list[Key]) -> list[Key]:
 def _null_space(matrix: FloatArray) -> FloatArray:
     """Return a basis of the null space of a matrix, shape (columns, directions).
 
-    Singular values of the matrix with columns scaled to norm 1 count as zero up to 1e-9 times the largest.
+    The columns are first scaled to norm 1. A singular value then counts as zero if it is at most 1e-9 times the largest
+    singular value.
     """
     norms = np.sqrt((matrix**2).sum(axis=0))
     scale = np.where(norms > 0, norms, 1.0)
@@ -537,7 +540,7 @@ class _Builder:
         mine : sequence of Factor
             All factors of the subterm.
         levels : sequence of Factor
-            Those factors of the subterm that have levels or are conditions.
+            The factors of the subterm that have levels or are conditions.
         """
         found: dict[Number, dict[int, FloatArray]] = {}
         choices = [range(_width(part, subterm)) for part in reversed(mine)]
@@ -607,7 +610,7 @@ def _contrast(part: Factor, subterm: Subterm) -> FloatArray:
 
 
 def multiplied(parts: Mapping[str, FloatArray], key: Number) -> FloatArray:
-    """Return the product `key` of numeric factors in each row; `parts` maps each expression to its values."""
+    """Return, for each row, the product of the numeric factors in `key`; `parts` maps each expression to its values."""
     (first, column), *others = key
     product = parts[first][:, column]
     for code, place in others:

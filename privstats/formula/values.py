@@ -1,9 +1,9 @@
 """Values of a formula's expressions in each row of data. Trusted code: privacy depends on this file.
 
-Cells are clamped to the declared bounds or levels, and whitelisted expressions are evaluated. Every value depends on
-the cells of its own row alone, to the last bit: cells are converted one by one, and arithmetic is elementwise. One
-function, `walk`, computes both the bounds of an expression (`expression.bounds_of`) and its values, so that no value is
-computed for an expression whose bounds are not known. ``eval`` is not used.
+Cells are clamped to the declared bounds or levels, and expressions that the syntax allows are evaluated. Every value
+depends on the cells of its own row alone, to the last bit: cells are converted one by one, and arithmetic is
+elementwise. One function, `walk`, computes both the bounds of an expression (`expression.bounds_of`) and its values, so
+that no value is computed for an expression whose bounds are not known. ``eval`` is not used.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, 
     ----------
     known : Known
         Declared bounds or levels. A number outside the bounds is moved to the nearer bound, a missing number is
-        replaced by the middle of the bounds (0 if infinite), and an undeclared level by the reference level.
+        replaced by the middle of the bounds (0 if a bound is infinite), and an undeclared level by the reference level.
     column : Series
         Raw cells.
     clamp : bool
@@ -89,7 +89,7 @@ def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, 
         codes = positions(column, known.place)
         return Coded(np.where(codes >= 0, codes, 0), known), codes >= 0
     values = days(column, known.origin) if isinstance(known, Dates) else numbers(column)
-    within, legal = known.meaning, np.equal(values, values)  # False if missing, since NaN differs from itself
+    within, legal = known.meaning, np.equal(values, values)  # False for missing values, since NaN differs from itself
     assert not isinstance(within, Levels)
     if not legal.all():
         values = np.where(legal, values, within.middle if within.is_finite else 0.0)
@@ -131,7 +131,7 @@ def admit(
 class Algebra(Protocol):
     """Interface for the evaluation of expressions, with methods for columns, constants, functions and comparisons.
 
-    Two classes implement it: one with arrays, for the values in rows, and one with intervals, for bounds.
+    Two classes implement the interface: one with arrays, for the values in rows, and one with intervals, for bounds.
     """
 
     @property
@@ -145,7 +145,7 @@ class Algebra(Protocol):
 
 @dataclass(frozen=True)
 class _Arrays:
-    """Implementation of `Algebra` with arrays; `walk` uses it to compute the value of an expression in each row."""
+    """Implementation of `Algebra` with arrays, with which `walk` computes the value of an expression in each row."""
 
     of: Mapping[str, Any]
 
@@ -177,7 +177,7 @@ def values_of(node: ast.expr, of: Mapping[str, Any]) -> FloatArray:
     ----------
     node : ast.expr
     of : mapping of str to ndarray or Coded
-        Columns by name, as `admit` returns them.
+        Columns by name, as the function `admit` returns columns.
     """
     with np.errstate(all="ignore"):
         return np.asarray(walk(node, _Arrays(of)), dtype=float)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privstats.formula.block import CHUNK
 from privstats.formula.cells import is_numeric
 
-BATCH_ROWS = 16 * CHUNK  # longer record batches are split into pieces with this many rows, a multiple of a block's rows
+BATCH_ROWS = 16 * CHUNK  # number of rows in pieces of a longer record batch; a multiple of a block's number of rows
 FEW_ROWS = 4 * CHUNK  # a record batch with fewer rows is joined with the next batch
 DIGITS_A_BIT = 0.30103  # decimal digits per bit, log10 of 2
 
@@ -129,7 +129,7 @@ def frame_of(names: Iterable[str], arrays: Sequence[Any]) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class ByName:
-    """Columns of many rows, read by name as from a DataFrame; an object of this class is built faster than a DataFrame.
+    """A table whose columns are read by name, as from a DataFrame; a `ByName` is built faster than a DataFrame.
 
     Parameters
     ----------
@@ -155,8 +155,8 @@ Rows = pd.DataFrame | ByName
 def by_name(names: Sequence[str], arrays: Sequence[Any]) -> Rows:
     """Return Arrow arrays as a table whose columns are read by name.
 
-    With at most `FEW_ROWS` rows the table is a DataFrame, which can be joined with others; with more rows it is a
-    `ByName`, which is built faster.
+    With at most `FEW_ROWS` rows the table is a DataFrame, which can be joined with other DataFrames; with more rows the
+    table is a `ByName`, which is built faster.
     """
     if not arrays or len(arrays[0]) <= FEW_ROWS:
         return frame_of(names, arrays)

@@ -43,8 +43,8 @@ class DaskFrame:
     """A Dask DataFrame as a source of rows.
 
     With a Dask client, the columns that a fit uses are loaded once, and stay on the workers of the cluster until the
-    fit ends. During this time the workers write no Dask logs and no warnings. Without a Dask client, this process
-    reads the partitions one after the other in each pass over the rows.
+    fit ends. During this time the workers write no Dask logs and no warnings. Without a Dask client, this process reads
+    the partitions one after another in each pass over the rows.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class DaskFrame:
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
         """Run the computation `work` on each partition; return the answers, one for each partition, in any order.
 
-        The progress function `told` is not called: the caller can count the answers. A pass with few tasks returns all
-        answers at once; such a pass is too short for a progress display.
+        The progress function `told` is not called: the caller can count the answers. A pass over the rows with few
+        tasks returns all answers at once, and is too short for a progress display.
         """
         client, what = client_of_dask(), (work.reads, work.unit)
         if what not in self._planned:
@@ -115,9 +115,10 @@ class DaskFrame:
 
     @contextmanager
     def _silent(self, client: Any) -> Iterator[None]:
-        """Suppress Dask's logs and all warnings on the cluster's workers until this source is deleted after the fit.
+        """Suppress Dask's logs and all warnings on a cluster's workers until this `DaskFrame` is deleted after the fit.
 
-        If the work in the context fails, the suppression ends earlier, once the running tasks of the pass have ended.
+        If the code in the ``with`` block fails, the suppression ends earlier: as soon as the tasks that are still
+        running on the workers have ended.
         """
         if self._silence is None:
             with ExitStack() as opened:
@@ -128,15 +129,15 @@ class DaskFrame:
             yield
         except BaseException:
             failed, self._silence = self._silence, None
-            with failed:  # ends the suppression of logs, after a wait for the running tasks of this pass
+            with failed:  # ends the suppression of logs, after a wait for running tasks to end
                 raise
 
     def _partitions(self, work: Work) -> list[Any]:
-        """Return the partitions of the columns that `work` reads; all rows of a privacy unit are in one partition."""
+        """Return partitions with the columns that the task `work` reads; a privacy unit's rows are in one partition."""
         # the columns stay in the order of the frame, because Dask would copy all columns to change their order
         frame, parts = self.frame[[c for c in self.frame.columns if c in work.reads]], int(self.frame.npartitions)
         if work.unit is not None:
-            place = "place of " + "".join(work.reads)  # a new name, as it is longer than the name of every column
+            place = "place of " + "".join(work.reads)  # a new name, because it is longer than every column's name
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
@@ -288,8 +289,8 @@ def chooses_columns(frame: Any) -> bool:
 def decodes_texts(frame: Any) -> bool:
     """Return whether Dask decodes the stored minimum and maximum of each column of a Parquet file.
 
-    Dask decodes them if the file is read with ``filesystem="arrow"``. The decoding fails if the smallest or largest
-    string of a column is not valid UTF-8, so that a single row would decide whether a fit fails.
+    Dask decodes these values if the file is read with ``filesystem="arrow"``. The decoding fails if the smallest or
+    largest string of a column is not valid UTF-8, so that a single row would decide whether a fit fails.
     """
     return any(type(step).__name__ == "ReadParquetPyarrowFS" for step in frame.expr.walk())
 
@@ -313,16 +314,16 @@ def as_given(frame: Any) -> Any:
 
 @contextmanager
 def silent(client: Any) -> Iterator[None]:
-    """Suppress Dask's logs and all warnings on the workers of a cluster while the context is open.
+    """Suppress Dask's logs and all warnings on the workers of a cluster while the ``with`` block runs.
 
-    A worker would otherwise log the cause of a task's failure, which may depend on confidential rows. The suppression
-    stays in place if tasks are still running some time after a failure.
+    A worker would otherwise log the cause of a task's failure, which may depend on confidential rows. After a failure
+    in the ``with`` block, the suppression stays in place if tasks do not end within a time limit.
     """
     from distributed.diagnostics.plugin import WorkerPlugin
 
     class Silence(WorkerPlugin):  # type: ignore[misc]
         def setup(self, worker: Any) -> None:
-            self.silent = lambda record: False  # a filter for this fit alone, because other fits may run on this worker
+            self.silent = lambda record: False  # this fit's own filter, because other fits may run on this worker
             self.ignored = ("ignore", None, Warning, None, 0)
             self.loggers = [
                 logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")
@@ -350,9 +351,9 @@ def silent(client: Any) -> Iterator[None]:
 
 
 def _have_ended(client: Any) -> bool:
-    """Wait, up to a time limit, until the tasks that are running on the workers end; return whether they have ended.
+    """Wait, up to a time limit, until the tasks that run on the workers end; return whether all tasks have ended.
 
-    It is called when a pass over the rows has failed, because a running task may log an error that depends on rows.
+    The wait is needed when a pass over the rows has failed: a running task may log an error that depends on rows.
     """
     time.sleep(PAUSE)  # after this pause, no worker starts a task that was cancelled
     then = client.run(_running)
@@ -375,7 +376,7 @@ def _running(dask_worker: Any) -> set[tuple[int, str]]:
 
 
 def _told(tell: Callable[[], Any]) -> None:
-    """Call `tell`, a function that contacts all workers; call it again if the connection to a worker fails."""
+    """Call the function `tell`, which contacts all workers; repeat the call if the connection to a worker fails."""
     for _ in range(TRIES - 1):
         with suppress(OSError):
             tell()

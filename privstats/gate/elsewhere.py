@@ -1,7 +1,7 @@
 """Rows on the workers of a cluster: a task is sent to each part of the rows, and the worker returns its result.
 
 A result is confidential until a mechanism has added noise: the worker sends it only to the process that runs the fit.
-The cluster holds the rows, so it is trusted with the results, too.
+The cluster stores the rows, so the cluster is trusted with the results, too.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from privstats.privacy.promise import Neighbors
 class Shipped(ABC):
     """A task for one part of the rows on a cluster; its errors are not reported, because they may depend on the rows.
 
-    The task does not acquire the lock on Python's warning filters, because this could cause a deadlock: the fit holds
-    the lock while it waits for the task, and both may run in the same process.
+    The task does not acquire the lock on Python's warning filters, because the lock could cause a deadlock: the fit
+    holds the lock while it waits for the task, and the fit and the task may run in the same process.
     """
 
     def __call__(self, number: int, part: RowPart) -> Answer:
-        """Run the task on a part of the rows; return an `Answer` with its results, or without results if it fails.
+        """Run the task on a part of the rows; return an `Answer` with the results, or without results after a failure.
 
         `number` is the index of the part.
         """
@@ -52,7 +52,8 @@ class Shipped(ABC):
     def answer(self, number: int, part: RowPart) -> Answer:
         """Run the task on a part of the rows; return an `Answer` with its results.
 
-        `number` is the index of the part. Errors need not be caught here, because `__call__` catches them.
+        `number` is the index of the part. Errors need not be caught here, because the method `__call__` catches all
+        errors.
         """
 
 
@@ -151,7 +152,7 @@ class UnitCount(Shipped):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InCell:
-    """Function that selects the contributions of the rows in group number `k` and applies the function `take` to them.
+    """Function that applies the function `take` to the contributions of the rows in group number `k`.
 
     It is called with an array of the contributions of rows to a query. The first column has the rows' group numbers;
     `take` is called with the other columns.
@@ -198,14 +199,14 @@ class RowsElsewhere(BlockRows):
         return gather(self._told(answers), source.parts, self.met)
 
     def _told(self, answers: Iterable[Answer]) -> Iterator[Answer]:
-        """Yield the `Answer` of each part of the rows unchanged, and report progress after each of them."""
+        """Yield the `Answer` of each part of the rows unchanged, and report progress after each answer."""
         for k, answer in enumerate(answers, 1):
             if self.read is not None:
                 self._tell(self.read, k)
             yield answer
 
     def _tell(self, read: Callable[[int], None], answered: int) -> None:
-        """Report progress to `read`: the total number of rows times the share of the parts that have answered.
+        """Report progress to the function `read`: the total number of rows times the share of parts that have answered.
 
         The exact number of rows read so far is not reported, because the number of rows of a part is not public.
         """
@@ -216,7 +217,8 @@ class RowsElsewhere(BlockRows):
 class ValuesElsewhere(RowValues):
     """The contributions (vectors) of rows on a cluster to a query; only a mechanism may read them.
 
-    The workers compute the contributions, and evaluate the functions that the mechanism applies to them in `scan`.
+    The workers compute the contributions. The method `scan` sends a function to the workers, which apply the function
+    to the contributions and return the values.
     """
 
     def __init__(self, rows: RowsElsewhere, question: Question) -> None:
@@ -233,7 +235,7 @@ class ValuesElsewhere(RowValues):
 class CellElsewhere(ValuesElsewhere):
     """The contributions of the rows in group number `k` to a query by group, computed by the workers of a cluster.
 
-    The first coordinate of a contribution is the group number; `scan` removes it.
+    The first coordinate of a contribution is the group number; the method `scan` removes this coordinate.
     """
 
     def __init__(self, rows: RowsElsewhere, question: Question, k: int) -> None:
@@ -262,7 +264,7 @@ def check_place(source: Any, gathered: Any) -> None:
     Raises
     ------
     OptionError
-        If the method needs all rows in one process; raised before the ledger is charged.
+        If the method needs all rows in one process but the rows are on a cluster; raised before the ledger is charged.
     """
     if gathered is not None and elsewhere(source):
         raise OptionError(f"{gathered.need}, but the rows are on a cluster; give {gathered.cure}")

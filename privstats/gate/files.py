@@ -1,8 +1,8 @@
 """Temporary files for data that exceed the memory limit of a fit; they are deleted when the fit ends.
 
 The files are in the system's folder for temporary files (`TMPDIR`). A file has no name, or its name is removed before
-data are written, so no other process can open it by name. On Windows a file has a name, and the system deletes it when
-it is closed. Therefore no file is left when the process ends, however it ends.
+data are written, so no other process can open it by name. On Windows a file has a name, and the system deletes the file
+when it is closed. Therefore no file is left when the process ends, even if the process crashes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class File:
         self._file: IO[bytes] | None = None
 
     def put(self, item: T) -> partial[T] | None:
-        """Write an array or a dataclass with arrays, and return a function that reads it from the file.
+        """Write `item`, an array or a dataclass with arrays, and return a function that reads the item from the file.
 
-        The result is None if the disk is full.
+        The result is None if this write, or an earlier write, has failed, usually because the disk is full.
         """
         try:
             written = None if self.full else _changed(item, self._write)
@@ -93,7 +93,7 @@ def _changed(item: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _whole(step: Callable[[memoryview], int], flat: NDArray[Any]) -> None:
-    """Write or read all bytes of an array; each call of `step` transfers some bytes and returns their number."""
+    """Write or read all bytes of an array; each call of `step` transfers bytes and returns the number of bytes."""
     left = flat.view(np.uint8).data
     while left:
         done = step(left)

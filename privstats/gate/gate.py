@@ -1,8 +1,8 @@
 """Interface between estimators and rows: it answers planned queries of the data, with noise.
 
 A query is answered only if it is in the plan and its budget has been charged to the ledger. A mechanism adds noise to
-every answer. Estimators receive only releases, which contain noise, and the laws (distributions) of the noise. Exact
-answers are not stored.
+every answer. Estimators receive only releases (noisy answers) and the laws (distributions) of the noise. Exact answers
+are not stored.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Planned:
     mechanism : AnyMechanism
         Mechanism that answers the query.
     branch : str or None
-        Branch (alternative algorithm) in which the query may be asked; None if it may be asked in every branch, also
-        before a branch is chosen.
+        Branch (alternative algorithm) in which the query may be asked; None if the query may be asked in every branch,
+        also before a branch is chosen.
     promise : Promise
         Privacy budget that the query may spend.
     within_share_of : tuple of str
@@ -93,7 +93,7 @@ class Planned:
 class Conversation(ABC):
     """Interface between an estimator and rows: it answers queries with noise and states the distribution of the noise.
 
-    The estimator also uses it to choose an algorithm.
+    The estimator also chooses an algorithm through this interface.
 
     Parameters
     ----------
@@ -156,9 +156,9 @@ class Conversation(ABC):
         return answers
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law of the noise in the release for a planned query, without asking the query; no budget is spent.
+        """Return the law (distribution) of the noise in the answer to a planned query, without asking the query.
 
-        The query may belong to any branch (alternative algorithm).
+        No budget is spent. The query may belong to any branch (alternative algorithm).
 
         Parameters
         ----------
@@ -200,7 +200,8 @@ class Conversation(ABC):
         """Return whether the optional query with this label is to be asked.
 
         In a fit the result is `wanted`. In the trial runs of the estimator on synthetic rows, which precede the fit,
-        the result does not depend on `wanted`: to cover both cases, it is True in some runs and False in others.
+        the result does not depend on `wanted`: to cover both cases, the result is True in some runs and False in other
+        runs.
 
         Parameters
         ----------
@@ -223,7 +224,7 @@ class Conversation(ABC):
 
     @abstractmethod
     def _promise(self, question: Question, by: AnyMechanism) -> Promise:
-        """Return the budget of a query that `by` answers, minus the part that optional queries have spent.
+        """Return the budget of a query that the mechanism `by` answers, minus the part spent by optional queries.
 
         A fit raises an error if the query was not planned with the mechanism `by`. A trial run of the estimator
         assumes a budget for a query that is not planned.
@@ -261,8 +262,8 @@ class Conversation(ABC):
         Raises
         ------
         PrivacyError
-            If the query is neither a `Sum` nor `Values`, or if it would add the vectors of a privacy unit's rows
-            although their sum has no meaning, as for category codes.
+            If the query is neither a `Sum` nor `Values`, or if the query would add the vectors of a privacy unit's rows
+            although the sum of these vectors has no meaning, as for category codes.
         """
         if type(question) not in (Sum, Values):  # the total of a subclass might have another sensitivity
             raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
@@ -356,9 +357,9 @@ class Gate(Conversation):
         return promise
 
     def _homes(self, planned: Planned) -> set[str]:
-        """Return the branches (alternative algorithms) that a query belongs to; an empty set if it belongs to all.
+        """Return the branches (alternative algorithms) that a query belongs to; an empty set means all branches.
 
-        An optional query belongs to the branches of the queries in its `within_share_of`.
+        An optional query belongs to the branches of the queries from whose budgets its own budget is taken.
         """
         hosts = [self._planned[label] for label in planned.within_share_of if label in self._planned]
         homes = [host.branch for host in hosts] or [planned.branch]
@@ -371,7 +372,7 @@ class Gate(Conversation):
     def _guarded(self, work: Callable[[], T]) -> T:
         self._rows.again = self.watch(self.turns, self._branch)
         answer = sealed(work)
-        self._stay()  # error in a process forked during `work`: its noisy answer was not charged to the ledger
+        self._stay()  # an error in a process forked during `work`, whose noisy answer was not charged to the ledger
         return answer
 
     def _stay(self) -> None:

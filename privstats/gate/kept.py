@@ -1,8 +1,9 @@
-"""Storage of data between passes over the rows: in memory up to a limit, and beyond it in temporary files.
+"""Storage of blocks of rows, and of vectors computed from rows, between passes over the rows.
 
-Temporary files are used only for sources whose rows are in memory, such as a DataFrame. For any other source, data
-that exceed the limit are computed again in each pass. Its blocks of rows are kept in memory only if the caller has set
-a memory limit and the source can check that its rows have not changed.
+Blocks and vectors are kept in memory up to a limit. If the source's rows are in memory, as in a DataFrame, temporary
+files store the blocks and vectors for which the limit leaves no room. For any other source, blocks or vectors that
+exceed the limit are computed again in each pass; blocks are kept only if the caller has set a memory limit and the
+source can check that its rows have not changed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from weakref import WeakSet
 from privstats.gate.files import File
 
 INSIDE, OUTSIDE = 1 << 30, 1 << 26  # default memory limits in bytes, for rows in memory and for rows not in memory
-# shares of the memory limit: for blocks of rows, for the vectors of a query, and for its vectors sorted by group
+# shares of the memory limit: for blocks of rows, for a query's vectors, and for these vectors sorted by group
 BLOCKS, VALUES, CELLS = 0.5, 0.25, 0.25
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ class Memory:
         self.limit, self.files = limit, WeakSet[File]()
 
     def part(self, share: float, in_memory: bool) -> float:
-        """Return `share` times the memory limit in bytes.
+        """Return the fraction `share` of the memory limit, in bytes.
 
         The default limit is 1 GiB if the rows are in memory, and otherwise 64 MiB.
         """
@@ -49,7 +50,7 @@ class Memory:
 class Kept(Generic[T]):
     """Items computed in one pass over the rows and kept for later passes, in memory or in a temporary file.
 
-    If memory and disk have no room for all items, every pass computes all of them again.
+    If memory and disk have no room for all items, every pass computes all items again.
 
     Parameters
     ----------
@@ -67,9 +68,9 @@ class Kept(Generic[T]):
         self._file: File | None = None
 
     def again(self, made: Iterable[T]) -> Iterator[T]:
-        """Yield the items kept in an earlier pass; if none are kept, compute them by iterating over `made`.
+        """Yield the items kept in an earlier pass; if no items are kept, compute items by iterating over `made`.
 
-        Computed items are kept for the next call if memory and the temporary file have room for all of them.
+        Computed items are kept for the next call if memory and the temporary file have room for all items.
         """
         if self._items is not None:
             yield from (item() if isinstance(item, partial) else item for item in self._items)
@@ -84,7 +85,7 @@ class Kept(Generic[T]):
         self._items = items
 
     def _filed(self, item: T) -> partial[T] | None:
-        """Write an item to the temporary file; return a function that reads it, or None if it could not be written."""
+        """Write an item to the temporary file; return a function that reads the item, or None if writing failed."""
         if self._file is None and self._memory is not None:
             self._file = File()
             self._memory.files.add(self._file)

@@ -1,8 +1,8 @@
 """Text files such as CSV: every cell is a string, and each line is read by itself.
 
-Each line is one record, whatever the line contains: a malformed line is a row with all cells missing, and does not
-cause an error. Therefore the number of rows is the number of lines, replacing one line changes one row, and a line
-break inside quotes does not join two lines.
+Each line is one row, whatever the line contains: a malformed line is a row with all cells missing, and does not cause
+an error. Therefore the number of rows is the number of lines, replacing one line changes one row, and a line break
+inside quotes does not join two lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pandas as pd
 from privstats.errors import OptionError, SourceChangedError
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}  # separator of cells, by file extension; ".gz" may follow the extension
-LONGEST = 1 << 20  # lines with more bytes count as malformed; the file is read in pieces of this many bytes
+LONGEST = 1 << 20  # lines with more bytes count as malformed; the file is read in pieces of this number of bytes
 BROKEN = b"\0"  # a malformed line, which replaces a line that is too long
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PLAIN = bytes({*range(1, 128)} - {*b'"\r'})  # lines with only these bytes are split at separators without parsing
@@ -102,7 +102,7 @@ def text_lines(path: str) -> TextLines | None:
     Raises
     ------
     OptionError
-        If there is no file, or no header can be read from it.
+        If there is no file, or no header can be read from the file.
     """
     separator = SEPARATORS.get(os.path.splitext(path.lower().removesuffix(".gz"))[1])
     if separator is None:
@@ -183,7 +183,7 @@ def columns_of(lines: Sequence[bytes], separator: str, many: int) -> list[list[s
 
 
 def cells_of(line: bytes, separator: str) -> list[str] | None:
-    """Return the cells of a line; None if it is not UTF-8, has unbalanced quotes, or contains NUL or a carriage return.
+    """Return the cells of a line; None for invalid UTF-8, unbalanced quotes, or a NUL or carriage return character.
 
     Parameters
     ----------

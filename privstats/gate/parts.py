@@ -94,7 +94,7 @@ class RowPart:
     rows : PartRows
     seen : dict
         The `BlockRows` of this part for two designs (maps from rows to numbers): the first and the latest of the fit.
-        The key of a design is the number of designs that the fit used before it.
+        The key of a design is the number of designs that the fit used earlier.
     alone : threading.Lock
         Lock that a task holds while it reads this part, so that two tasks do not change `seen` at the same time. If
         the answer of a task is lost, a second task may start while the first is still running.
@@ -147,8 +147,8 @@ class Elsewhere(Protocol):
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
         """Run the task `work` on each part of the rows; return the answers in any order, one from each part.
 
-        A source that computes all answers before it returns the first may report progress: it then calls `told` with
-        the number of parts that have answered so far. `told` is None if no progress is shown.
+        A source that computes all answers before it returns the first may report progress: the source then calls the
+        function `told` with the number of parts that have answered so far. `told` is None if no progress is shown.
         """
 
 
@@ -194,12 +194,13 @@ def have_ended(running: Callable[[], bool]) -> bool:
     Parameters
     ----------
     running : callable
-        Function that returns whether some of these tasks are running.
+        Function that returns whether a task of the failed pass is running.
 
     Returns
     -------
     bool
-        False if some tasks are still running after `PATIENCE` seconds; the caller then keeps logs suppressed.
+        True if the tasks have ended. False if tasks are still running after `PATIENCE` seconds; the caller then keeps
+        logs suppressed.
     """
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:

@@ -24,7 +24,7 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 from privstats.sets.base import Set, positive_radius
 
-RowFunction = Callable[[Any], NDArray[Any]]  # maps a block of n rows, row by row, to vectors of length d, shape (n, d)
+RowFunction = Callable[[Any], NDArray[Any]]  # maps a block of n rows, row by row, to n vectors, shape (n, d)
 RowFilter = Callable[[Any], NDArray[np.bool_]]  # maps a block of n rows, row by row, to a mask of used rows, shape (n,)
 
 
@@ -41,14 +41,15 @@ class Question:
     within : Set
         The set into which each vector is projected; the set bounds the contribution of a row.
     keep : callable, optional
-        Function that returns the mask of the used rows of a block, shape (n,). It decides on each row by itself, and
-        may depend on earlier releases.
+        Function that returns the mask of the used rows of a block, shape (n,). The function decides on each row by
+        itself, and may depend on earlier releases.
     item : str
         Text that distinguishes queries of the same name, which share one budget, such as the name of a factor or the
-        tau of a quantile.
+        probability of a quantile.
     within_share_of : tuple of str
         For an optional query: labels of the queries from whose budgets its own budget is taken, at most one in each
-        branch (alternative algorithm). It must be asked before these queries. Empty for a query that is not optional.
+        branch (alternative algorithm). The optional query must be asked before the other queries. Empty for a query
+        that is not optional.
     """
 
     name: str
@@ -135,8 +136,8 @@ class AnyMechanism(Protocol):
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
         """Return the release `name`: a noisy version of the exact answer `exact` (a `Total` or `RowValues`).
 
-        The noise is drawn from `rng`. The release satisfies the privacy guarantee `promise` if rows contribute vectors
-        in the set `within`, and neighbouring data sets differ as `relation` states.
+        The noise is drawn with the random generator `rng`. The release satisfies the privacy guarantee `promise` if
+        rows contribute vectors in the set `within`, and neighbouring data sets differ as `relation` states.
         """
 
 
@@ -173,7 +174,8 @@ class Ask(Laws, Protocol):
     def decide(self, label: str, wanted: bool) -> bool:
         """Return whether the optional query with this label is to be asked.
 
-        In a fit the result is `wanted`. In a trial run it may differ, because trial runs cover both decisions.
+        In a fit the result is `wanted`. In a trial run the result may differ from `wanted`, because trial runs cover
+        both decisions.
         """
 
     def through(self, design: Any) -> None:

@@ -21,7 +21,7 @@ from privstats.gate.arrow import ByName, Rows, is_stream, streamed
 from privstats.gate.engines import columnar
 from privstats.gate.tables import Columnar
 
-READ_ROWS = 4 * CHUNK  # small frames are joined into frames of at most this many rows
+READ_ROWS = 4 * CHUNK  # small frames are joined into frames with at most this number of rows
 
 
 Asked = Callable[[Callable[[], Any]], Any]  # `plainly` or `readable`: functions that call a user's function
@@ -30,7 +30,8 @@ Asked = Callable[[Callable[[], Any]], Any]  # `plainly` or `readable`: functions
 def plainly(work: Callable[[], Any]) -> Any:
     """Call the function `work` and return its result; its errors are raised unchanged.
 
-    In the passes of a fit no such error is shown, because `gate.sealed` replaces every error by one with a fixed text.
+    In the passes of a fit over the rows no error of `work` is shown, because `gate.sealed` replaces every error by an
+    error with a fixed text.
     """
     return work()
 
@@ -58,7 +59,7 @@ class Batches:
 
     make: Callable[[], Iterable[pd.DataFrame]]
     in_memory = False
-    asked: Asked = field(default_factory=lambda: plainly, init=False)  # calls the user's functions before the charge
+    asked: Asked = field(default_factory=lambda: plainly, init=False)  # calls user functions before the ledger charge
     _head: pd.DataFrame | None = field(default=None, init=False)
     _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass; -1 before this pass
     _pass: Generator[Any, None, None] | None = field(
@@ -112,7 +113,7 @@ class Batches:
         """Yield the DataFrames in `made`, the result of a user's function, one by one; close `made` at the end.
 
         The user's code runs inside calls of the function `asked`. This is `plainly`, which raises errors unchanged, or
-        `gate.readable`, which replaces every error by one with a fixed text.
+        `gate.readable`, which replaces every error by an error with a fixed text.
         """
         if not (isinstance(made, Iterable) or is_stream(made)) or isinstance(made, pd.DataFrame):
             raise OptionError("data() does not return an iterable of DataFrames; write data=lambda: (frame, ...)")
@@ -158,7 +159,7 @@ def _one(frames: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 class Own(Batches):
-    """Source for a user's object with the attributes `n` (the number of rows), `in_memory` and `batches()`."""
+    """Source for a user's object with the attributes `n` (number of rows), `in_memory`, `batches()`; see `Passes`."""
 
     def __init__(self, source: Any) -> None:
         super().__init__(source.batches)
@@ -189,7 +190,7 @@ class ColumnReader(Own):
         return self.source.batches(names)
 
     def steady(self) -> bool:
-        """Return whether the rows are known to be the same as in the first pass, so that kept data may be used.
+        """Return whether the rows are surely the same as in the first pass, so that data kept from it may be used.
 
         Raises
         ------

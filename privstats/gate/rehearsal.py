@@ -215,7 +215,7 @@ class _Frames:
         return iter(self.frames)
 
 
-Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # mask of the used rows, their vectors, their projections
+Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # used rows of a block: mask, vectors, projected vectors
 
 
 class Audit:
@@ -297,7 +297,8 @@ def _by_unit(frame: pd.DataFrame, unit: str | None) -> list[pd.DataFrame]:
 def _seen(rows: BlockRows, question: Question) -> list[Seen]:
     """Return, for each block of rows, the mask of the used rows, and the vectors of these rows for a query.
 
-    The vectors are given twice: as the query computes them, and projected into its set of possible vectors.
+    The vectors are returned in two versions: as the query computes the vectors, and projected into the query's set of
+    possible vectors.
     """
     seen = []
     for block, _ in rows.blocks():
@@ -318,8 +319,8 @@ def _exactly(rows: FloatArray, within: Set) -> Total:
     """Return the exact sum of the contributions of synthetic rows to the total of a query.
 
     `rows` has one vector for each row, projected into the set `within`; `within.contribution` computes a contribution
-    from a vector. The sum of floats is exact, because it is far below 2^53 grid steps. A coordinate of the sum is NaN
-    if a contribution is not a multiple of the step.
+    from a vector. The sum of floats is exact, because the sum is far below 2^53 grid steps. A coordinate of the sum is
+    NaN if a contribution is not a multiple of the step.
     """
     units: Any = np.zeros(within.size)
     for some in np.array_split(rows, 1 + len(rows) * within.size // AT_ONCE):

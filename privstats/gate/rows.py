@@ -1,7 +1,7 @@
 """Exact sums over rows, block by block: neither the order of rows nor the size of blocks changes the result.
 
-A source reads the rows again in each pass, a design maps them to blocks of numbers and codes of factor levels, and a
-query of the data computes a vector from each row. Before a vector (or the sum of the vectors of a privacy unit) is
+A source reads the rows again in each pass, a design maps the rows to blocks of numbers and codes of factor levels, and
+a query of the data computes a vector from each row. Before a vector (or the sum of the vectors of a privacy unit) is
 added to a total, it is projected into the set that bounds its contribution. An error is raised unless each pass reads
 the same number of rows and the same privacy units. The module `gate/units.py` chooses which rows of a unit are used.
 """
@@ -32,7 +32,7 @@ from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
 GATHERED = 8  # collected vectors are added once their entries outnumber the entries of the sum by this factor
-LARGEST_STEPS = 1 << 40  # entries of a row's vector are clipped to this many grid steps, or fewer (`FOLD_LIMIT`)
+LARGEST_STEPS = 1 << 40  # entries of a row's vector are clipped to this number of grid steps, or fewer (`FOLD_LIMIT`)
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a privacy unit's vectors, in grid steps; it fits into int64
 
 UnitNumbers = NDArray[np.int32]  # index of each row's privacy unit; -1 if the row is not used
@@ -71,15 +71,15 @@ class BlockRows:
     key : bytes
         Secret key of the hashes that choose the used rows of a unit and check that each pass reads the same units.
     offered : int, optional
-        Number of rows, if it is public; each pass must read exactly this many rows.
+        Number of rows, if this number is public; each pass must read exactly this number of rows.
 
     Attributes
     ----------
     memory : Memory
         Storage for data that are kept between passes.
     again : bool
-        Whether another pass may follow. Blocks are then kept for it if the rows are in memory, or if the caller has
-        set a memory limit and the source can check that its rows have not changed.
+        Whether another pass may follow. Blocks are then kept for the next pass if the rows are in memory, or if the
+        caller has set a memory limit and the source can check that its rows have not changed.
     read : callable or None
         Function that is called with the number of rows read so far in the present pass; None if no progress is shown.
     met : dict
@@ -157,7 +157,7 @@ class BlockRows:
             start += many
             if self.read is not None:
                 self.read(start)
-            yield replace(block, shared={}), units  # new cache of results, so that a kept block stores none
+            yield replace(block, shared={}), units  # new cache of results, so that a kept block stores no results
 
     def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:
         """Read the rows in a new pass; yield the privacy units of each block of rows, and a hash of each row's cells.
@@ -307,8 +307,8 @@ def counting(question: Question, block: Block, units: UnitNumbers | None) -> tup
 class RowValues:
     """Vectors that a query of the data computes from the used rows; only a mechanism may read the vectors.
 
-    Each vector is projected into the set that bounds a row's contribution. Each call of `scan` computes the vectors in
-    a new pass over the rows, unless they are kept in memory or in a file.
+    Each vector is projected into the set that bounds a row's contribution. Each call of the method `scan` computes the
+    vectors in a new pass over the rows, unless the vectors are kept in memory or in a file.
     """
 
     def __init__(self, rows: BlockRows, question: Question) -> None:
@@ -344,7 +344,8 @@ class RowValues:
 class _OneCell(RowValues):
     """Vectors of group k, for a query by group: the vectors whose first coordinate equals k, without this coordinate.
 
-    `gathered` has these vectors in a list of arrays; if it is None, they are selected from the vectors of all groups.
+    `gathered` has these vectors in a list of arrays; if this list is None, the vectors are selected from the vectors of
+    all groups.
     """
 
     def __init__(self, values: RowValues, k: int, gathered: list[FloatArray] | None) -> None:
@@ -367,7 +368,7 @@ class _Cells:
         counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
         self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
         self.first, self.many = 0, 0
-        self.kept: list[tuple[IntArray, FloatArray]] = []  # for each block: starts of groups, and sorted vectors
+        self.kept: list[tuple[IntArray, FloatArray]] = []  # per block: group starts, and vectors sorted by group
 
     def of(self, k: int) -> list[FloatArray] | None:
         """Return the vectors of group k in the order of the rows, as a list of one array without the group numbers.

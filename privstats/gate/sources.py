@@ -18,8 +18,8 @@ class Passes(Protocol):
     Attributes
     ----------
     n : int
-        Number of rows. It is public if neighbouring data sets differ by the replacement of one row and there are no
-        privacy units; otherwise it must not be used.
+        Number of rows. This number is public if neighbouring data sets differ by the replacement of one row and there
+        are no privacy units; otherwise the number must not be used.
     in_memory : bool
         Whether the rows fit into memory, so that results computed from them may be kept between passes.
     """

@@ -32,7 +32,8 @@ GROUP = "spark.jobGroup.id"
 class SparkFrame:
     """A Spark DataFrame as a source of rows.
 
-    The columns that a fit requests are loaded once; during the fit the executors keep them in memory or on their disks.
+    The columns that a fit requests are loaded once; during the fit Spark's executors keep the loaded columns in memory
+    or on disk.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ class SparkFrame:
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
-        """Run a task on each partition of the rows; return the answers, one for each partition.
+        """Run the task `work` on each partition of the rows; return the answers, one for each partition.
 
         During the run, the function `told`, if given, is called with the number of partitions whose tasks have ended.
         """
@@ -287,7 +288,7 @@ def log_shut(frame: Any) -> Iterator[None]:
 
 @contextmanager
 def followed(context: Any, parts: int, told: Callable[[int], None]) -> Iterator[None]:
-    """While a Spark job runs, call `told` at intervals with the number of partitions whose tasks have ended.
+    """While a Spark job runs, call the function `told` at intervals with the number of finished partitions.
 
     Only tasks of the job's last stage are counted; tasks of earlier stages load the rows.
     """
@@ -315,7 +316,7 @@ def followed(context: Any, parts: int, told: Callable[[int], None]) -> Iterator[
 
 
 def _have_ended(context: Any, group: str) -> bool:
-    """Cancel the tasks of a failed pass (a job group), and wait for them to end; return False if some still run."""
+    """Cancel the tasks of a failed pass (a job group), and wait for their end; return False if some tasks still run."""
     context.cancelJobGroup(group)
     tracker = context.statusTracker()
 

@@ -101,7 +101,8 @@ class ParquetFiles:
     Parameters
     ----------
     fragments : callable
-        Returns the files as pairs: a Fragment of pyarrow, and the keys in the names of its folders. Called once.
+        Returns the files as pairs: a Fragment of pyarrow, and a dict of the keys and values in the names of the file's
+        folders. Called once.
     only : tuple of str, optional
         Columns that may be read; by default all columns.
 
@@ -206,7 +207,7 @@ def _head(schema: Any) -> pd.DataFrame:
 
 
 def _common(kinds: set[Any]) -> Any:
-    """Return one type for a column with several types in several files: float if all are numbers, otherwise null."""
+    """Return one type for a column whose type differs between files: float if all types are numeric, otherwise null."""
     import pyarrow as pa
 
     if len(kinds) == 1:

@@ -1,7 +1,7 @@
 """Choice of the used rows of each privacy unit, as a sample that depends neither on other units nor on row order.
 
 Each row gets a number: a keyed hash of the name of its unit, of its cells, and of its index among the rows of the unit
-with identical cells. The `rows_per_unit` rows of a unit with the smallest numbers are used.
+with identical cells. The rows of a unit with the smallest numbers are used, at most `rows_per_unit` rows of each unit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from privstats.formula.declarations import UNKNOWN, Known
 from privstats.formula.values import Coded, admitted
 from privstats.numerics.law import IntArray
 
-SORTED_ROWS = 1 << 20  # the rows to be used are chosen for batches of privacy units with about this many rows in total
+SORTED_ROWS = 1 << 20  # rows to be used are chosen for batches of privacy units with about this number of rows in total
 
 Hashes = NDArray[np.uint64]
 
@@ -54,7 +54,7 @@ class Units:
     def __init__(self, unit: str, rows_per_unit: int, key: bytes) -> None:
         self.unit, self.rows_per_unit, self.key = unit, rows_per_unit, key
         self.numbers: dict[Any, int] = {}
-        self.counting: NDArray[np.int32] | None = None  # index of each row's unit, in source order; -1: not used
+        self.counting: NDArray[np.int32] | None = None  # index of each row's unit, in source order; -1 if unused
 
     def of(self, column: pd.Series) -> IntArray:
         """Return the index of each row's privacy unit (person); -1 for a row whose unit name is missing or invalid."""
@@ -107,7 +107,7 @@ class Units:
         return hashes
 
     def hashes(self, columns: Mapping[str, pd.Series], domain: Mapping[str, Known], many: int) -> Hashes:
-        """Return the hash of each of `many` rows, computed from its cells after clamping to the declared bounds.
+        """Return the hash of each row, from the row's cells clamped to declared bounds; `many` is the number of rows.
 
         0.0 and -0.0 have equal hashes, and all NaNs have equal hashes.
         """
@@ -126,7 +126,7 @@ class Units:
 def places(column: pd.Series, parts: int) -> IntArray:
     """Return a number in 0, ..., `parts` - 1 for each row, computed from the name of its privacy unit alone.
 
-    All rows of a unit have the same number, so that a cluster can move them to one partition.
+    All rows of a unit have the same number, so that a cluster can move these rows to one partition.
     """
     units = Units("", 1, b"")
     numbers = units.of(column)

@@ -32,8 +32,9 @@ def pooled(estimates: Sequence[Estimate], same: bool) -> Estimate:
     Parameters
     ----------
     estimates : sequence of Estimate
-        Estimates with equal coefficient names. An estimate without any interval gets no weight, unless it is a
-        `NormalEstimate`, which may determine linear combinations of coefficients even if it determines no coefficient.
+        Estimates with equal coefficient names. An estimate without any interval gets no weight, unless it is normal
+        (`NormalEstimate`): a normal estimate may determine linear combinations of coefficients even if it determines
+        no coefficient.
     same : bool
         True if the estimates were computed from the same rows and have a common sampling error; False if they were
         computed from disjoint sets of rows.
@@ -72,11 +73,12 @@ def _missing(estimate: Estimate) -> frozenset[str]:
 
 
 def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[Note, ...]:
-    """Merge the notes of several fits; notes of one kind about the same coefficients become one note.
+    """Merge the notes of several fits; notes with the same key about the same coefficients become one note.
 
-    The text of a merged note begins with the index of the first fit that has this note and the count of further fits
-    that have it, such as "Fit 2, and 3 more". A note about named coefficients keeps only the names in `missing`, and is
-    left out if none of its names is in `missing`.
+    The text of a merged note is the note's text in the first fit that has the note. The text begins with the index of
+    this fit and the count of further fits that have the note, such as "Fit 2, and 3 more". A note about named
+    coefficients keeps only the names of coefficients that the pooled estimate does not report (`missing`), and is left
+    out if it has no such name.
 
     Parameters
     ----------
@@ -103,8 +105,8 @@ def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[
 
     If the estimates are from the same rows (`same`), there is no note.
 
-    Each coefficient is tested at level `RARE` divided by the number of coefficients. Before the test, the difference of
-    each estimate from the pooled estimate is reduced by the bias bound of the estimate.
+    Each coefficient is tested at the level 0.001 (`RARE`) divided by the number of coefficients. Before the test, the
+    absolute difference of each estimate from the pooled estimate (`mean`) is reduced by the bias bound of the estimate.
     """
     if same:
         return ()
@@ -121,7 +123,10 @@ def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[
 
 
 def _diagnostics(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the largest ratio of noise to information, and the root mean square residual scale, of the pooled fits."""
+    """Return the largest ratio of noise to information, and the root mean square of the residual scales, over fits.
+
+    `each` has the diagnostics of each pooled fit, by name; other diagnostics are left out.
+    """
     found = {}
     for name in dict.fromkeys(name for one in each for name in one):
         values = np.array([one[name] for one in each if name in one])

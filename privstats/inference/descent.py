@@ -15,12 +15,13 @@ Step = tuple[FloatArray, float]  # one step: matrix S that multiplies the score,
 
 
 def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the noise covariance of a descent's last iterate, and the matrix that maps the first error to the last.
+    """Return the noise covariance of a descent's last iterate, and the matrix that maps the first to the last error.
 
     The error of an iterate theta is its difference from theta_hat, the minimiser of the loss. The matrix maps the
     error of the starting value to the error that the last iterate would have without noise. A step of the descent is
-    ``theta <- theta - S (M (theta - theta_hat) + s Z)``. Here ``M (theta - theta_hat)`` is the score, assumed to be
-    linear in theta, and ``s Z`` is its noise, with a vector Z of independent standard normal numbers.
+    ``theta <- theta - S (M (theta - theta_hat) + s Z)``. Here S is the matrix of the step, and
+    ``M (theta - theta_hat)`` is the score, assumed to be linear in theta. The noise of the score is ``s Z``, with the
+    standard deviation s and a vector Z of independent standard normal numbers.
 
     Parameters
     ----------

@@ -17,9 +17,10 @@ from privstats.numerics.law import FloatArray
 
 CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the normal law
 LEAST_P = 1e-100  # smallest p-value computed if some noise is not normal; at smaller levels Student quantiles overflow
-ROUNDS, PARTS = 4, 16  # rounds of a grid search for a p-value, and grid cells per round; relative error below 0.4%
+# numbers of rounds and of grid cells per round in the search for a p-value, whose relative error is then below 0.4%
+ROUNDS, PARTS = 4, 16
 STEPS = 100  # largest number of steps of a root search; about a dozen are needed
-SIMULATED = 0.02  # noise that is not normal is simulated if its share of the variance of an error exceeds this
+SIMULATED = 0.02  # noise that is not normal is simulated if its share of the variance of an error is above 0.02
 UNRESOLVED = 1 / (1 + DRAWS)  # smallest tail probability at which a quantile can be estimated from the simulated draws
 WIDEST_ALLOWANCE = 8.0  # largest bias bound, in std errors, for which critical values of intervals are tabulated
 ALLOWANCE_CELLS = 2048  # number of cells of the grid of bias bounds in the table of critical values
@@ -27,10 +28,11 @@ ALLOWANCE_CELLS = 2048  # number of cells of the grid of bias bounds in the tabl
 
 @dataclass(frozen=True, eq=False)
 class ErrorLaw:
-    """Distributions of q estimation errors X + b, with X symmetric about 0 and an unknown bias b, |b| <= `allowance`.
+    """Distributions of q estimation errors X + b, each the sum of a random error X and an unknown bias b.
 
-    X is the sum of two independent parts: `rest` times Student's t with `freedom` degrees of freedom, and simulated
-    noise with a discrete distribution.
+    The distribution of X is symmetric about 0, and ``|b|`` is at most `allowance`. X is the sum of two independent
+    parts: the scale `rest` times a Student variable with `freedom` degrees of freedom, and simulated noise with a
+    discrete distribution.
 
     Parameters
     ----------
@@ -43,7 +45,7 @@ class ErrorLaw:
     sizes : ndarray, shape (w, q)
         Possible absolute values of the simulated noise, with both signs equally likely; zero if nothing is simulated.
     weights : ndarray, shape (w,)
-        Probabilities of these values.
+        Probabilities of the w absolute values.
     finest : ndarray, shape (q,)
         Smallest p-value that the simulation can resolve; 0 if nothing is simulated.
     far : callable, optional
@@ -68,7 +70,7 @@ class ErrorLaw:
         return cls(sd, allowance, sd, freedom, np.zeros((1, len(sd))), np.ones(1), np.zeros(len(sd)))
 
     def exceeds(self, distance: FloatArray) -> FloatArray:
-        """Return the largest P(|error| >= `distance`) over all possible biases b, for each of the q errors, shape (q,).
+        """Return the largest P(|error| >= `distance`) over all possible biases b, for each of q errors, shape (q,).
 
         An estimation error minus its bias has a symmetric unimodal distribution, so the probability is largest if |b|
         equals its bound, `allowance` (Anderson 1955).
@@ -88,8 +90,9 @@ class ErrorLaw:
         """Return the half-lengths of the intervals of q estimates at confidence 1 - alpha, shape (q,).
 
         At the largest possible bias, the absolute error of an estimate exceeds the half-length with probability alpha.
-        If alpha is too small for the simulated draws, an upper bound is returned. It is computed from the bias bound
-        and the 1 - alpha / 2 quantiles of the absolute values of the Student part and of the non-normal noise (`far`).
+        If alpha is too small for the simulated draws, an upper bound on the half-length is returned. The upper bound is
+        computed from the bias bound and the 1 - alpha / 2 quantiles of the absolute values of the Student part and of
+        the non-normal noise (`far`).
         """
         if alpha not in self._found:
             if self.far is None or alpha >= self._least:
@@ -105,7 +108,7 @@ class ErrorLaw:
         return max(UNRESOLVED, float(self.finest.max(initial=0.0)))
 
     def _far_lengths(self, alpha: FloatArray) -> FloatArray:
-        """Return upper bounds on the half-lengths of intervals at confidence 1 - `alpha`, in the shape of `alpha`.
+        """Return upper bounds on the half-lengths of intervals at confidence 1 - `alpha`, an array shaped like `alpha`.
 
         The last axis of `alpha` has one entry for each of the q estimates. The bounds are used if `alpha` is too small
         for half-lengths to be computed from the simulated draws.
@@ -118,9 +121,9 @@ class ErrorLaw:
     def _far_pvalues(self, distance: FloatArray) -> FloatArray:
         """Return upper bounds on p-values that are too small to be computed from the simulated draws, shape (q,).
 
-        Each is the significance level alpha at which the upper bound on the half-length (`_far_lengths`) equals
-        `distance`, found by a grid search: each round divides an interval of log alpha into equal parts and keeps the
-        part with the solution.
+        Each bound is the significance level alpha at which the upper bound on the half-length (`_far_lengths`) equals
+        `distance`, the distance of the estimate from its hypothetical value. The level is found by a grid search: each
+        round divides an interval of log alpha into equal parts and keeps the part with the solution.
         """
         low, width = np.full(len(distance), np.log(LEAST_P)), np.log(self._least) - np.log(LEAST_P)
         for _ in range(ROUNDS):
@@ -143,8 +146,8 @@ class ErrorLaw:
     def pvalues(self, distance: FloatArray) -> FloatArray:
         """Return two-sided p-values of q estimates, given their distances from the hypothetical values, shape (q,).
 
-        A p-value is the significance level at which the half-length of the interval (`lengths`) equals the distance,
-        or `finest` if this is larger.
+        A p-value is the significance level at which the half-length of the interval (`lengths`) equals the distance or,
+        if larger, the smallest p-value that the simulation can resolve (`finest`).
         """
         p = self.exceeds(np.abs(distance))
         if self.far is not None and (p < self._least).any():
@@ -155,10 +158,11 @@ class ErrorLaw:
 
 
 def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the roots of decreasing functions, each between its entries of `low` and `high` (Chandrupatla 1997).
+    """Return the roots of decreasing functions (Chandrupatla 1997).
 
-    The argument f evaluates all these functions at once, each at its own entry of a vector. A step of the search is an
-    inverse quadratic interpolation if the function is smooth enough in the bracket, and otherwise a bisection.
+    The root of a function lies between the function's entries in the vectors `low` and `high`. The argument f evaluates
+    all these functions at once, each at its own entry of a vector. A step of the search is an inverse quadratic
+    interpolation if the function is smooth enough between the current limits of its root, and otherwise a bisection.
     """
     x1, x2, f1, f2 = high, low, f(high), f(low)
     t = np.full_like(low, 0.5)
@@ -212,8 +216,8 @@ def mixed_law(
         Function that maps the estimated variances of the normal parts of the q errors to their degrees of freedom.
     draws : callable
         Function that returns draws of the non-normal noise, one row per draw and one column per error. The draws are
-        used for an error if the share of this noise in its variance exceeds `SIMULATED`. In other errors the noise is
-        treated as normal.
+        used for an error if the share of this noise in the variance of the error exceeds 0.02 (`SIMULATED`). In other
+        errors the noise is treated as normal.
     noises : callable
         Function that returns the independent parts of the non-normal noise, each with q coordinates. At significance
         levels too small for the draws, quantile bounds computed from these parts are used for all errors.
@@ -236,10 +240,10 @@ def mixed_law(
 
 
 def critical(t: ArrayLike, alpha: float = 0.05) -> FloatArray:
-    """Return the critical value cv(t), the 1 - alpha quantile of ``|N(t, 1)|`` (Armstrong and Kolesar 2018).
+    """Return the 1 - alpha quantile cv(t) of ``|N(t, 1)|``, for a bias of t std errors (Armstrong and Kolesar 2018).
 
-    An interval of half-length ``cv(a / s) s`` allows for a bias of at most a, at standard error s. Critical values are
-    interpolated in a table, because the choice of a clipping threshold needs many critical values.
+    An interval of half-length ``cv(a / s) s`` allows for a bias of at most a, at standard error s. The quantiles are
+    interpolated in a table, because the choice of a clipping threshold needs many of these critical values.
 
     >>> [round(float(critical(t)), 3) for t in (0.0, 0.5, 1.0, 4.0)]
     [1.96, 2.181, 2.646, 5.645]

@@ -51,8 +51,10 @@ NEW = 0.98  # a bias bound above this share of the public bound on a coefficient
 # below the share NEW of the public bound.
 UNIDENTIFIED_SHARE = 0.25
 MOST_UNIDENTIFIED = 50.0
-WIDEST_ETA = 10.0  # an interval is reported only if its half-length moves the linear predictor by less than this (rms)
-FULL_RANK = 1e-6  # a matrix has full rank if min |r| / max |r| is above this, for diagonal entries r of its QR factor
+# WIDEST_ETA: an interval is reported only if a change of the coefficient by the half-length of the interval changes the
+# linear predictor by less than this number (root mean square over the rows).
+WIDEST_ETA = 10.0
+FULL_RANK = 1e-6  # a matrix has full rank if its QR factor R has diagonal entries r with min |r| / max |r| above 1e-6
 EXACT = 1e-8  # relative size below which a contrast's component in a direction without information is rounding error
 CELLS = 1000  # number of chi-square quantiles over which the computation of a noncentral F distribution averages
 VISIBLE = 0.2  # smallest bias bound due to unidentified directions, in std errors, that a note reports
@@ -107,8 +109,8 @@ class Coordinates:
 class NumericColumns:
     """Positions of the coefficients of numeric predictors, and of products of predictors.
 
-    `EstimatingEquation.unseen` tests whether a numeric predictor varies less than the noise. This happens if its
-    values vary far less than its bounds allow.
+    `EstimatingEquation.unseen` tests whether the variation of a numeric predictor is smaller than the noise of the
+    released Hessian. This happens if the predictor's values vary far less than its bounds allow.
 
     Parameters
     ----------
@@ -131,7 +133,7 @@ class NumericColumns:
         In a model with an intercept, columns with bounds from 0 to at most 1, such as truth values and splines, are
         left out: if one of them varies little, the reason is usually that few of its values differ from 0, not that
         its bounds are too wide. Products of columns, also with levels of a factor, are listed separately: if a column
-        varies less than the noise, its products are assumed to do so, too (`EstimatingEquation.unseen`).
+        varies less than the noise of the Hessian, its products are assumed to do so, too (`EstimatingEquation.unseen`).
         """
         at = {name: j for j, name in enumerate(design.columns)}
         products = {j: parts for name, j in at.items() if len(parts := product_parts(name)) > 1}
@@ -225,7 +227,8 @@ class Estimate(ABC):
         """Return estimates, std errors, intervals and p-values of linear functions ``R theta`` of coefficients theta.
 
         The five arrays, with one number per row of R, are the estimates, std errors, lower and upper ends of intervals
-        at confidence 1 - alpha, and p-values of ``R theta = q``. Functions that are not identified have NaN in all.
+        at confidence 1 - alpha, and p-values of the hypotheses ``R theta = q``. A function that is not identified has
+        NaN in all five arrays.
         """
 
     @abstractmethod
@@ -289,9 +292,9 @@ class Estimate(ABC):
 class EstimatingEquation:
     """The noisy, linearised estimating equation ``score - hessian t + noise = 0`` for coefficients theta.
 
-    It is solved in coordinates t of theta. The information along a unit vector v is v'H v, with H the Hessian. Each
-    eigenvalue of H has a threshold, computed from the noise of H (`NoisyMatrix.eigen`). An eigenvector is unidentified
-    if its own eigenvalue, or any larger eigenvalue, is below the threshold of that eigenvalue.
+    The equation is solved in coordinates t of theta. The information along a unit vector v is v'H v, with H the
+    Hessian. Each eigenvalue of H has a threshold, computed from the noise of H (`NoisyMatrix.eigen`). An eigenvector is
+    unidentified if its own eigenvalue, or any larger eigenvalue, is below the threshold of that eigenvalue.
 
     Parameters
     ----------
@@ -309,7 +312,8 @@ class EstimatingEquation:
         Number from which the components of t along unidentified eigenvectors are bounded: the absolute value of a
         component is at most ``signal / sqrt(I)``, where I is the threshold of the eigenvalue or, if smaller, `usual`.
     usual : float
-        Typical information along a direction. It replaces larger thresholds, for which the bound would be too small.
+        Typical information along a direction. This number replaces larger thresholds, for which the bound on the
+        component of t would be too small.
     known : ndarray, shape (m,), optional
         Approximate value of t, which replaces the estimate of t along unidentified directions; by default 0.
     remaining : float
@@ -322,15 +326,15 @@ class EstimatingEquation:
     freedom : float
         Residual degrees of freedom of the score's variance.
     meat_noise : NoisyMatrix, optional
-        Released score variance. Only the distribution of its noise is used: the noise reduces the degrees of freedom,
-        which lengthens the intervals.
+        Released variance of the score; None if `meat` was not released. Only the distribution of its noise is used: the
+        noise reduces the degrees of freedom, which lengthens the intervals.
     per_eta : ndarray, shape (c,), optional
         For models with a link: change of each coefficient that moves the linear predictor by 1 in root mean square.
     within : ndarray, shape (c, p), optional
         Public bounds: theta is the product of `within` and an unknown vector with entries in [-1, 1]. If given, these
         bounds, and not `signal`, limit theta along unidentified directions.
     numeric : NumericColumns
-        Numeric columns, for which `unseen` tests whether they vary less than the noise.
+        Numeric columns, for which `unseen` tests whether they vary less than the noise of the Hessian.
     """
 
     score: FloatArray
@@ -409,8 +413,8 @@ class EstimatingEquation:
         ``T'(score - A T w) + T'N b r - T'H b r = 0``, in which the term ``T'N b r`` is treated as noise.
 
         - Usually h is ``H b``, so the term ``T'H b r`` is zero.
-        - If b'H b is below `HIDDEN` standard deviations of its noise, h is ``H b`` plus a multiple of b, so that b is
-          not in the span of T. Then ``T'H b r`` is treated as a bias.
+        - If b'H b is below 3 (`HIDDEN`) standard deviations of its noise, h is ``H b`` plus a multiple of b, so that b
+          is not in the span of T. Then ``T'H b r`` is treated as a bias.
         """
         b = self.coordinates.back @ direction
         through, squared = self.hessian.value @ b, max(float(b @ b), 1e-300)
@@ -432,7 +436,7 @@ class EstimatingEquation:
         )
 
     def unidentified(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the unidentified directions, with bounds on the components of the solution t along them.
+        """Return the unidentified directions, with bounds on the components of the solution t along these directions.
 
         Returns
         -------
@@ -451,9 +455,9 @@ class EstimatingEquation:
     def unseen(self) -> tuple[list[int], FloatArray]:
         """Positions of the columns that vary less than the noise of the Hessian, and directions of their coefficients.
 
-        These l columns are numeric columns of the model matrix, and products that contain one of them. There are none
-        if all directions of theta are identified. The second result has one direction per column, shape (c, l), for c
-        coefficients:
+        These l columns are numeric columns of the model matrix, and products that contain such a numeric column. There
+        are no such columns if all directions of theta are identified. The second result has one direction per column,
+        shape (c, l), for c coefficients:
 
         - The direction of a product changes only the coefficient of the product.
         - The direction of a numeric column changes the coefficient of this column by 1, and the intercept, if any, so
@@ -480,8 +484,8 @@ class EstimatingEquation:
 
         The released Hessian ``H = A + N`` is the sum of the true Hessian A and its noise N. Let v be an unidentified
         eigenvector of H, and let ``a = v't`` be the component of the true coordinates t along v, which the equation
-        does not determine. It causes a bias of t that has, up to sign, two parts: ``a v``, and ``a H^-1 N v`` along
-        identified directions, with H^-1 the inverse of H on these directions.
+        does not determine. The component a causes a bias of t that has, up to sign, two parts: ``a v``, and
+        ``a H^-1 N v`` along identified directions, with H^-1 the inverse of H on these directions.
 
         The first result is a matrix D with c rows. The first part of the bias of theta, summed over all v, is ``D z``
         for an unknown vector z with entries in [-1, 1]. D is computed from `within` if given, and otherwise from the
@@ -492,12 +496,12 @@ class EstimatingEquation:
 
         - If `within` is given, the bound is the standard deviation of the second part at the largest possible ``|a|``.
           The argument F is the matrix that maps an error of the score to the error of theta.
-        - Otherwise there is a bound only if a numeric column varies less than the noise (`unseen`), because the
-          information v'A v may then be close to zero. The bound for a linear function ``r't`` is
+        - Otherwise there is a bound only if a numeric column varies less than the noise of the Hessian (`unseen`),
+          because the information v'A v may then be close to zero. The bound for a linear function ``r't`` is
           ``signal sqrt(r'H^-1 r)``, with the attribute `signal`. Derivation: with ``u = H^-1 r``, the second part is
           ``a u'N v = -a u'A v``, because u and v are orthogonal and v is an eigenvector of H. If
-          ``a^2 v'A v <= signal^2``, its absolute value is at most ``signal sqrt(u'A u)`` by the Cauchy-Schwarz
-          inequality. Finally, A is approximated by H.
+          ``a^2 v'A v <= signal^2``, the absolute value of the second part is at most ``signal sqrt(u'A u)`` by the
+          Cauchy-Schwarz inequality. Finally, A is approximated by H.
         """
         G = thin(self.coordinates.matrix)
         lost, hides, _ = self.unidentified()
@@ -530,18 +534,18 @@ class EstimatingEquation:
 class NormalEstimate(Estimate):
     """Asymptotically normal estimates, with the distribution of their errors, bias bounds and unidentified directions.
 
-    A direction of the coefficients theta is unidentified if the noise exceeds the information along it. The error of a
-    linear function ``R theta`` is the sum of a random error X with standard deviation s, and of a bias. The absolute
-    value of the bias is at most a, the sum of the bounds in `allowances`, `unidentified` and `leaning`. The interval
-    has the 1 - alpha quantile of ``|X + a|`` as half-length, and a p-value is a tail probability of ``|X + a|``.
-    ``R theta`` is reported as NaN in four cases (`identified`):
+    A direction of the coefficients theta is unidentified if the noise of the Hessian exceeds the information along the
+    direction. The error of a linear function ``R theta`` is the sum of a random error X with standard deviation s, and
+    of a bias. The absolute value of the bias is at most a, the sum of the bounds in `allowances`, `unidentified` and
+    `leaning`. The interval has the 1 - alpha quantile of ``|X + a|`` as half-length, and a p-value is a tail
+    probability of ``|X + a|``. ``R theta`` is reported as NaN in four cases (`identified`):
 
     - R has a component along a direction in `hidden`, apart from rounding errors.
     - The standard error s is zero or not finite.
-    - The interval is so long that a change of ``R theta`` by its half-length changes the linear predictor by
-      `WIDEST_ETA` or more in root mean square.
-    - The bias bound due to unidentified directions is too large: it exceeds a quarter of the 95 % half-length, and it
-      is at least 50 s or at least 98 % of the public bound on ``|R theta|``.
+    - The interval is so long that a change of ``R theta`` by the half-length of the interval changes the linear
+      predictor by 10 (`WIDEST_ETA`) or more in root mean square.
+    - The bias bound due to unidentified directions is too large: it exceeds a quarter of the half-length of the 95 %
+      interval, and it is at least 50 standard errors or at least 98 % of the public bound on ``|R theta|``.
 
     Parameters
     ----------
@@ -554,8 +558,8 @@ class NormalEstimate(Estimate):
     hidden : ndarray, shape (k, l)
         Directions of theta about which the rows have no information, and directions of the coefficients in `unseen`.
     hidden_size : ndarray, shape (k,)
-        Scale of the rounding errors in each row of `hidden`: a row is taken as zero if its norm is at most `EXACT`
-        times this number.
+        Scale of the rounding errors in each row of `hidden`: a row is taken as zero if its norm is at most 1e-8
+        (`EXACT`) times this scale.
     unidentified : ndarray, shape (k, d)
         Matrix D that bounds the bias due to unidentified directions: this bias of theta is ``D z`` for some vector z
         with entries in [-1, 1].
@@ -570,9 +574,10 @@ class NormalEstimate(Estimate):
     freedom : float
         Residual degrees of freedom.
     meat_noise : tuple of NoisyMatrix
-        If `sampling` was released, matrices whose independent noises add up to its noise; only the noises are used.
+        If `sampling` was released, matrices whose independent noises add up to the noise of `sampling`; only the noises
+        are used.
     remarks : tuple of Note
-        Notes from the estimator. The property `notes` has these, and notes on the estimates and their errors.
+        Notes from the estimator. The property `notes` has these notes, and notes on the estimates and their errors.
     diagnostics : mapping of str to float
         Diagnostics of the fit, by name, such as the ratio of noise to information.
     margins : MarginalEffects, optional
@@ -700,15 +705,15 @@ class NormalEstimate(Estimate):
         """Test hypotheses ``R theta = q`` on coefficients theta jointly; equivalent hypotheses give the same result.
 
         Return the Wald statistic, the rank of the covariance of ``R theta``, and the p-value. The p-value allows for
-        the largest possible bias of ``R theta``. It is computed from a chi-squared or F distribution (noncentral if
-        there is a bias) or, if the noise is not normal, from simulated errors. The statistic and the p-value are NaN
-        if a hypothesis is not identified.
+        the largest possible bias of ``R theta``. The p-value is computed from a chi-squared or F distribution
+        (noncentral if there is a bias) or, if the noise is not normal, from simulated errors. The statistic and the
+        p-value are NaN if a hypothesis is not identified.
         """
         R, q = echelon(R, q)
         if not self.identified(R).all():
             return np.nan, len(R), np.nan
         V = R @ (self.sampling + self.noise) @ R.T
-        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # std errors; V has the rank of its correlation matrix
+        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # std errors; V and its correlation matrix have the same rank
         values, vectors = np.linalg.eigh(V / np.outer(unit, unit))
         kept = values > 1e-10 * max(values[-1], 1e-300)
         to_white = (vectors[:, kept] / np.sqrt(values[kept])).T / unit
@@ -724,8 +729,8 @@ class NormalEstimate(Estimate):
     def _joint_p(self, R: FloatArray, statistic: float, moved: float, rank: int) -> float:
         """Return the p-value P(|X + b|^2 >= statistic), maximised over all biases b of norm at most `moved`.
 
-        X is the error of ``R theta`` without its bias b, with theta the coefficients. R has been scaled so that X has
-        the identity matrix of size `rank` as covariance.
+        `statistic` is the Wald statistic. X is the error of ``R theta`` without its bias b, with theta the
+        coefficients. R has been scaled so that X has the identity matrix of size `rank` as covariance.
         """
         law = self.error_law(R)
         freedom = float(law.freedom.min(initial=np.inf))
@@ -779,9 +784,10 @@ class NormalEstimate(Estimate):
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
         """Return a mask of the functions ``R theta`` with informative intervals despite bias, one entry per row of R.
 
-        An interval is informative if the bias bound due to unidentified directions (`unidentified_bias`) is at most
-        `UNIDENTIFIED_SHARE` times the half-length `half` of the interval. A larger bias bound is accepted if it is
-        below `MOST_UNIDENTIFIED` times the std error `sd` and below `NEW` times the public bound on ``|R theta|``.
+        An interval is informative if the bias bound due to unidentified directions (`unidentified_bias`) is at most a
+        quarter (`UNIDENTIFIED_SHARE`) of the half-length `half` of the interval. A larger bias bound is accepted if it
+        is below 50 (`MOST_UNIDENTIFIED`) times the std error `sd` and below 98 % (`NEW`) of the public bound on
+        ``|R theta|``.
         """
         bias = self.unidentified_bias(R)
         says_less = (bias < NEW * np.abs(thin(R) @ self.ranges).sum(axis=1)) & (bias < MOST_UNIDENTIFIED * sd)
@@ -795,15 +801,18 @@ class NormalEstimate(Estimate):
     def _moves_eta(self, R: FloatArray, half: FloatArray) -> FloatArray:
         """Return the change of the linear predictor if ``R theta`` changes by `half`, the half-length of its interval.
 
-        The change is a root mean square over the rows of the data, and is returned for each row of R. For models
-        without a link function it is 0, so that no interval counts as too wide (`WIDEST_ETA`).
+        The change is a root mean square over the rows of the data. The result has one entry per row of R. For models
+        without a link function, all entries are 0, so that no interval counts as too wide (`WIDEST_ETA`).
         """
         if self.per_eta is None:
             return np.zeros(len(R))
         return np.asarray(half / np.maximum(np.abs(R) @ self.per_eta, 1e-300))
 
     def error_law(self, R: FloatArray) -> ErrorLaw:
-        """Return error distributions of linear functions ``R theta`` of coefficients; cached if R is the identity."""
+        """Return error distributions of linear functions ``R theta`` of coefficients theta.
+
+        The distributions are cached if R is the identity matrix.
+        """
         one_each = R.shape == self.sampling.shape and np.array_equal(R, np.eye(len(R)))
         return self._own_law if one_each else self._law_of(R, lambda: tuple(R @ one for one in self.simulated))
 
@@ -832,10 +841,10 @@ class NormalEstimate(Estimate):
     def _freedom(self, R: FloatArray, sampling: FloatArray, normal: FloatArray) -> FloatArray:
         """Return Satterthwaite degrees of freedom of the errors of linear functions ``R theta``, one per row of R.
 
-        They are ``2 normal^2 / u``, but at least 1. Here `normal` is the variance of the normal part of the error, and
-        u is the squared std error of this variance. Only the sampling variance `sampling` is estimated, so u is
-        ``2 sampling^2 / freedom`` plus, if the sampling variance was released, the variance of its noise. The
-        attribute `freedom` has the residual degrees of freedom.
+        The degrees of freedom are ``2 normal^2 / u``, but at least 1. Here `normal` is the variance of the normal part
+        of the error, and u is the squared std error of this variance. Only the sampling variance `sampling` is
+        estimated, so u is ``2 sampling^2 / freedom`` plus, if the sampling variance was released, the variance of its
+        noise. The attribute `freedom` has the residual degrees of freedom.
         """
         uncertain = 2 * sampling**2 / self.freedom
         uncertain = uncertain + sum((one.variance_along(R.T) for one in self.meat_noise), np.zeros(len(R)))
@@ -847,7 +856,7 @@ class NormalEstimate(Estimate):
         """Return draws of non-normal noise in linear functions ``R theta`` of coefficients, one column per row of R.
 
         If `apart` is True, only the marginal distribution of each column is correct, which may save computing time. If
-        it is False, the joint distribution of all columns is correct.
+        `apart` is False, the joint distribution of all columns is correct.
         """
         large = [one for one in self.simulated if not remembered(one)]
         narrow = [reduced(R @ one, apart) for one in large]
@@ -894,7 +903,8 @@ class NormalEstimate(Estimate):
     def _weakly_identified(self) -> tuple[Note, ...]:
         """Return a note on weakly identified coefficients, or an empty tuple if there are none.
 
-        A coefficient is weakly identified if its bias bound from unidentified directions exceeds `VISIBLE` std errors.
+        A coefficient is weakly identified if its bias bound due to unidentified directions exceeds 0.2 (`VISIBLE`) std
+        errors.
         """
         bias, sd = self.unidentified_bias(np.eye(len(self.names))), self._sd
         visible = self._given & (bias > VISIBLE * sd)
@@ -916,12 +926,12 @@ class NormalEstimate(Estimate):
     def _moved(self) -> tuple[Note, ...]:
         """Return a note on coefficients that clipping, or the starting value of an iteration, may have biased.
 
-        The note names the coefficients whose bias bound exceeds `MOVED` std errors.
+        The note names the coefficients whose bias bound exceeds one std error (`MOVED`).
         """
         R, given = np.eye(len(self.names)), self._given
         moved = sum((a.of(R) for a in self.allowances), np.zeros(len(R)))
         visible = given & (moved > MOVED * self._sd)
-        moves: dict[str, float] = {}  # largest bias bound by name; coefficients for several quantiles share a name
+        moves: dict[str, float] = {}  # largest bias bound for each name; coefficients of several quantiles share a name
         for name, size in zip(np.array(self.names, dtype=object)[visible], moved[visible], strict=True):
             moves[name] = max(moves.get(name, 0.0), float(size))
         return self._moved_by(moves)

@@ -241,7 +241,10 @@ class GroupMeans(Estimate):
             return bonferroni((estimate - q) / sd, p)
 
     def independent(self) -> NormalEstimate:
-        """Return the means as a `NormalEstimate` with independent sampling errors, correct for one mean per group."""
+        """Return the means as a `NormalEstimate` with independent sampling errors.
+
+        Its results are correct for linear functions that involve at most one mean of each group.
+        """
         k = len(self.theta)
         missing = np.isnan(self.theta)
         return replace(

@@ -7,14 +7,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from privstats.numerics.law import FloatArray
 
-ZERO = 1e-10  # smaller entries count as rounding errors, after each row is divided by its largest absolute entry
+ZERO = 1e-10  # smaller coefficients of a hypothesis, divided by its largest coefficient, count as rounding errors
 
 
 def echelon(R: ArrayLike, q: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return linearly independent hypotheses on parameters theta that are equivalent to ``R theta = q``.
 
-    They are the nonzero rows of the reduced row echelon form of the matrix [R q]. Equivalent hypotheses have the same
-    reduced row echelon form.
+    The returned hypotheses are the nonzero rows of the reduced row echelon form of the matrix [R q]. Equivalent
+    hypotheses have the same reduced row echelon form.
 
     Parameters
     ----------

@@ -17,7 +17,8 @@ from privstats.inference.repair import raise_eigenvalues
 from privstats.numerics.law import FloatArray
 from privstats.numerics.packed import upper_triangle
 
-SIGNAL = math.sqrt(3.0)  # largest absolute value of a response divided by its default scale, the half-range / sqrt(3)
+# largest absolute value of a centred response divided by its default scale, which is half its range divided by sqrt(3)
+SIGNAL = math.sqrt(3.0)
 
 
 def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float]:
@@ -34,7 +35,7 @@ def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float
     eps : float
         Privacy parameter of each randomised answer.
     """
-    n, difference = len(sent), math.tanh(eps / 2)  # difference = 2 pi - 1, where pi is the probability of a true answer
+    n, difference = len(sent), math.tanh(eps / 2)  # difference = 2 pi - 1; a true answer is sent with probability pi
     p = 0.5 + (float(np.mean(sent)) - 0.5) / difference
     inside = min(max(p, 0.0), 1.0)
     sampling, lies = math.sqrt(inside * (1 - inside) / n), math.sqrt((1 - difference**2) / (4 * n)) / difference
@@ -44,7 +45,7 @@ def proportion(sent: NDArray[np.bool_], eps: float) -> tuple[float, float, float
 
 @dataclass(frozen=True, eq=False)
 class DescentCollector:
-    r"""Computations of the data collector in gradient descent under local privacy: K steps of size eta from 0.
+    r"""Computations of the data collector in gradient descent under local privacy: K steps of step size eta, from 0.
 
     The loss is the mean loss of n persons, M is its Hessian (curvature matrix), and Q is the mean of the outer
     products u u' of the persons' scores u. M and Q are estimated from noisy answers. With ``R = I - eta M``, and with
@@ -80,7 +81,7 @@ class DescentCollector:
     most: float
 
     def step(self, theta: FloatArray, scores: FloatArray) -> FloatArray:
-        """Return the next iterate of gradient descent, given the noisy scores of n persons, shape (n, p)."""
+        """Return the iterate after `theta` in gradient descent, given the noisy scores of n persons, shape (n, p)."""
         return np.asarray(theta - self.step_size * scores.mean(axis=0))
 
     def estimate(
@@ -91,7 +92,7 @@ class DescentCollector:
         names: Sequence[str],
         numeric: NumericColumns,
     ) -> NormalEstimate:
-        """Return the last iterate of gradient descent as an estimate of theta, with the distribution of its error.
+        """Return the last iterate of gradient descent as an estimate of the coefficients, with its error distribution.
 
         Parameters
         ----------

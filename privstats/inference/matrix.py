@@ -17,7 +17,7 @@ from privstats.inference.thin import picking, thin
 from privstats.numerics.law import FloatArray, Law, Rng
 from privstats.numerics.packed import upper_triangle
 
-HIDDEN = 3.0  # information below this many noise standard deviations counts as noise; `eigen` may require more
+HIDDEN = 3.0  # information below 3 standard deviations of its noise counts as noise; `NoisyMatrix.eigen` may need more
 TIED = 1e-6  # relative difference below which eigenvalues are treated as equal
 
 
@@ -65,7 +65,7 @@ class Uncorrelated:
         return self.variances
 
     def covariance(self, onto: FloatArray) -> FloatArray:
-        """Return the covariance of the q linear combinations ``onto @ draw`` of a draw, shape (q, q)."""
+        """Return the covariance, shape (q, q), of q linear combinations ``onto @ draw`` of a random vector `draw`."""
         return (onto * self.variances) @ onto.T
 
 
@@ -91,7 +91,7 @@ class MatrixNoise:
     def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
         """Row indices, column indices and covariance of the entries of the noise matrix U that occur on its diagonal.
 
-        They are the diagonal entries, and off-diagonal entries with the same noise as a diagonal entry. For example,
+        These are the diagonal entries, and off-diagonal entries with the same noise as a diagonal entry. For example,
         the product ``1 x`` for a dummy x has the same noise as the square ``x^2``, because ``1 x = x^2``.
         """
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
@@ -195,7 +195,7 @@ class NoisyMatrix:
         return replace(self, value=self.value + exact)
 
     def mapped(self, B: FloatArray) -> NoisyMatrix:
-        """Return the noisy matrix B' M B, where M is this matrix and B a change of coordinates."""
+        """Return the noisy matrix B' M B, where M is this matrix and B is the matrix of a change of coordinates."""
         B = thin(B)
         return replace(self, value=B.T @ self.value @ B, map=self.map @ B)
 
@@ -296,9 +296,9 @@ class NoisyMatrix:
         """Eigenvalues of the matrix in ascending order, their eigenvectors, and a threshold for each eigenvalue.
 
         An eigenvector can be identified only if its eigenvalue reaches the threshold. The threshold of the l-th
-        smallest eigenvalue is ``HIDDEN + sqrt(2 l) - sqrt(2)`` standard deviations of the noise along its eigenvector,
-        but at least `floor`. It increases with l because the largest eigenvalue of an l x l matrix of pure noise is
-        about sqrt(2 l) standard deviations of a diagonal entry (Wigner).
+        smallest eigenvalue is ``3 + sqrt(2 l) - sqrt(2)`` standard deviations of the noise along its eigenvector (the
+        constant `HIDDEN` is 3), but at least `floor`. The threshold increases with l because the largest eigenvalue of
+        an l x l matrix of pure noise is about sqrt(2 l) standard deviations of a diagonal entry (Wigner).
         """
         values, vectors = np.linalg.eigh(self.value)
         # Computed eigenvectors of equal eigenvalues depend on the processor. They are replaced by reproducible vectors:

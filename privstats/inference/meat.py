@@ -81,6 +81,8 @@ def quantile_scores_of(second_moments: FloatArray, tau: float, rows: float) -> M
 def positive_mean(value: ArrayLike, sd: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return the posterior mean and sd of a positive number observed with normal noise, under a flat prior.
 
+    `value` is the observed number, and `sd` the standard deviation of its noise.
+
     >>> [round(float(x), 3) for x in positive_mean(5.0, 0.1)], [round(float(x), 2) for x in positive_mean(0.0, 1.0)]
     ([5.0, 0.1], [0.8, 0.6])
     """

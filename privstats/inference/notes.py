@@ -62,7 +62,8 @@ class _Prose(string.Formatter):
     """Formatter of the fields of note templates, with format codes of its own.
 
     - The code ``~`` rounds numbers below 10 to one decimal, and larger numbers to whole numbers.
-    - The code ``<`` does the same for ratios of noise to information, but prints "at least 100" from 100 (`CAP`) on.
+    - The code ``<`` rounds ratios of noise to information as ``~`` rounds numbers, but prints ratios from 100 (`CAP`)
+      on as "at least 100".
     - The code ``rows`` prints a released number of rows in words.
     - A code in `LISTS` prints the value or, if the value is a list, all its entries.
     - A code in `PLURAL` prints a word instead of the value. The word is in the plural if the value is a `Span` or has
@@ -90,7 +91,8 @@ class _Prose(string.Formatter):
 _PROSE = _Prose()
 NOT_GIVEN = " not given"  # text after the names of coefficients that are not reported
 CAP = 100.0  # upper limit of computed ratios of noise to information, which notes print as "at least 100"
-LISTS = {"": "{}", "quoted": "'{}'", "repr": "{!r}", "number": "{:g}"}  # codes of fields that may have several values
+# format codes of template fields that may have several values
+LISTS = {"": "{}", "quoted": "'{}'", "repr": "{!r}", "number": "{:g}"}
 PLURAL = {  # words of notes, each in the singular and in the plural
     "s": ("", "s"),
     "has": ("has", "have"),
@@ -100,9 +102,9 @@ PLURAL = {  # words of notes, each in the singular and in the plural
     "this level": ("this level", "each of these levels"),
     "of each": ("", " of each"),
 }
-RANGED = ("count", "sd", "needed", "ratio", "times", "size", "sds")  # fields whose range a merged note states
-SEVERAL = ("level", "name", "tau")  # fields whose values a merged note lists
-RELIABLE = 0.4  # if the ratio of noise to information exceeds this, a note says that noise lengthens the intervals
+RANGED = ("count", "sd", "needed", "ratio", "times", "size", "sds")  # template fields: a merged note states the range
+SEVERAL = ("level", "name", "tau")  # template fields: a merged note lists the values
+RELIABLE = 0.4  # if the ratio of noise to information is above 0.4, a note says that noise lengthens the intervals
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {
@@ -446,7 +448,7 @@ def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
 def _varies(name: str, value: object) -> bool:
     """Return whether notes that differ in the value of the template field `name` can be merged.
 
-    They can if the field is in `SEVERAL`, or if it is in `RANGED` and `value` is not a string.
+    Such notes can be merged if the field is in `SEVERAL`, or if it is in `RANGED` and `value` is not a string.
     """
     return name in SEVERAL or (name in RANGED and not isinstance(value, str))
 

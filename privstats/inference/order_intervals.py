@@ -194,7 +194,7 @@ class OrderStatisticEstimate(Estimate):
     def deviations(self, R: FloatArray) -> FloatArray:
         """Return std errors of linear functions ``R theta`` of quantiles theta, one per row of R.
 
-        They are upper bounds for any dependence between quantiles from the same group of rows.
+        The std errors are upper bounds for any dependence between quantiles from the same group of rows.
         """
         sd = self._deviation
         return np.where((R != 0) @ np.isnan(sd), np.nan, self._together(np.abs(R) * np.nan_to_num(sd)))
@@ -277,10 +277,10 @@ class OrderStatisticEstimate(Estimate):
         return np.sqrt(self.sampling * normal**2 + (1 - self.sampling) * noise**2)
 
     def _p(self, row: FloatArray, gap: float) -> float:
-        """Return the p-value of the hypothesis that ``row @ theta`` is its estimate minus `gap`, for quantiles theta.
+        """Return the p-value of the hypothesis that a linear function of quantiles is its estimate minus `gap`.
 
-        The p-value is the alpha at which the interval with confidence 1 - alpha for the linear function ``row @ theta``
-        has the hypothesised value as an endpoint.
+        The function is ``row @ theta``, with coefficients `row` and quantiles theta. The p-value is the alpha at which
+        the interval for the function with confidence 1 - alpha has the hypothesised value as an endpoint.
         """
         R = row[None]
         if self._unknown(R)[0] or np.isnan(gap):

@@ -16,12 +16,12 @@ from privstats.inference.weights import inverse_shares
 def pooled_means(estimates: Sequence[GroupMeans], same: bool) -> GroupMeans:
     """Return, for each mean by group, the weighted mean of its estimates from several fits.
 
-    A fit that does not estimate a mean has weight 0 for it.
+    A fit that does not estimate a mean has weight 0 for this mean.
 
     - If the fits use disjoint rows, the weights are inversely proportional to the sums of noise and sampling variance.
     - If the fits use the same rows (`same`), the weights are inversely proportional to the noise variances. The
       sampling variance of the result is the weighted average of the estimated sampling variances. The variance of this
-      average (`uncertain`) is computed for the worst case, correlation 1 between these estimates.
+      average (`uncertain`) is computed for the worst case: the estimated sampling variances have correlation 1.
     """
     theta, sampling, uncertain, counts = np.array(
         [(one.theta, one.sampling, one.uncertain, one.counts) for one in estimates]

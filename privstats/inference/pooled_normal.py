@@ -15,7 +15,8 @@ their distributions, and bias bounds add up in absolute value. But each weight d
 one direction, let the number A be the true Hessian and ``A + N`` the released Hessian. The noise N lowers the estimate
 by the fraction ``N / A``. It also raises the weight, which is proportional to the squared Hessian, by ``2 N / A``.
 This dependence changes the pooled estimate by up to ``(sd of N) / A`` times the noise sd of the estimate. A bias bound
-(`_with_turned`) allows for the change in the identified direction with the least information, where it is largest.
+(`_with_turned`) allows for the change in the identified direction with the least information, where the change is
+largest.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, r
 # An interval with a large bias bound is reported only if its half-length is below this multiple of the public bound on
 # the coefficient's absolute value.
 MOST_OF_RANGE = 0.5
-NO_ANGLE = 1e-9  # a direction lies in a subspace if the sine of its angle with the subspace is below this
+# NO_ANGLE: eigenvalues of a sum of projections up to this number count as zero; so do singular values of a matrix up to
+# this multiple of the largest singular value.
+NO_ANGLE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +46,9 @@ class Pooled(NormalEstimate):
     """A weighted mean of several normal estimates; long intervals that may be biased are not reported.
 
     The mean may be biased along the unidentified directions of each estimate (the attribute `unidentified`). An
-    interval is reported if the bound on this bias is at most `UNIDENTIFIED_SHARE` times the half-length. It is also
-    reported if the bound is below `MOST_UNIDENTIFIED` std errors, and the half-length is below `MOST_OF_RANGE` times
-    the public bound on the coefficient's absolute value.
+    interval is reported if the bound on this bias is at most a quarter (`UNIDENTIFIED_SHARE`) of the half-length. The
+    interval is also reported if the bound on the bias is below 50 (`MOST_UNIDENTIFIED`) std errors, and the half-length
+    is below half (`MOST_OF_RANGE`) of the public bound on the coefficient's absolute value.
     """
 
     def _says_more(self, R: FloatArray, sd: FloatArray, half: FloatArray) -> NDArray[np.bool_]:
@@ -130,7 +133,10 @@ def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEsti
 
 
 def _units(estimates: Sequence[NormalEstimate]) -> FloatArray:
-    """Return a unit for each coefficient, shape (k,): the smallest std error among estimates that identify it, or 1."""
+    """Return a unit for each coefficient, shape (k,): the smallest std error among estimates that identify it.
+
+    The unit is 1 if no estimate identifies the coefficient.
+    """
     sd = np.sqrt(np.maximum([np.diag(one.sampling + one.noise) for one in estimates], 0.0))
     hidden = np.array([np.linalg.norm(one.hidden, axis=1) > EXACT * one.hidden_size for one in estimates])
     least = np.where(np.isfinite(sd) & (sd > 0) & ~hidden, sd, np.inf).min(axis=0)
@@ -144,7 +150,8 @@ def _in_units(estimate: NormalEstimate, unit: FloatArray) -> NormalEstimate:
 def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[FloatArray], FloatArray]:
     """Return the weight matrix of each estimate in the weighted mean, and the directions that no estimate identifies.
 
-    A weight matrix has the shape (k, k). The directions are the columns of a matrix of shape (k, l).
+    A weight matrix has the shape (k, k). The directions are the columns of a matrix of shape (k, l). If all estimates
+    are from the same rows (`same`), the weights do not depend on the sampling errors.
     """
     k = len(estimates[0].theta)
     informations, known = [], np.zeros((k, k))
@@ -175,8 +182,9 @@ def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
 def _with_turned(estimate: NormalEstimate) -> NormalEstimate:
     """Return the estimate with one more bias bound, because its weight in the pooled mean depends on its error.
 
-    Both depend on the noise of the released Hessian (see the module's docstring). The bound is at least the noise sd
-    of the estimate times the relative noise sd of the Hessian in the weakest identified direction.
+    The weight and the error depend on the noise of the released Hessian (see the module's docstring). The bound is at
+    least the noise sd of the estimate times the relative noise sd of the Hessian in the identified direction with the
+    least information.
     """
     ratio = max((estimate.diagnostics[name] for name in _signals(estimate.diagnostics)), default=0.0)
     turned = Allowance(_root(estimate.noise), ratio / HIDDEN)

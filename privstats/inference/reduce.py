@@ -102,8 +102,8 @@ def _spans(matrices: FloatArray, most: int) -> FloatArray:
     """Return orthonormal bases of the column spaces of r matrices, shape (r, p, u); each matrix has the shape (p, k).
 
     In each step, the longest column of each matrix is added to its basis and projected out of its other columns, until
-    all columns are zero or u = `most` vectors are found. If a matrix has smaller rank, the last columns of its basis
-    are 0.
+    all columns are zero or u = `most` vectors are found. If the rank of a matrix is below u, the last columns of its
+    basis are 0.
     """
     r, p, _ = matrices.shape
     left, found = matrices.copy(), [np.zeros((r, p, 0))]

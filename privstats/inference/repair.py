@@ -11,7 +11,7 @@ LEAST_SDS = 2.3  # this many standard deviations of a matrix entry's noise are a
 
 
 def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.inf) -> FloatArray:
-    """Return the nearest symmetric matrix (Frobenius norm) with all eigenvalues between `least` and `most`.
+    """Return the symmetric matrix nearest to `matrix` (Frobenius norm) with all eigenvalues from `least` to `most`.
 
     If `least` exceeds `most`, all eigenvalues are `most`.
     """
@@ -44,14 +44,14 @@ def shrink_toward(
         Expected squared Frobenius norm of the matrix's noise.
     expected : ndarray, shape (p, p), optional
         Expected value of `matrix`, divided by the mean eigenvalue of `target`; by default the identity matrix. The
-        lower limits depend on it.
+        lower limits of the eigenvalues depend on this matrix.
 
     Returns
     -------
     ndarray, shape (p, p)
         Positive definite matrix M. For each unit eigenvector u of `expected`, with eigenvalue v, ``u'M u`` is at least
         ``min(LEAST_PART * v * m + LEAST_SDS * s, LEAST_PART * m)``. Here m is the mean eigenvalue of `target`, s is the
-        root mean square of the noise in an entry of `matrix`, and the other two names are constants of this module.
+        root mean square of the noise in an entry of `matrix`, and `LEAST_PART` and `LEAST_SDS` are constants.
     """
     gap, p, mean = matrix - target, len(target), float(np.trace(target)) / len(target)
     values, V = np.linalg.eigh(np.eye(p) if expected is None else expected)

@@ -19,10 +19,10 @@ from privstats.numerics.law import FloatArray
 
 DRAWS = 9_999  # number of draws: the .95 quantile of noise has a relative error of 1%, and p-values go down to 1e-4
 FEWEST = 999  # smallest number of draws, for noise with very many coordinates
-WORK = 2.0**24  # limit of (number of draws) x (`_work` of a draw), unless this allows fewer than `FEWEST` draws
+WORK = 2.0**24  # limit of (number of draws) x (computing time `_work` of a draw); at least `FEWEST` draws are made
 KNOTS = 1801  # number of normal quantiles at which gamma quantiles are tabulated
 BLOCK = 2**21  # number of simulated coordinates in memory at a time
-KEPT, KEPT_COORDINATES = 8, 2**19  # number of cached distributions, and limit of the cached numbers of each of them
+KEPT, KEPT_COORDINATES = 8, 2**19  # largest number of cached distributions, and of cached numbers per distribution
 SINGLE = 32  # the SINGLE - 1 largest absolute values of draws are kept as single values, not grouped
 GROWTH = 1.12  # each group of sorted draws ends at about this multiple of the last rank of the previous group
 
@@ -86,7 +86,7 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
     size = int(np.clip(WORK / sum(map(_work, noises)), FEWEST, DRAWS))
     total = np.zeros((size, noises[0].matrix.shape[0]))
     for key, noise in enumerate(noises, start=1):
-        used = noise.matrix.any(axis=1)  # most coordinates may be without this noise; they are skipped
+        used = noise.matrix.any(axis=1)  # coordinates without this noise, possibly most of them, are skipped
         some, start = replace(noise, matrix=noise.matrix[used]), 0
         for draws in _draws(key, noise, size):
             total[start : start + len(draws), used] += some.of(draws)
@@ -98,16 +98,16 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
 def remembered(noise: Loading) -> bool:
     """Return whether draws of the random vector from which a noise is computed can be kept in a cache for later fits.
 
-    They can if the distribution is a standard distribution times a scale, and if `DRAWS` draws of the vector contain
-    at most `KEPT_COORDINATES` numbers.
+    Draws can be kept if the distribution of the vector is a standard distribution times a scale, and if `DRAWS` draws
+    of the vector contain at most `KEPT_COORDINATES` numbers.
     """
     return hasattr(_scaled(noise.law), "standard") and DRAWS * noise.coordinates <= KEPT_COORDINATES
 
 
 def _scaled(law: Any) -> Any:
-    """Return the distribution of the noise of a release.
+    """Return the distribution of the noise that a mechanism draws, given the attribute `law` of a release.
 
-    For objective perturbation, this is the attribute ``law.noise``, the distribution of the random linear term in the
+    For objective perturbation, the distribution is ``law.noise``, the distribution of the random linear term in the
     loss. For all other mechanisms, it is `law` itself.
     """
     return getattr(law, "noise", law)
@@ -151,7 +151,7 @@ class _Unit:
 
 
 def _unit_of(law: Any) -> tuple[Any, ...]:
-    """Return a cache key of a noise distribution; distributions that differ only in scale have equal keys."""
+    """Return a cache key of the noise distribution `law`; distributions that differ only in scale have equal keys."""
     rest = (getattr(law, f.name) for f in fields(law) if f.name != "scale")
     return (type(law), len(law.scale), *(np.asarray(value).tobytes() for value in rest))
 

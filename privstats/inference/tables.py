@@ -101,8 +101,8 @@ class PointEstimate(Estimate):
         Directions of theta along which no bound on the error is known. The noise of an estimate with a component along
         one of these directions has unknown size.
     hidden_size : ndarray, shape (k,), optional
-        Scale of the rounding errors in each row of `hidden`: a row is taken as zero if its norm is at most `EXACT`
-        times this number.
+        Scale of the rounding errors in each row of `hidden`: a row is taken as zero if its norm is at most 1e-8
+        (`EXACT`) times this scale.
     bound : ndarray, shape (k, b), optional
         Matrix D that bounds the error of theta due to directions with less information than noise: this error is
         ``D z`` for an unknown vector z with entries in [-1, 1]. The matrix `noise` includes ``D D'``. If the diagonal
@@ -170,7 +170,7 @@ class PointEstimate(Estimate):
             return sizes
         known = np.linalg.norm(self.hidden, axis=1) <= EXACT * self.hidden_size
         # The variance includes the squared bound on the error along unidentified directions, which may be far too
-        # large. If this is more than half of the variance, `sizes` would overstate the noise, and no size is given.
+        # large. If this square is more than half of the variance, `sizes` would overstate the noise: no size is given.
         if self.bound is not None:
             known &= 2 * np.sum(self.bound**2, axis=1) <= sizes**2
         return np.where(known, sizes, np.nan)

@@ -11,10 +11,11 @@ linear function ``<C, W> = sum_i l_i u_i'W u_i`` of the noise. Each ``u_i'W u_i`
 W, with a density proportional to ``(1 + t^2)^-s_1``, where s_1 depends on s and the size of W. Let q(alpha) be the 1 -
 alpha quantile of ``|u_i'W u_i|``. Then ``|<C, W>| <= sum_i |l_i| q(alpha / r)`` with probability at least 1 - alpha.
 
-If the entry (0, 0) gets no noise (W_00 = 0), the first row of W is treated separately. A linear combination of its
-entries, with coefficients of norm 1, is distributed as a single entry a, with a density proportional to ``(1 +
-a^2)^-(2 s_2 - 1)``, where s_2 depends on s and the size of W. For a unit vector u in the remaining coordinates, ``u'W
-u`` is distributed as ``(1 + a^2) t``. Here t is independent of a and has a density proportional to ``(1 + t^2)^-s_2``.
+If the entry (0, 0) gets no noise (W_00 = 0), the first row of W is treated separately. A linear combination of the
+entries of the first row, with a coefficient vector of norm 1, is distributed as a single entry a, with a density
+proportional to ``(1 + a^2)^-(2 s_2 - 1)``, where s_2 depends on s and the size of W. For a unit vector u in the
+remaining coordinates, ``u'W u`` is distributed as ``(1 + a^2) t``. Here t is a random number that is independent of a
+and has a density proportional to ``(1 + t^2)^-s_2``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ Quantile = Callable[[FloatArray], FloatArray]
 
 
 def student_quantile(freedom: Any, alpha: Any) -> FloatArray:
-    """Return t with ``P(|T| > t) = alpha`` for Student's T, or for a normal T if `freedom` is infinite."""
+    """Return the quantile t with ``P(|T| > t) = alpha``, for a Student variable T with `freedom` degrees of freedom.
+
+    If `freedom` is infinite, T is a standard normal variable.
+    """
     freedom, alpha = np.broadcast_arrays(np.asarray(freedom, dtype=float), np.asarray(alpha, dtype=float))
     finite = np.isfinite(freedom)
     nu = np.where(finite, freedom, 1.0)
@@ -79,8 +83,8 @@ def _matrix_parts(noise: Loading) -> Iterable[Quantile]:
     """Yield one or two functions of alpha, each a bound on the 1 - alpha quantiles of one part of the matrix-t noise.
 
     Entry (0, 0) of the noise matrix is the noise of the released row count. If no other entry of row 0 is released,
-    this noise is independent of the rest of the matrix, and each of the two is a part. Otherwise the whole matrix is
-    one part.
+    this noise is independent of the rest of the matrix; the noise of the row count is then one part, and the rest of
+    the matrix is another part. Otherwise the whole matrix is one part.
     """
     law: Any = noise.law
     i, j = law.pairs
@@ -108,32 +112,35 @@ def _eigenvalues(C: FloatArray) -> FloatArray:
 
 
 def _single_entries(values: FloatArray, variance: float) -> Quantile:
-    """Return a function of alpha that bounds the 1 - alpha quantile of ``|sum_i v_i t_i|`` for each row v of `values`.
+    """Return a function of alpha that bounds the 1 - alpha quantiles of the absolute values of several sums of noise.
 
-    Each t_i has a density proportional to ``(1 + t^2)^-s``, with s such that t_i has the variance `variance`. The t_i
-    may be dependent. Such a sum is a linear function ``<C, W>`` of matrix-t noise W: the v_i are the eigenvalues of C,
-    and t_i has the law of a diagonal entry of W (see the module's docstring).
+    A sum is ``sum_i v_i t_i`` with weights v_i and random variables t_i; each row of `values` has the weights of one
+    sum. Each t_i has a density proportional to ``(1 + t^2)^-s``, with an exponent s such that t_i has the variance
+    `variance`. The random variables t_i may be dependent. Such a sum is a linear function ``<C, W>`` of matrix-t noise
+    W, with a symmetric matrix C: the weights v_i are the eigenvalues of C, and t_i has the law of a diagonal entry of W
+    (see the module's docstring).
     """
     size, many = _nuclear(values)
-    nu = 2 + 1 / variance  # t sqrt(nu) has Student's law, so the variance of t is 1 / (nu - 2)
+    nu = 2 + 1 / variance  # t sqrt(nu) has Student's law with nu degrees of freedom, so t has the variance 1 / (nu - 2)
     return lambda alpha: size * student_quantile(nu, alpha / many) / np.sqrt(nu)
 
 
 def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile:
     """Return a function of alpha that bounds the 1 - alpha quantiles of |X|, for linear functions X of noise.
 
-    The noise is matrix-t noise W with W_00 = 0 (see the module's docstring). Each X is ``<C, W> = b a + sum_i v_i (1 +
-    a_i^2) t_i`` for a symmetric matrix C. The term ``b a`` comes from the first row of W, and the number b is an entry
-    of `border`. The v_i, in the row of `values` with the same index as b, are the eigenvalues of C without its first
-    row and column. The variables a and a_i have the variance `variance`, and t_i is independent of a_i; other
-    variables may be dependent.
+    The noise is matrix-t noise W with W_00 = 0 (see the module's docstring). Each X is a linear function ``<C, W> =
+    b a + sum_i v_i (1 + a_i^2) t_i`` of the noise, with a symmetric matrix C. The term ``b a`` comes from the first row
+    of W, and the number b is an entry of `border`. The weights v_i are the eigenvalues of C without its first row and
+    column; they are in the row of `values` with the same index as b. The random variables a and a_i have the variance
+    `variance`, and t_i is independent of a_i; other pairs of these variables may be dependent.
     """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # degrees of freedom of the Student variable a sqrt(nu): 4 s_2 - 3
 
     def quantile(alpha: FloatArray) -> FloatArray:
         single = alpha / (many + 1)
-        # Beyond the last knot, the tabulated quantile is infinite, and its product with a size of 0 would be NaN.
+        # Beyond the end of the table, the quantile is infinite, and its product with `size` would be NaN if the sum of
+        # absolute eigenvalues, `size`, is 0.
         products = np.where(size > 0, _product_quantile(nu, single), 0.0)
         return np.asarray(border * student_quantile(nu, single) / np.sqrt(nu) + size * products)
 
@@ -160,7 +167,7 @@ def _product_tail(nu: float) -> tuple[FloatArray, FloatArray]:
     """
     rest = (nu + 1) / 2
     u, c = np.arange(-16.0, 32.0, 0.08), np.exp(np.arange(-3.0, 28.0, 0.05))
-    log_density = u - (nu + 1) / 2 * np.logaddexp(0.0, 2 * u)  # log density of u = log |T / sqrt(nu)|, T Student
+    log_density = u - (nu + 1) / 2 * np.logaddexp(0.0, 2 * u)  # log density of u = log |a|, up to a constant
     weights = np.exp(log_density - log_density.max())
     t = c[:, None] / (1 + np.exp(2 * u))
     return c, betainc(rest / 2, 0.5, 1 / (1 + t**2)) @ (weights / weights.sum())

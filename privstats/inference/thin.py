@@ -26,7 +26,9 @@ def thin(matrix: FloatArray) -> Any:
 
 
 def picking(columns: IntArray, of: int) -> Any:
-    """Return the matrix P with ``P @ x = x[columns]`` for x of length `of`; a large matrix is sparse.
+    """Return the matrix P that selects entries of a vector x of length `of`: ``P @ x = x[columns]``.
+
+    The argument `columns` has the indices of the selected entries. A large matrix is sparse.
 
     >>> picking(np.array([2, 0]), 3)
     array([[0., 0., 1.],

@@ -27,11 +27,11 @@ class LeastSquaresStart:
     theta : ndarray, shape (c,)
         Coefficients of the design's columns.
     sigma : float
-        Residual standard deviation, in half-ranges of the response.
+        Residual standard deviation, in units of half the length of the response's range.
     intercept : int or None
         Index of the intercept among the coefficients, if there is one.
     center, scale : float
-        Released mean and standard deviation of the response, which is scaled to [-1, 1].
+        Released mean and standard deviation of the response after scaling to [-1, 1].
     """
 
     theta: FloatArray
@@ -45,8 +45,8 @@ class Loss(ABC):
     """Interface of a loss: a function of a row's linear predictor eta and response y.
 
     Let psi be minus the derivative of the loss with respect to eta, and slope the second derivative of the loss or, if
-    this may be negative, its expectation. A row with predictors x has the score ``x psi(eta, y)`` and the Hessian ``x
-    x' slope(eta, y)``.
+    the second derivative may be negative, its expectation. A row with predictors x has the score ``x psi(eta, y)`` and
+    the Hessian ``x x' slope(eta, y)``.
 
     Attributes
     ----------
@@ -61,14 +61,14 @@ class Loss(ABC):
 
     @abstractmethod
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return psi, minus the derivative of the loss with respect to eta, for each row."""
+        """Return psi, minus the derivative of the loss with respect to the linear predictor eta, for each row."""
 
     @abstractmethod
     def slope(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         """Return the nonnegative weight of each row in the Hessian, shape (n,).
 
-        The weight is the second derivative of the loss with respect to eta or, if this may be negative, its
-        expectation.
+        The weight is the second derivative of the loss with respect to the linear predictor eta or, if this derivative
+        may be negative, its expectation.
         """
 
     @property
@@ -76,15 +76,16 @@ class Loss(ABC):
     def largest_slope(self) -> float:
         """Largest value of `slope`; for a `Likelihood`, the largest derivative of the mean response.
 
-        The derivative is with respect to eta, for means within the response's bounds. In some models, such as probit
-        and gamma models, `slope` can exceed this number.
+        The derivative of the mean response is with respect to the linear predictor, for means within the response's
+        bounds. In some models, such as probit and gamma models, `slope` can exceed this number.
         """
 
     @abstractmethod
     def largest(self, reach: float) -> float:
-        """Return a bound on the loss's absolute derivative for |eta| <= `reach` and responses within their bounds.
+        """Return a bound on the absolute value of psi for responses within their bounds.
 
-        The bound of a `Likelihood` does not depend on `reach`, and may be infinite.
+        psi is minus the derivative of the loss with respect to the linear predictor eta, and the absolute value of eta
+        is at most `reach`. The bound of a `Likelihood` does not depend on `reach`, and may be infinite.
         """
 
     def start(self, fit: LeastSquaresStart) -> tuple[FloatArray, float]:
@@ -96,7 +97,11 @@ class Loss(ABC):
         return fit.theta, fit.sigma
 
     def in_units(self, center: float, half: float) -> Self:
-        """Return a copy of this loss for responses ``center + half v``, where v is the response scaled to [-1, 1]."""
+        """Return a copy of this loss that uses the range of the response; by default, return the loss itself.
+
+        The number `center` is the centre of the range, in the user's units, and `half` is half the length of the range.
+        A response v that is scaled to [-1, 1] is ``center + half v`` in the user's units.
+        """
         return self
 
     def with_scale(self, scale: float) -> Self:
@@ -131,7 +136,7 @@ class HuberLoss(Loss):
     clip : float
         Clipping threshold, in residual scales.
     scale : float
-        Released residual scale, in half-ranges of the response.
+        Released residual scale, in units of half the length of the response's range.
     """
 
     clip: float = HUBER

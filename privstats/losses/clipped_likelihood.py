@@ -49,9 +49,9 @@ class ScoreClip:
     for all coefficients, the score ``w clip(psi, c) x`` has a norm of at most `radius`, and the loss with this score
     has a curvature of at most `curvature` in the coefficients.
 
-    Proof for the curvature: it is zero if ``|psi| > c``. If ``|psi| < c``, the curvature in eta is ``exp(eta) < y +
-    c`` for counts and ``y exp(-eta) < 1 + c`` for gamma responses, and so below u + c. Hence the curvature in the
-    coefficients is at most ``w |x|^2 (u + c) <= curvature``.
+    Proof for the curvature: the loss has curvature zero if ``|psi| > c``. If ``|psi| < c``, its curvature in eta is
+    ``exp(eta) < y + c`` for counts and ``y exp(-eta) < 1 + c`` for gamma responses, and so below u + c. Hence the
+    curvature in the coefficients is at most ``w |x|^2 (u + c) <= curvature``.
 
     Parameters
     ----------

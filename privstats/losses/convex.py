@@ -17,11 +17,13 @@ from scipy.special import erfcx, expit
 
 from privstats.numerics.law import FloatArray
 
-# smallest positive value, and number of positive values, of the grid of t = min(p, 1 - p) in `Logistic.frontier`
+# smallest positive point, and number of positive points, of the grid in `Logistic.frontier`; a point t is the smaller
+# of the probabilities p and 1 - p of the two responses
 FINEST, STEPS = 2.0**-30, 2**13
 ABOVE = 1 + 2.0**-50  # factor of ``|eta - y| + reach`` that allows for rounding errors in this expression
 LARGEST_EXPONENT = 700.0  # largest argument of exp that is used; its result is finite in float64
-# number of intervals of [low, high] in `Clamped.frontier`; share by which its bounds are raised to cover rounding
+# number of intervals into which `Clamped.frontier` divides [low, high]; share by which it raises the bounds to cover
+# rounding errors
 PIECES, SLACK = 2**10, 1e-9
 
 
@@ -46,27 +48,43 @@ class RowLoss(ABC):
     def max_curvature(self) -> float:
         """The largest curvature (the second derivative of the loss with respect to eta).
 
-        If the curvature grows with y, this number is the largest curvature at y = 0 (see `steepest`).
+        If the curvature grows with the response y, this number is the largest curvature at y = 0 (see `steepest`).
         """
 
     @abstractmethod
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the slope and the curvature (the loss's first and second derivative in eta) at each eta and y."""
+        """Return the slope and the curvature of the loss for each linear predictor eta and response y.
+
+        The slope and the curvature are the first and the second derivative of the loss with respect to eta.
+        """
 
     @abstractmethod
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
-        """Return the slope, the derivative in eta, as a Decimal, with an error of a few units in the last place."""
+        """Return the slope, the loss's derivative in eta, as a Decimal with an error of a few units in the last place.
+
+        The argument eta is the linear predictor, and y is the response.
+        """
 
     def steepest(self, y: FloatArray) -> FloatArray:
-        """Return the largest curvature over all eta at each y, which is `max_curvature` if it does not depend on y."""
+        """Return the largest curvature over all linear predictors, for each response y.
+
+        The largest curvature is `max_curvature` if it does not depend on y.
+        """
         return self.max_curvature * np.ones_like(y)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-        """Return a lower bound of the loss's second derivative at all points within `reach` of eta; by default zero."""
+        """Return a lower bound of the curvature at all linear predictors within the distance `reach` of eta, or 0.
+
+        By default the bound is 0. The curvature is the second derivative of the loss in the linear predictor.
+        """
         return np.zeros_like(eta)
 
     def slope_error(self, y: FloatArray) -> FloatArray:
-        """Return, for each response y, the largest rounding error of the slope over all eta, as a multiple of 2^-53."""
+        """Return, for each response y, the largest rounding error of the slope, as a multiple of 2^-53.
+
+        The slope is the derivative of the loss in the linear predictor; the largest error is over all linear
+        predictors.
+        """
         return self.slope_ulps * np.ones_like(y)
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
@@ -100,9 +118,10 @@ class Logistic(RowLoss):
         return p - y, p * (1 - p)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-        """Return the lower bound ``p (1 - p) exp(-reach)`` of the curvature within `reach` of eta.
+        """Return the lower bound ``p (1 - p) exp(-reach)`` of the curvature within the distance `reach` of eta.
 
-        Here p = expit(eta). The derivative of ``log(p (1 - p))`` in eta is 1 - 2p, which lies between -1 and 1.
+        Here p = expit(eta) is the probability at the linear predictor eta. The derivative of ``log(p (1 - p))`` in eta
+        is 1 - 2p, which lies between -1 and 1.
         """
         _, curvature = self.derivatives(eta, y)
         return curvature * math.exp(-reach)
@@ -128,7 +147,7 @@ class Clamped(RowLoss):
     low, high : float
         Limits of eta.
     unit : float
-        Largest response; y in [0, 1] is multiplied by this number.
+        Largest response; a response y, scaled to [0, 1], is multiplied by this number.
 
     Notes
     -----
@@ -138,7 +157,7 @@ class Clamped(RowLoss):
 
     Objective perturbation adds a random linear term and a ridge penalty to the sum of the losses. The slope has kinks
     at `low` and `high`. Nevertheless the map from the random linear term to the minimiser is one-to-one, and the map
-    and its inverse are Lipschitz. This suffices for the change of variables in the privacy proof.
+    and its inverse are Lipschitz. These properties suffice for the change of variables in the privacy proof.
     """
 
     low: float
@@ -147,7 +166,10 @@ class Clamped(RowLoss):
 
     @abstractmethod
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the first and second derivative in eta of the original loss, without its linear continuation."""
+        """Return the first and second derivative of the original loss with respect to the linear predictor eta.
+
+        The original loss has no linear continuation. The argument y is the response, between 0 and `unit`.
+        """
 
     def derivatives(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         slope, curvature = self.inside(np.clip(eta, self.low, self.high), self.unit * y)
@@ -174,7 +196,8 @@ class Clamped(RowLoss):
 
     @cached_property
     def _frontier(self) -> tuple[FloatArray, FloatArray]:
-        middle = min(max(0.0, self.low), self.high)  # an end, so that 0 is inside no interval (see `Clamped`)
+        # eta = 0 is an end point of intervals of eta, so that no interval has 0 in its interior (see `Clamped`)
+        middle = min(max(0.0, self.low), self.high)
         eta = np.sort(np.append(np.linspace(self.low, self.high, PIECES + 1), middle))
         ends = [self.inside(eta, np.full_like(eta, y)) for y in (0.0, self.unit)]
         slope = np.maximum(*(np.abs(one[0]) for one in ends)) * (1 + SLACK)
@@ -276,7 +299,10 @@ class SmoothedCheck(RowLoss):
         return np.clip(u + 0.5, 0.0, 1.0) - self.tau, np.where(np.abs(u) < 0.5, self.max_curvature, 0.0)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-        """Return 1 / (2h), for half-width h, if all points within `reach` of eta have this curvature; otherwise 0."""
+        """Return 1 / (2h) if the curvature is 1 / (2h) everywhere within the distance `reach` of eta; otherwise 0.
+
+        Here h is the half-width of the kernel, and eta is the linear predictor.
+        """
         return np.where((np.abs(eta - y) + reach) * ABOVE < self.half_width, self.max_curvature, 0.0)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
@@ -309,7 +335,7 @@ class ClippedSquares(RowLoss):
         return np.clip(residual, -self.limit, self.limit), (np.abs(residual) < self.limit).astype(np.float64)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-        """Return 1 if the loss has the second derivative 1 at all points within `reach` of eta; otherwise return 0."""
+        """Return 1 if the curvature is 1 at all linear predictors within the distance `reach` of eta; otherwise 0."""
         return ((np.abs(eta - y) + reach) * ABOVE < self.limit).astype(np.float64)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
@@ -351,7 +377,8 @@ class ClippedExponential(RowLoss):
         """Return a bound on the rounding error of the slope at the response y, as a multiple of 2^-53.
 
         The slope, the derivative of the loss in the linear predictor eta, is `limit` times ``exp(eta) - y``, clipped to
-        [-1, 1]. If it is not clipped, ``exp(eta)`` is below 1 + y, which bounds the rounding error of ``exp(eta) - y``.
+        [-1, 1]. If this difference is not clipped, ``exp(eta)`` is below 1 + y, which bounds the rounding error of the
+        difference.
         """
         return self.limit * (8 * (1 + y))
 
@@ -371,7 +398,8 @@ def _mills(u: Decimal) -> Decimal:
     The ratio is the reciprocal of the series ``sqrt(2 pi) exp(u^2 / 2) / 2 + u + u^3 / 3 + u^5 / 15 + ...``.
     """
     with localcontext() as context:
-        context.prec += 10 + int(u * u / 2)  # more digits, because for u < 0 the series nearly cancels `half`
+        # more digits are used, because for u < 0 the other terms of the series nearly cancel its first term, `half`
+        context.prec += 10 + int(u * u / 2)
         half = (_two_pi().sqrt() * (u * u / 2).exp()) / 2
         term, total, k = u, half + u, 1
         while abs(term) > total * Decimal(10) ** -context.prec:

@@ -42,9 +42,11 @@ class Family(ABC):
     name: ClassVar[str]
     link: ClassVar[str]
     support: ClassVar[tuple[float, float]]
-    # coefficients are reported only if the last Newton step changes eta by at most this number (root mean square)
+    # coefficients are reported only if the last Newton step changes the linear predictor by at most this number (root
+    # mean square)
     farthest_step: ClassVar[float] = 0.7
-    # in a burn-in (early Newton) step, the slopes change eta by at most this number (root mean square)
+    # in a burn-in (early Newton) step, the change of the slopes changes the linear predictor by at most this number
+    # (root mean square)
     slope_step: ClassVar[float] = 0.5
     unit: float = 1.0
 
@@ -67,7 +69,7 @@ class Family(ABC):
     @property
     @abstractmethod
     def largest(self) -> tuple[float, float, float]:
-        """Largest absolute values of the mean and of its first two derivatives with respect to eta.
+        """Largest absolute values of the mean response and of its first two derivatives in the linear predictor eta.
 
         The maxima are taken over all eta for which the mean is inside the bounds of the response.
         """
@@ -75,27 +77,33 @@ class Family(ABC):
     @property
     @abstractmethod
     def largest_psi(self) -> float:
-        """Upper bound of |psi|, the absolute derivative of the loss with respect to eta; inf for probit and gamma.
+        """Upper bound of |psi|, the absolute derivative of the loss in the linear predictor; inf for probit and gamma.
 
-        The bound holds for all responses within their bounds, and for all eta that are clamped by `fitted`.
+        The bound holds for all responses within their bounds, and for all linear predictors that `fitted` returns.
         """
 
     def weight(self, eta: FloatArray) -> FloatArray:
-        """Return the expected second derivative of the loss in eta, which is (derivative of the mean)^2 / variance."""
+        """Return the expected second derivative of the loss with respect to the linear predictor eta.
+
+        It is the squared derivative of the mean response (`slope`), divided by the variance of the response.
+        """
         weight: FloatArray = self.slope(eta) ** 2 / self.variance(eta)
         return weight
 
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return psi, the score of eta, which is minus the derivative of the loss with respect to eta."""
+        """Return psi, minus the derivative of the loss with respect to the linear predictor eta."""
         psi: FloatArray = self.slope(eta) / self.variance(eta) * (y - self.mean(eta))
         return psi
 
     def observed(self, eta: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the second derivative of the loss in eta, or its expectation if the derivative may be negative."""
+        """Return the second derivative of the loss with respect to the linear predictor eta, for each response y.
+
+        If the second derivative may be negative, its expectation is returned.
+        """
         return self.weight(eta)
 
     def fitted(self, eta: FloatArray) -> FloatArray:
-        """Return the linear predictors, clamped to the interval of the family; by default, they are not clamped."""
+        """Return the linear predictors, clamped to an interval set by the family; by default, they are not clamped."""
         return eta
 
     def transform(self, y: FloatArray) -> FloatArray:
@@ -114,8 +122,8 @@ class Family(ABC):
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
         """Return the slopes and the constant at which a fit starts, in units of the linear predictor.
 
-        The constant is the linear predictor at the means of the predictors. Both are computed from a least-squares fit
-        of the transformed response (`transform`); by default, the result is `slopes` and `mean`.
+        The constant is the linear predictor at the means of the predictors. The slopes and the constant are computed
+        from a least-squares fit of the transformed response (`transform`); by default, they are `slopes` and `mean`.
 
         Parameters
         ----------
@@ -132,13 +140,17 @@ class Family(ABC):
         return slopes, mean
 
     def kurtosis(self, eta: FloatArray) -> FloatArray:
-        """Return the kurtosis ``E psi^4 / (E psi^2)^2`` of the score psi under the model; by default 3 (normal)."""
+        """Return the kurtosis ``E psi^4 / (E psi^2)^2`` of the score psi at each linear predictor; by default 3.
+
+        The expectations E are under the model; a normal score has the kurtosis 3.
+        """
         return 3.0 * np.ones_like(eta)
 
     def responses(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return possible responses, shape (k,), and their probabilities under the model at each eta, shape (n, k).
+        """Return k possible responses, and their probabilities at each of the n linear predictors eta.
 
-        Expectations of skewed scores are computed from both arrays, which are empty if scores are not skewed.
+        The arrays have the shapes (k,) and (n, k). Expectations of skewed scores are computed from both arrays, which
+        are empty if scores are not skewed.
         """
         return np.zeros(0), np.zeros((len(eta), 0))
 
@@ -192,7 +204,8 @@ class Binary(Family):
 def penalised_logit(X: FloatArray, p: FloatArray, penalty: FloatArray, theta: FloatArray) -> FloatArray:
     """Return logit coefficients t, fitted to the probabilities p of the rows X by a penalised likelihood.
 
-    The penalty per row is ``(t - theta)' P (t - theta) / 2`` with the matrix P = `penalty`; it draws t towards theta.
+    The penalty per row is ``(t - theta)' P (t - theta) / 2`` with the matrix P = `penalty`; it draws t towards the
+    given coefficients theta.
     """
     t = theta.copy()
     for _ in range(LOGIT_STEPS):
@@ -338,7 +351,7 @@ class Poisson(LogLink):
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:
         """Return the given slopes, and an initial constant a that fits the mean of ``log(y + 1/2)``.
 
-        Let ``g(t)`` be the expectation of ``log(Y + 1/2)`` for a Poisson count Y of mean e^t; it is close to t only
+        Let ``g(t)`` be the expectation of ``log(Y + 1/2)`` for a Poisson count Y of mean e^t; g(t) is close to t only
         for large counts. At the constant a, the average of ``g(a + x'slopes)`` over the simulated rows x of
         `synthetic` equals `mean`, the released mean of ``log(y + 1/2)``. `least` is not used.
         """
@@ -358,7 +371,7 @@ class Poisson(LogLink):
             return super().responses(eta)
         k = np.arange(16.0)
         small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]
-        listed = (mean < 2 * FEW_COUNTS)[:, None]  # larger means, with nearly symmetric scores, get probabilities 0
+        listed = (mean < 2 * FEW_COUNTS)[:, None]  # at larger means, scores are nearly symmetric; probabilities are 0
         return k, np.where(listed, np.exp(k * np.log(small) - small - gammaln(k + 1)), 0.0)
 
     def kurtosis(self, eta: FloatArray) -> FloatArray:

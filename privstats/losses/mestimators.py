@@ -28,7 +28,9 @@ class SelfConcordant(Protocol):
 
 @dataclass(frozen=True)
 class PseudoHuber(HuberLoss):
-    """Smooth version of Huber's loss, ``c^2 (sqrt(1 + (r/c)^2) - 1)``, where r is residual / `scale` and c is `clip`.
+    """Smooth version of Huber's loss, ``c^2 (sqrt(1 + (r/c)^2) - 1)``.
+
+    Here r is the residual divided by the residual scale `scale`, and c is the threshold `clip`.
 
     Examples
     --------
@@ -48,13 +50,18 @@ class PseudoHuber(HuberLoss):
 
     @property
     def gamma(self) -> float:
-        """Largest |f'''| / f'' of the loss f(u), where u is residual / `scale`; it is reached at |u| = `clip`."""
+        """Largest ratio |f'''| / f'' of the loss f(u), where u is the residual divided by the residual scale.
+
+        The largest ratio is reached at |u| = `clip`.
+        """
         return 3 / (2 * self.clip)
 
 
 @dataclass(frozen=True)
 class LogCosh(HuberLoss):
-    """Smooth alternative to Huber's loss, ``c^2 log cosh(r / c)``, where r is residual / `scale` and c is `clip`.
+    """Smooth alternative to Huber's loss, ``c^2 log cosh(r / c)``.
+
+    Here r is the residual divided by the residual scale `scale`, and c is the threshold `clip`.
 
     Examples
     --------
@@ -75,7 +82,7 @@ class LogCosh(HuberLoss):
 
     @property
     def gamma(self) -> float:
-        """Least upper bound of |f'''| / f'' for the loss f(u), where u is residual / `scale`.
+        """Least upper bound of the ratio |f'''| / f'' of the loss f(u), where u is the residual over its scale.
 
         The ratio tends to this bound for large |u|.
         """
@@ -132,9 +139,9 @@ class Concomitant:
 
     @property
     def largest(self) -> float:
-        """Largest chi (score of log sigma) of a row.
+        """Largest score chi of a row for the logarithm of the residual scale sigma.
 
-        It is subtracted from the chi of each row, so that the norm of the joint score is at most `radius`.
+        It is subtracted from the score chi of each row, so that the norm of the joint score is at most `radius`.
         """
         return (self.loss.clip**2 - self.kappa) / 2
 

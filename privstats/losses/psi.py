@@ -24,7 +24,8 @@ class Likelihood(Loss):
     family : Family
         Distribution of the response, with its link function and, in the field `unit`, the upper bound of the response.
     center, half : float
-        Centre and half-range of the response ``center + half v``, where v is the response scaled to [-1, 1].
+        Centre of the response's range, and half the length of this range. A response v that is scaled to [-1, 1] is
+        ``center + half v`` in the user's units.
     """
 
     family: Family
@@ -59,7 +60,7 @@ class Likelihood(Loss):
         return t
 
     def from_transformed(self, mean: float) -> float:
-        """Convert `mean`, a mean of results of `transform`, to the units of `Family.transform`."""
+        """Convert a mean of transformed and rescaled responses (`transform`) to the units of `Family.transform`."""
         low, high = self.family.transformed_range
         return low + (mean + 1) / 2 * (high - low)
 
@@ -72,7 +73,7 @@ class Likelihood(Loss):
 
 @dataclass(frozen=True)
 class CheckLoss(Loss):
-    """The check loss of the tau-quantile; if `half_width` is positive, it is smoothed by a uniform kernel.
+    """The check loss of the tau-quantile, smoothed by a uniform kernel if its half-width `half_width` is positive.
 
     Let psi be minus the derivative of the loss with respect to the linear predictor eta. Without smoothing, psi is
     ``tau - 1{y < eta}`` for a response y; the second derivative of the expected loss is the density of the response at
@@ -108,9 +109,10 @@ class Transform(Protocol):
 
 @dataclass(frozen=True)
 class Standardized:
-    """Standardised response ``(y - center) / scale``, divided by `most` and clipped to [-1, 1].
+    """Standardised response ``(y - center) / scale``, divided by the number `most` and clipped to [-1, 1].
 
-    `most` is the largest standardised response that is not clipped.
+    A response y has the released centre `center` and the released scale `scale`. The number `most` is the largest
+    standardised response that is not clipped.
     """
 
     center: float
@@ -168,7 +170,7 @@ class OfTransformed:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """Function that returns for each width in `widths` a row's weight if ``|y - z'theta| <= width``, and 0 otherwise.
+    """Function that returns, for each width in `widths`, a row's weight if ``|y - z'theta| <= width``, or else 0.
 
     Here ``y - z'theta`` is the residual of a row z with response y, and theta the vector of coefficients.
     """
@@ -185,8 +187,9 @@ class Within:
 class BinOfResidual:
     """Index of the bin that contains the residual ``y - z'theta`` of a row z with response y and coefficients theta.
 
-    Bin k = 1, 2, ... begins at ``low + (k - 1) width`` and has the given width. Residuals below `low` get an
-    index of 0 or less. The set `Cells` counts them in bin 0, and residuals above the last bin in the last bin.
+    Bin 1 begins at the residual `low`. Bin k = 1, 2, ... begins at ``low + (k - 1) width`` and has the width `width`.
+    Residuals below `low` get an index of 0 or less. The set `Cells` counts these residuals in bin 0, and residuals
+    above the last bin in the last bin.
     """
 
     theta: FloatArray
@@ -203,8 +206,8 @@ class BinOfResidual:
 class StretchedResiduals:
     """Residuals ``y - z'theta`` of rows z on the scale ``asinh(residual / unit)``.
 
-    Here y is a row's response, and theta the vector of coefficients. The scale is linear near 0 and logarithmic far
-    from 0.
+    Here y is a row's response, and theta the vector of coefficients. The scale is nearly linear for residuals far below
+    the number `unit` in absolute value, and nearly logarithmic for residuals far above this number.
     """
 
     theta: FloatArray
@@ -228,7 +231,8 @@ class StretchedResiduals:
 class LogSizes:
     """Logarithm of the absolute centred residual of each row z: ``log max(|y - z'theta - center|, least)``.
 
-    Here y is the row's response, and theta the vector of coefficients.
+    Here y is the row's response, and theta the vector of coefficients. The number `center` is subtracted from the
+    residuals, and `least` is a positive lower limit.
     """
 
     theta: FloatArray
@@ -244,8 +248,10 @@ class LogSizes:
 class Shortened:
     """Vectors v of rows z for a kernel estimate (Powell 1991) of the Hessian of a check loss.
 
-    The products vv' add up to ``2 width`` times the estimate. A row z has predictors w = z'P, a response y, a weight,
-    and ``v = w sqrt(weight min(1, radius / |weight w|))`` if ``|y - z'theta| < width``; otherwise v = 0.
+    The products vv' add up to ``2 width`` times the estimate, with the half-width `width` of the kernel. A row z has
+    predictors w = z'P, a response y, a weight, and the residual ``y - z'theta`` at the coefficients theta. The vector
+    of the row is ``v = w sqrt(weight min(1, radius / |weight w|))`` if ``|y - z'theta| < width``; otherwise v = 0. Here
+    `radius` is the largest norm ``|weight w|`` at which the weight is not lowered.
     """
 
     P: FloatArray
@@ -294,7 +300,8 @@ class LossRows:
         Vector that gives eta = z'theta: the released starting coefficients, or a vector that is zero except for the
         entry of the offset column.
     center, half : float
-        Centre and half-range of the response ``y = center + half v``, where v is the response scaled to [-1, 1].
+        Centre of the response's range, and half the length of this range. The response is ``y = center + half v``,
+        where v is the response scaled to [-1, 1].
     """
 
     P: FloatArray

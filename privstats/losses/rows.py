@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from privstats.losses.base import Loss
 from privstats.numerics.law import FloatArray
 
-AT_END = 1 - 2.0**-20  # numbers of at least this size count as 1, to allow for rounding errors
-BESIDE = 3.0  # number of a row that is not counted by its distance; distances within the bounds are at most 2
+AT_END = 1 - 2.0**-20  # values of at least this size count as 1, the end of their range, to allow for rounding errors
+BESIDE = 3.0  # result of `DistanceOrEnd` for a response at one end of its bounds; absolute residuals are at most 2
 
 
 class RowBlock(Protocol):
@@ -58,7 +58,7 @@ def once(block: RowBlock, function: Callable[..., FloatArray], *public: Any) -> 
 
 
 def product_with(block: RowBlock, matrix: FloatArray) -> FloatArray:
-    """Return z'M for each row z, with the public matrix M."""
+    """Return z'M for each row z, where M is the public matrix `matrix`."""
     return block.times(matrix)
 
 
@@ -91,7 +91,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class WeightedColumns:
-    """Vector (weight, z'M) of a row z; the set `Squares` maps it to the weight times (1, z'M, squares of z'M).
+    """Vector (weight, z'M) of a row z; the set `Squares` maps this vector to the weight times (1, z'M, squares of z'M).
 
     M is the field `matrix`, with one column for each linear function of z.
     """
@@ -162,7 +162,8 @@ class RootWeighted:
 class CodedColumns:
     """Level codes of a row z, followed by (1, z'M) times the root of the row's weight, for the set `CodedProducts`.
 
-    There is one code for each index in `factors`. M is the field `matrix`, with one column for each linear function.
+    The field `factors` has the indices of the factors, with one code for each factor. M is the field `matrix`, with one
+    column for each linear function.
     """
 
     factors: tuple[int, ...]
@@ -183,6 +184,7 @@ class Scores:
     Parameters
     ----------
     loss : Loss
+        Loss, whose method `psi` is used.
     P : ndarray, shape (width, m)
         Preconditioner, the matrix that gives the predictors z'P; its rows for offset and response are 0.
     theta : ndarray, shape (width,)
@@ -206,7 +208,7 @@ class BesideLevel:
     """A row's level code in one factor, followed by a short form of the row's score, for the set `LevelProducts`.
 
     The full score starts with one entry for each level of the factor; the entries of all levels except the row's level
-    are 0. The short form leaves these zeros out.
+    are 0. The short form, which the function `of` returns, leaves these zeros out.
     """
 
     factor: int
@@ -251,7 +253,8 @@ class RowResiduals:
 class SquaredResiduals:
     """Squared residual ``(y - z'theta)^2`` of a row z, divided by ``largest^2``, capped at 1, times the row's weight.
 
-    Here y is the row's response, and theta the vector of coefficients.
+    Here y is the row's response, and theta the vector of coefficients. The number `largest` is the largest absolute
+    residual that is not capped.
     """
 
     theta: FloatArray
@@ -337,7 +340,8 @@ class ProductSizes:
     * ``min(s, cap)`` if the weight is not lowered;
     * ``cap + min((1 - f) s, cap)`` if it is lowered.
 
-    So a histogram of these numbers shows norms in its lower half and reductions of norms in its upper half.
+    So a histogram of these numbers shows norms in its lower half and reductions of norms in its upper half. The number
+    `cap` is an upper limit of the norms, and of the reductions, in this histogram.
     """
 
     P: FloatArray
@@ -376,10 +380,11 @@ class ResidualSizes:
 
 @dataclass(frozen=True, eq=False)
 class DistanceOrEnd:
-    """The absolute residual of a row, or `BESIDE` for rows whose response is at one end of its bounds, shape (n, 1).
+    """The absolute residual of a row, or 3 (`BESIDE`) if the row's response is at one end of its bounds, shape (n, 1).
 
-    The residual of a row z with response y, scaled to [-1, 1], is ``y - z'theta``, clipped to [-2, 2]. The attribute
-    `end` is -1 for the lower end of the bounds, and 1 for the upper end.
+    A row z has a response y, scaled to [-1, 1]. Its residual at the coefficients theta is ``y - z'theta``, clipped to
+    [-2, 2]. The attribute `end` is -1 if responses at the lower end of the bounds get the result 3, and 1 if responses
+    at the upper end get it.
     """
 
     theta: FloatArray
@@ -392,7 +397,10 @@ class DistanceOrEnd:
 
 @dataclass(frozen=True, eq=False)
 class LogDistance:
-    """Logarithm of ``max(|z'along - center|, least)``, for a linear function z'along of a row z, shape (n, 1)."""
+    """Logarithm of the distance of a linear function z'along of a row z from the number `center`, shape (n, 1).
+
+    The result is the logarithm of ``max(|z'along - center|, least)``, with a positive lower limit `least`.
+    """
 
     along: FloatArray
     center: float
@@ -407,9 +415,9 @@ class LogDistance:
 class HeldBeside:
     """Linear functions z'M of a row z, times the root of the row's weight; all entries except one are clipped jointly.
 
-    The vector of all entries except entry `one` is clipped to the Euclidean norm `length`. M is the field `matrix`,
-    with one column for each function. If function `one` is the constant 1, the norm of the whole vector is bounded,
-    too.
+    M is the field `matrix`, with one column for each function, and `one` is the index of the entry that is not clipped.
+    The vector of all other entries is clipped to the Euclidean norm `length`. If function `one` is the constant 1, the
+    norm of the whole vector is bounded, too.
     """
 
     matrix: FloatArray

@@ -38,7 +38,8 @@ class ProvedBound(Protocol):
     weights : ndarray, shape (dim,)
         Positive weights of the coordinates; a coordinate with a larger weight gets less noise.
     pairs : tuple of two integer arrays, shape (dim,), or None
-        Row indices i and column indices j, i <= j, of the coordinates, if these are entries of a symmetric matrix.
+        Row indices i and column indices j, i <= j, of the coordinates, if the coordinates are entries of a symmetric
+        matrix.
     """
 
     @property
@@ -56,11 +57,11 @@ class SealedValues(Protocol):
     """
 
     def scan(self, take: Callable[[FloatArray], Any] = ...) -> Iterator[Any]:
-        """Split the values into arrays of rows, each of shape (m, dim), and yield the result of `take` for each array.
+        """Split the values into arrays of rows, shape (m, dim) each, and yield the result of `take` for each array.
 
-        Each scan may be a new pass over the data. Because another process may call the function `take`, it must be an
-        object that can be pickled, such as a frozen dataclass with a method `__call__`, and its result should be
-        smaller than the array.
+        Each scan may be a new pass over the data. Another process may call the function `take`. So it must be an object
+        that can be pickled, such as a frozen dataclass with a method `__call__`, and its result should be smaller than
+        the array.
         """
 
     def all(self) -> FloatArray:
@@ -105,7 +106,8 @@ class Mechanism(ABC):
         within : Set
             Public set of the possible contributions of a row to the answer.
         relation : Relation
-            Neighbouring relation: how many rows differ between neighbouring data sets, and in what way.
+            Neighbouring relation: the number of rows in which neighbouring data sets differ, and the kind of
+            difference.
         """
         return None
 
@@ -177,7 +179,7 @@ class Additive(Mechanism):
 
     @abstractmethod
     def noise(self, promise: Promise, sensitivity: ProvedBound) -> ScaledLaw:
-        """Return the law of noise with which a total of the given sensitivity satisfies the guarantee `promise`."""
+        """Return the law of the noise with which a release satisfies `promise`, given the bound `sensitivity`."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
         with np.errstate(over="ignore"):
@@ -211,7 +213,8 @@ class KNorm(Additive):
 def on_grid(values: FloatArray, size: float, bits: int = 44) -> FloatArray:
     """Return values rounded to multiples of a public step: the largest power of two that is at most ``size * 2^-bits``.
 
-    The number `size` is public. After rounding, the low-order bits of the floats carry no information about the rows.
+    The numbers `size` and `bits` are public. After rounding, the low-order bits of the floats carry no information
+    about the rows.
     """
     step = math.ldexp(1.0, math.frexp(size)[1] - 1 - bits)
     return np.rint(values / step) * step
@@ -230,12 +233,12 @@ def drawn_on_grid(values: FloatArray, size: float) -> FloatArray:
 
 
 def check_grid(low: float, high: float, step: float) -> None:
-    """Raise an error if a grid has a step below 2^-30 of its range, too fine for mechanisms that draw points as floats.
+    """Raise an error if the grid step `step` is too fine for mechanisms that draw the points of a grid as floats.
 
     Raises
     ------
     OptionError
-        If the step is too small.
+        If the step is below 2^-30 of the range from `low` to `high`.
     """
     least = math.ldexp(high - low, -DRAWN_BITS)
     if step < least:

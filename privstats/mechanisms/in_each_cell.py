@@ -22,10 +22,11 @@ class InEachCell(Mechanism):
 
     Privacy: a row is in one cell only, so adding or removing the row changes the values of one cell. If `each`
     satisfies a guarantee for one added or removed row in every cell, the releases of all cells together satisfy the
-    same guarantee (McSherry 2009, Theorem 4). Neighbours (`relation`) may differ by several such changes: by
-    ``relation.rows`` changes, or by twice as many if rows are replaced, since a replaced row may leave one cell and
-    enter another. So `each` must satisfy a stricter guarantee for one change (`of_one_step`), which implies the
-    required guarantee for all changes together (group privacy). The number of rows in a cell is not public.
+    same guarantee (McSherry 2009, Theorem 4). Neighbours (`relation`) may differ by several added or removed rows: by
+    ``relation.rows`` rows, or by ``2 relation.rows`` rows if rows are replaced, since a replaced row may leave one cell
+    and enter another. So `each` must satisfy a stricter guarantee for one added or removed row (`of_one_step`), which
+    implies the required guarantee for all these rows together (group privacy). The number of rows in a cell is not
+    public.
 
     Parameters
     ----------

@@ -66,8 +66,8 @@ def source(rng: Any) -> NoiseSource:
     Parameters
     ----------
     rng : None, int or numpy Generator
-        None for the operating system's randomness. An int is a seed; a Generator gives a new seed at
-        each call. Both are for tests and vignettes only.
+        None for the operating system's randomness. An int is a seed; a Generator gives a new seed at each call. Ints
+        and Generators are for tests and vignettes only.
 
     Returns
     -------

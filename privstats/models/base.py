@@ -126,10 +126,10 @@ class Model(ABC):
 
     example: ClassVar[str] = "y ~ x"
     of_quantiles: ClassVar[bool] = False  # whether the estimates are quantiles, whose std errors depend on a density
-    with_delta: ClassVar[frozenset[str]] = frozenset()  # methods proved to be (eps, delta)-DP directly, not through mu
+    with_delta: ClassVar[frozenset[str]] = frozenset()  # methods with a direct proof of (eps, delta)-DP, not via mu-GDP
 
     def declared(self, domain: Domain) -> Domain:
-        """Return the domain, extended by bounds that other arguments declare, such as the edges of `bins`."""
+        """Return the domain, extended by bounds that other arguments declare, such as `bins` (edges of bins)."""
         return domain
 
     def check(self) -> None:  # noqa: B027 most models have nothing more to check

@@ -174,8 +174,8 @@ class ColumnQuantile(Location):
 def _smooth(noise: Any, promise: Promise) -> Mechanism:
     """Return the mechanism for quantiles with noise scaled to the smooth sensitivity, by default Cauchy noise.
 
-    `noise` is the name of the noise distribution. An error is raised if the distribution needs an (eps, delta) budget
-    and `promise` is of another kind.
+    `noise` is the name of the noise distribution, and `promise` the privacy guarantee. An error is raised if the
+    distribution needs an (eps, delta) guarantee and `promise` is a guarantee of another kind.
     """
     if noise is not None:
         one_of("noise", noise, tuple(SMOOTH))
@@ -366,7 +366,10 @@ class ColumnHistogram(Binned):
         return self._binned(design.with_bounds(bounds).domain)
 
     def _binned(self, domain: Domain) -> Columns:
-        """Return the map from rows to values of the histogram's column; the estimates are named after the bins."""
+        """Return the map from rows to values of the histogram's column, with one named estimate for each bin.
+
+        `domain` contains the public declarations of the columns.
+        """
         plain = bind_columns(self.formula, domain, subset=self.subset)
         names = plain.bin_names(plain.edges("dp_hist", self.bins))
         return bind_columns(self.formula, domain, subset=self.subset, components=names, component="bin")
@@ -392,8 +395,9 @@ def _noisy(
 ) -> tuple[dict[str, Candidate], str, dict[str, Any]]:
     """Return the methods that add noise to sums, the name of the default method, and the options without `noise`.
 
-    `estimator` is a class for means or histograms. The methods create it with the arguments `own` and with different
-    noise mechanisms. The default method has normal noise if the budget allows it, and Laplace noise otherwise.
+    `estimator` is a class for means or histograms. Each method creates an instance of this class, with the arguments
+    `own` and a noise mechanism. The default method has normal noise if the privacy guarantee `promise` allows normal
+    noise, and Laplace noise otherwise.
     """
     given = dict(options)
     noise = given.pop("noise", None)

@@ -21,13 +21,13 @@ NORMS = ("hull", *OF_VECTORS)
 # The following constants are limits of 2 min(tau, 1 - tau) n eps / d, for n rows and d coefficients.
 #
 # FEW_ROWS: Newton steps are used above this limit (for medians with intervals, above MEDIAN_ROWS). Below the limit,
-# objective perturbation has shorter intervals, and gives them more often. Above the limit, the bias of objective
-# perturbation may exceed its bias bound, except for medians.
+# objective perturbation gives shorter intervals than Newton steps, and gives intervals more often. Above the limit, the
+# bias of objective perturbation may exceed its bias bound, except for medians.
 FEW_ROWS = 750.0
 # MEDIAN_ROWS: below this limit, objective perturbation is used for medians with intervals.
-# SAMPLED_BELOW: below `SAMPLED_BELOW[d]`, the K-norm gradient mechanism is used for d coefficients with intervals. It
-# does not whiten predictors. With two or more coefficients it gives no intervals if predictors vary over only a fifth
-# of the range between their bounds.
+# SAMPLED_BELOW: below `SAMPLED_BELOW[d]`, the K-norm gradient mechanism is used for d coefficients with intervals. This
+# mechanism does not whiten predictors. With two or more coefficients, the mechanism gives no intervals if predictors
+# vary over only a fifth of the range between their bounds.
 MEDIAN_ROWS = 3000.0
 SAMPLED_BELOW = {1: FEW_ROWS, 2: 550.0, 3: 300.0}
 
@@ -63,7 +63,10 @@ class QuantileModel(Regression):
         return "HC"
 
     def in_units(self, estimate: Any, design: Any) -> Any:
-        """Return the estimate in the user's units, sorted by term, then tau; the estimator sorts by tau first."""
+        """Return the estimate in the user's units, with the coefficients sorted by term, then by probability tau.
+
+        In the argument `estimate`, the coefficients are sorted by tau, then by term.
+        """
         several = len(self.tau)
         if several == 1:
             return super().in_units(estimate, design)
@@ -119,10 +122,10 @@ class QuantileModel(Regression):
         return public.carried(choice, "mech='objpert'")
 
     def _rows_of_each(self, promise: Promise, coefficients: int, rows: int | None) -> float:
-        """Return a measure of the information per coefficient at the tau furthest from 1/2.
+        """Return a measure of the information per coefficient, for the probability tau that is furthest from 1/2.
 
-        The measure is ``2 min(tau, 1 - tau) n eps / d`` for n rows and d coefficients. It is infinite if the budget is
-        not in eps, or the number of rows is private.
+        The measure is ``2 min(tau, 1 - tau) n eps / d`` for n rows and d coefficients. The measure is infinite if the
+        budget is not in eps, or the number of rows is private.
         """
         if promise.normal or rows is None:
             return np.inf
@@ -134,18 +137,20 @@ class QuantileModel(Regression):
     ) -> tuple[str, str]:
         """Return the method that mech="auto" selects, and the reason for the choice.
 
-        `each` measures the information per coefficient (`_rows_of_each`); it is infinite if the number of rows is
-        private. `minimises` is true if intervals are requested, and `noise` and `unit` are not given.
+        `each` measures the information per coefficient (`_rows_of_each`), and is infinite if the number of rows is
+        private. `noise` is the name of a noise distribution, if the user gave one. `minimises` is true if intervals are
+        requested, and the user gave neither `noise` nor a privacy unit.
 
         - Budgets in mu or rho: Newton steps.
         - The K-norm gradient mechanism, if `each` is small or noise="hull" is given, and if it draws the coefficients
           without a Markov chain (`exact_for`). Its intervals are about as short as intervals by Newton steps if the
           predictors' values cover the whole range between their bounds, but much longer, or not given, if the values
           cover only a fifth of this range.
-        - Otherwise objective perturbation, if `minimises` is true and `each` is small: it needs fewer rows than Newton
-          steps. It is also selected for medians if `minimises` is true and the number of rows is private: with few
-          rows it gives intervals more often than Newton steps, and with many rows its intervals are about as short.
-        - Otherwise Newton steps. They need enough rows to estimate the scales of the columns.
+        - Otherwise objective perturbation, if `minimises` is true and `each` is small, because objective perturbation
+          needs fewer rows than Newton steps. Objective perturbation is also selected for medians if `minimises` is true
+          and the number of rows is private: with few rows it gives intervals more often than Newton steps, and with
+          many rows its intervals are about as short as intervals by Newton steps.
+        - Otherwise Newton steps, which need enough rows to estimate the scales of the columns.
         """
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"

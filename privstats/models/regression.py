@@ -66,15 +66,15 @@ MOST_MINIMISED = 300_000  # with more rows, Newton steps are as precise as objec
 # NOISY: relative noise of the coarse matrix above which the method of noisy moments gets the whole budget. If rows have
 # at most p nonzero predictors, this limit is at least PER_PREDICTOR[0] * p and at most PER_PREDICTOR[1] * p.
 NOISY, PER_PREDICTOR = 0.095, (0.02, 0.035)
-# Noisy moments replace Newton steps or objective perturbation if the forecast noise exceeds a limit. The limit is
-# lowered if the number of columns exceeds MOST_OF_STEPS (Newton steps) or MOST_OF_MINIMISER (objective perturbation)
+# Noisy moments replace Newton steps or objective perturbation if a predicted relative noise exceeds a limit. The limit
+# is lowered if the number of columns exceeds MOST_OF_STEPS (Newton steps) or MOST_OF_MINIMISER (objective perturbation)
 # times the largest number of nonzero predictors of a row. For example, Newton steps are more precise than moments for
 # a factor with 20 levels and less precise for one with 60; objective perturbation is more precise than moments for a
 # factor with eight levels and less precise for one with 20.
 MOST_OF_STEPS, MOST_OF_MINIMISER = 20, 4
 # AMPLE: relative noise of the coarse matrix (the first released second moments) below which Newton steps are as precise
-# as objective perturbation. AMPLE_FOR_COUNTS is this limit for counts and gamma responses; it is lower, because their
-# Newton steps more often give no intervals if predictors are skewed.
+# as objective perturbation. AMPLE_FOR_COUNTS is this limit for counts and gamma responses. The limit is lower, because
+# Newton steps for such responses more often give no intervals if predictors are skewed.
 AMPLE, AMPLE_FOR_COUNTS = 0.001, 0.0002
 # OF_BOX: options of objective perturbation for rows scaled by the bounds of the columns, not for whitened rows.
 # EXACT: relative noise of the coarse matrix (the first released second moments) below which whitening is unnecessary.
@@ -113,7 +113,7 @@ class Carrying:
     def lacks(self, estimator: Any) -> float:
         """Return the factor by which the number of rows times the budget must increase for Newton steps to converge.
 
-        The factor is at most 1 if the steps are predicted to converge. It is 0 if nothing is predicted, because the
+        The factor is at most 1 if the steps are predicted to converge. The factor is 0 without a prediction: if the
         estimator has no Newton steps, intervals are requested, or the number of rows is private.
         """
         if self.intervals or self.rows is None or not hasattr(estimator, "most_first_noise"):
@@ -132,8 +132,8 @@ class Carrying:
         """Return whether the predicted relative noise of the Hessian is small enough for Newton steps.
 
         The relative noise is the largest eigenvalue of the noise that the mechanisms `by` add to the Hessian, divided
-        by a typical eigenvalue of the Hessian. It is compared with the limit ``lighter * UNINFORMATIVE``. If the
-        number of rows is private, the result is True.
+        by a typical eigenvalue of the Hessian. The result is True if the relative noise is below the limit ``lighter *
+        UNINFORMATIVE``, or if the number of rows is private.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Carrying:
         """Return the largest difference in the rows' contributions to a sum between neighbouring data sets.
 
         Each row of a privacy unit contributes separately to the sum, for example to second moments. A row may
-        contribute nothing if the design does not use every row, or if `unit` is given.
+        contribute nothing if the design does not use every row, or if a privacy unit (argument `unit`) is given.
         """
         absent = not design.complete or self.neighbors.unit is not None
         return self.neighbors.relation(folded=False, may_be_absent=absent)
@@ -186,9 +186,9 @@ class Carrying:
     def whitens(self, design: Design, options: Mapping[str, Any]) -> bool:
         """Return whether least squares by objective perturbation whitens (decorrelates) the columns.
 
-        Otherwise the columns are only scaled by their bounds. This is the case if `theta_bound` or `split` is given.
-        It is also the case if the second moments are predicted to have almost no noise, the option `tail` is not given
-        and the number of rows is public.
+        Otherwise the columns are only scaled by their bounds. The columns are not whitened if `theta_bound` or `split`
+        is given. They are also not whitened if the second moments are predicted to have almost no noise, the option
+        `tail` is not given and the number of rows is public.
         """
         if OF_BOX & set(options):
             return False
@@ -207,9 +207,9 @@ class Carrying:
         """Return whether mech="auto" may choose objective perturbation for least squares.
 
         The result is False if intervals by Newton steps are expected to be about as short as intervals by objective
-        perturbation (`is_ample`). It is also False if the formula has columns such as x and x**3, or x*y and x*y*z
-        (`Design.has_higher_powers`). If the released second moments overstate the information about combinations of
-        such columns, intervals by objective perturbation are too short (see "cubes" in `benchmarks.special_rules`).
+        perturbation (`is_ample`). The result is also False if the formula has columns such as x and x**3, or x*y and
+        x*y*z (`Design.has_higher_powers`). If the released second moments overstate the information about combinations
+        of such columns, intervals by objective perturbation are too short (see "cubes" in `benchmarks.special_rules`).
         """
         return not (self.is_ample(by, design) or design.has_higher_powers)
 
@@ -334,9 +334,10 @@ class Regression(Model):
         return None if self.linked is None else self.linked.link
 
     def _assumed(self, options: Mapping[str, Any], neighbors: Neighbors) -> dict[str, Any]:
-        """Return the user's options, with `cov_type` added if it is "nonrobust".
+        """Return the user's options, with the assumption `cov_type` about the errors added if it is "nonrobust".
 
-        An error is raised for "cluster" without privacy units, and for "nonrobust" with several rows per unit.
+        An error is raised for ``cov_type="cluster"`` without privacy units, and for ``cov_type="nonrobust"`` with
+        several rows per privacy unit.
         """
         if self.cov_type == "cluster" and neighbors.unit is None:
             raise OptionError("cov_type='cluster' needs the column that names whose row it is; add unit='person_id'")
@@ -432,7 +433,8 @@ def _least_squares(
         "newton": Candidate(Adaptive, {"noises": by, "branches": ("steps",)}, both["newton"]),
     }
     table |= {name: Candidate(estimator, {"noises": by, "norm": "linf"}) for name, estimator in SAMPLED.items()}
-    # These methods need bounded scores and cannot be chosen here; they are in the table only for error messages.
+    # The methods of noisy optimisation need bounded scores, which least squares does not have; the table contains these
+    # methods only for error messages.
     table |= descents(HuberLoss(), public.rows)
     if noise is not None and noise not in (*OF_VECTORS, "gaussian"):
         because = "chosen by auto: the method that has this noise"
@@ -458,9 +460,10 @@ def _perturbed_least_squares(
 ) -> Candidate:
     """Return a regression estimator that uses objective perturbation or, if `branches` has "moments", noisy moments.
 
-    The estimator minimises the sum of squared residuals, or the robust loss given as `loss`. `by` has the noise
-    mechanisms, and `of_moments` names the distribution of the noise in the moments. The budget share of the first
-    release of second moments is computed from the public information `public`.
+    The estimator minimises the sum of squared residuals, or the robust loss given as `loss`. `branches` has the
+    estimator's internal names of the methods from which it may choose, `by` has the noise mechanisms, and `of_moments`
+    names the distribution of the noise in the moments. The budget share of the first release of second moments is
+    computed from the public information `public`.
     """
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
@@ -473,8 +476,8 @@ def _sampled(mech: str, promise: Promise, options: Mapping[str, Any], noise: str
     """Return a least-squares estimator whose mechanism releases the whole vector of coefficients at once.
 
     The mechanism is the K-norm gradient mechanism ("kng"), objective perturbation ("objpert") or the exponential
-    mechanism ("expmech"). For the first two, `noise` names the norm in which the change of the score due to one row is
-    bounded; the default is "linf".
+    mechanism ("expmech"). For "kng" and "objpert", `noise` names the norm in which the change of the score due to one
+    row is bounded; the default is "linf".
     """
     if noise is not None and mech == "expmech":
         raise OptionError("mech='expmech' has no choice of noise; leave noise out")
@@ -591,8 +594,8 @@ def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, An
     """Return an estimator that uses objective perturbation, on whitened rows or on columns scaled by their bounds.
 
     `given` has the user's options, and `own` the options that the model sets. The estimator on whitened rows gives
-    intervals. The estimator on scaled columns gives none; it is returned if no intervals are requested, or if the user
-    gives a penalty or a bound on the coefficients.
+    intervals. The estimator on scaled columns gives no intervals; it is returned if no intervals are requested, or if
+    the user gives a penalty or a bound on the coefficients.
     """
     if not intervals or {"ridge", "theta_bound"} & set(given):
         norm = "linf" if noise in (None, "gaussian") else noise

@@ -1,7 +1,8 @@
 """Sums of rows without rounding errors: all summands are multiples of a public step, so their order does not matter.
 
-The noise added to a sum is also rounded to a multiple of the step. So every release is such a multiple, for any data.
-The low-order bits of a sum of floats can reveal the summands (Mironov 2012); a release has no such bits.
+The noise added to a sum is also rounded to a multiple of the step. So every release is a multiple of the step, for any
+data. The low-order bits of a sum of floats can reveal the summands (Mironov 2012); a multiple of the step has no bits
+below the step.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FEW_COLUMNS = 24  # with fewer columns, `products` avoids the slow BLAS routine 
 SUM_BITS = 40  # bits of each summand of a sum: entries are rounded to about 2^-40 times their largest size
 MOST_ROWS = 1 << 20  # most rows summed in int64: as entries are at most 2^42 steps, their sum is at most 2^62 steps
 NOISE_BITS = 20  # a release is rounded to about 2^-20 times the scale of its noise
-NEARLY = 1e-6  # a quotient this close to an integer is taken as the integer: as floats, 60 / 1e-5 < 6,000,000
+NEARLY = 1e-6  # a quotient within this distance of an integer is taken as the integer: as floats, 60 / 1e-5 < 6,000,000
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def step_of(bound: float, bits: int) -> float:
 def multiples(low: float, high: float, step: float) -> tuple[int, int]:
     """Return the smallest and the largest integer k with ``k step`` in [low, high], up to a small tolerance.
 
-    If there is no such integer, the first returned number exceeds the second.
+    If there is no integer k with ``k step`` in [low, high], the first returned number exceeds the second.
     """
     return math.ceil(low / step - NEARLY), math.floor(high / step + NEARLY)
 
@@ -104,8 +105,8 @@ def add_noise(exact: Total, noise: FloatArray, scale: FloatArray) -> FloatArray:
 
     The total is a whole number of steps, ``exact = units * step``, so ``floor(noise / step) + units`` is the integer
     ``floor((noise + exact) / step)``, a function of ``noise + exact``. This integer is rounded to a multiple of a
-    public power of two; the release is the rounded integer times `step`. It is therefore post-processing of the
-    continuous mechanism, which releases ``noise + exact``, and has the same guarantee.
+    public power of two; the release is the rounded integer times `step`. The release is therefore post-processing of
+    the continuous mechanism, which releases ``noise + exact``, and has the same guarantee.
 
     Parameters
     ----------

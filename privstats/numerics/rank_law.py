@@ -29,9 +29,14 @@ from scipy import special
 
 from privstats.numerics.law import FloatArray
 
-ESCAPES = 0.01  # accepted probability that drawn quantiles or interval ends lie outside the range of the data values
-WIDEST = 2.0**14  # the outermost 2 / `rate` values are assumed to fill at least 1 / WIDEST of the column's range
-EDGE = 0.035  # least share of the values between a frequent quantile's rank and a gap (assumed in `Ends.most_points`)
+# accepted probability that a drawn quantile or interval end lies below, or above, all values of the data
+ESCAPES = 0.01
+# the outermost 2 / rate values, with the `rate` of a draw (`Ends`), are assumed to fill at least 1 / WIDEST of the
+# column's range
+WIDEST = 2.0**14
+# assumed least share of the values that are copies of a frequent value and lie between the target ranks of the
+# quantiles and a gap (`Ends.most_points`)
+EDGE = 0.035
 PLAIN = 0.25  # share of the budget for quantiles without intervals, if other quantiles have intervals
 FINE = 2.0**-20  # step of the grid of target ranks (`box_targets`), on which rank errors have no rounding error
 
@@ -64,7 +69,7 @@ def _weights(j: int, J: int) -> FloatArray:
 
     The gamma laws have the shapes 1, 2, ..., J and the rate parameter 2. The J boundaries are quantiles and interval
     ends, drawn together; `bridge_quantile` defines rank errors and `rate`. The weights are computed from logarithms,
-    because with more than about 170 boundaries they have factors that are too large for floats.
+    because with more than about 170 boundaries the weights have factors that are too large for floats.
     """
     here, there = _log_sum_of_laplace(j), _log_sum_of_laplace(J + 1 - j)
     powers = np.arange(j)[:, None] + np.arange(J + 1 - j)
@@ -163,7 +168,8 @@ def rooms(n: float, levels: tuple[float, ...]) -> FloatArray:
     """Return the numbers of ranks by which confidence intervals may extend below and above quantiles of n values.
 
     `levels` has the probabilities of the quantiles, ascending. The result has the shape (levels, 2): below and above.
-    An interval may extend half way to the next quantile or, where there is none, to the lowest or highest value.
+    An interval may extend half way to the next quantile or, if there is no next quantile, to the lowest or highest
+    value.
     """
     edges = np.array([0.0, *((a + b) / 2 for a, b in pairwise(levels)), 1.0])
     return n * np.column_stack([np.array(levels) - edges[:-1], edges[1:] - np.array(levels)])
@@ -178,7 +184,8 @@ def interval_targets(n: int, levels: tuple[float, ...], confidence: float, rate:
 
     - h is the number of ranks that allows for sampling error and noise (`Ends.reaches`);
     - room is half the distance from T to the next lower target rank of a quantile (lower end) or to the next higher
-      one (upper end). If there is none, room is the distance from T to the rank of the lowest or highest value.
+      target rank of a quantile (upper end). If there is no such target rank, room is the distance from T to the rank of
+      the lowest or highest value.
 
     The distance between two neighbouring targets does not decrease as n grows, as the sensitivity in `Rank` requires.
     Proof: an end's target is ``min(h, room)`` away from its quantile's target, and h and room increase with n. The
@@ -199,9 +206,9 @@ def box_quantile(J: int, confidence: float) -> float:
     """Return the ``(1 + confidence) / 2`` quantile of the scaled rank error of one of J numbers drawn together.
 
     The J numbers are the two ends of a confidence interval and, if J = 3, the quantile between them. A rank error is
-    the rank of a number among the values, minus its target rank. It is scaled by the rate at which the log density of
-    the draw decreases with the largest absolute rank error. So the scaled rank errors e_j have a joint density
-    proportional to ``exp(-max_j |e_j|)``: they are the coordinates of a uniform point of the cube [-1, 1]^J,
+    the rank of a number among the values, minus its target rank. The rank error is scaled by the rate at which the log
+    density of the draw decreases with the largest absolute rank error. So the scaled rank errors e_j have a joint
+    density proportional to ``exp(-max_j |e_j|)``: they are the coordinates of a uniform point of the cube [-1, 1]^J,
     multiplied by a gamma variable r with shape J + 1. Hence ``P(|e_j| > a) = P(r > a) - (a / J) P(r' > a)``, where r'
     is a gamma variable with shape J.
     """
@@ -222,9 +229,9 @@ def box_rate(eps: float, rows: int, level: float, kind: str, confidence: float, 
     bound of the change of a rank error (rank minus target rank) if one value changes.
 
     *Targets.* The target rank of the quantile is ``T = level n``; the targets of the ends are ``T - h`` and ``T + h``,
-    with ``h = sqrt(a n + m^2)``. Here ``a = z^2 level (1 - level)``, with the normal quantile z at
-    ``(1 + confidence) / 2``. The noise margin m is the number of ranks by which noise may move an end. It is
-    ``c / rate``, with c from `box_quantile`.
+    with ``h = sqrt(a n + m^2)``. Here ``a = z^2 level (1 - level)``, with the normal quantile z at ``(1 + confidence) /
+    2``. The noise margin m is the number of ranks by which noise may move an end. m is ``c / rate``, with c from
+    `box_quantile`.
 
     *An added or removed value* changes a rank by 0 or 1, T by `level`, and h by at most ``a / (2 m)``. So
     ``S = max(level, 1 - level) + a / (2 m)``. As m is proportional to S, S is the positive root of
@@ -320,8 +327,8 @@ class Ends:
     def reaches(self, n: float) -> FloatArray:
         """Return the distances, in ranks, of the two ends of each confidence interval from the quantile of n values.
 
-        The result has the shape (levels, 2). A distance allows for the sampling error and for the privacy noise. It
-        may exceed the number of ranks that are available to the interval (`rooms`).
+        The result has the shape (levels, 2). A distance allows for the sampling error and for the privacy noise. The
+        distance may exceed the number of ranks that are available to the interval (`rooms`).
         """
         z, orders = float(special.ndtri((1 + self.confidence) / 2)), np.array(self.levels)[:, None]
         h: FloatArray = np.sqrt(z**2 * orders * (1 - orders) * n + self.margins**2)
@@ -397,7 +404,7 @@ class Ends:
         `shortfall` of each remaining quantile is at most 1. Of the quantiles with a ratio above 1, the quantile
         furthest from the median is omitted first; the intervals of adjacent quantiles may then extend further. If a
         quantile is omitted, the returned draw has the share 1 - `PLAIN` of `eps`; the rest is for a separate draw of
-        the omitted quantiles. If only interval ends are drawn (`alone`), the returned draw has the whole budget.
+        the omitted quantiles. If only interval ends are drawn (`alone`), the returned draw has the whole budget `eps`.
         """
         draw, short = self, self.shortfall(n)
         if not self.alone and (short > 1).any():

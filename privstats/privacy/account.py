@@ -125,9 +125,10 @@ class Account:
         self.book.add((entry,), lambda before: self.admit(entry, before))
 
     def admit(self, entry: Entry, before: tuple[Entry, ...]) -> None:
-        """Raise an error if an entry would overspend the budget, or has a guarantee that cannot be charged to it.
+        """Raise an error if a new ledger entry would overspend the budget, or has a guarantee of the wrong kind.
 
-        `before` has all earlier entries; the joint cost of these entries and the new entry is compared with the budget.
+        `before` has all earlier entries. The joint cost of the earlier entries and the new entry is compared with the
+        budget. A guarantee has the wrong kind if it cannot be charged to this budget (`COUNTED`).
         """
         for _, promise in entry.parts:
             if not isinstance(promise, COUNTED[type(self.budget)]):
@@ -151,7 +152,7 @@ class Account:
 
 
 def promises_of(entries: Iterable[Entry]) -> tuple[Promise, ...]:
-    """Return the privacy guarantees in the given entries, as one tuple."""
+    """Return the privacy guarantees of all queries in several ledger entries, as one tuple."""
     return tuple(promise for entry in entries for _, promise in entry.parts)
 
 
@@ -167,7 +168,7 @@ def _uncounted(budget: Promise, promise: Promise) -> BudgetError:
 
 
 def _short(left: Promise, cost: Promise) -> BudgetError:
-    """Return the error for a charge whose `cost` exceeds the rest of the budget, `left`."""
+    """Return the error for a charge whose privacy cost, `cost`, exceeds the rest of the budget, `left`."""
     name = left.currency
     most = left.numbers[name]
     cure = f"{name}={most:.4g} or less" if most else "it a ledger with a larger budget"
@@ -175,11 +176,11 @@ def _short(left: Promise, cost: Promise) -> BudgetError:
 
 
 def check_affordable(account: Account | None, promise: Promise) -> None:
-    """Raise an error for a call that requests more than the rest of the budget; no row is read.
+    """Raise an error if a fit requests a guarantee that costs more than the rest of the budget; no row is read.
 
-    The cost of a guarantee in eps, mu or rho does not depend on its division among queries, so that it can be checked
-    in advance. A guarantee in (eps, delta), or of another kind or with another neighbouring relation than the budget,
-    is checked only when the charge is made.
+    The cost of the requested guarantee, `promise`, can be checked in advance if it is in eps, mu or rho, since it then
+    does not depend on the division of the guarantee among queries. A guarantee in (eps, delta), or of another kind or
+    with another neighbouring relation than the budget, is checked only when the charge is made.
     """
     if account is None or isinstance(promise, ApproxDP):
         return
@@ -188,11 +189,11 @@ def check_affordable(account: Account | None, promise: Promise) -> None:
 
 
 def translated(promise: Promise, budget: Neighbors) -> Promise:
-    """Return the guarantee that `promise` implies under the neighbouring relation of a budget.
+    """Return the guarantee that `promise` implies under another neighbouring relation, `budget`, that of a budget.
 
-    Replacing a person means removing one person and adding another. So the guarantee under "add_remove" for groups of
-    two is a guarantee under "replace". The converse fails: a guarantee under "replace" implies nothing for data sets
-    with different numbers of units.
+    Replacing a person means removing one person and adding another person. So the guarantee under "add_remove" for
+    groups of two persons is a guarantee under "replace". The converse fails: a guarantee under "replace" implies
+    nothing for data sets with different numbers of persons.
 
     Raises
     ------

@@ -40,8 +40,9 @@ MOST_ATOMS = 2**14
 MOST_CELLS = 2**15  # number of cells of the grid of privacy losses, from minus the sum of all eps to plus this sum
 # largest number of grid points of a Fourier transform; if more are needed, the grid is made coarser
 MOST_POINTS = 2**20
-WRAPPED = 1e-9  # largest probability that the tilted loss lies beyond either end of the range of the Fourier transform
-STEEPEST = 1e3  # tilts are tried from 1 / (STEEPEST s) to STEEPEST / s, where s approximates the composed loss's sd
+# largest tilted probability (`repeated`) of losses above the range of the Fourier transform, and of losses below it
+WRAPPED = 1e-9
+STEEPEST = 1e3  # tilts (`repeated`) are tried from 1 / (STEEPEST s) to STEEPEST / s, with s near the total loss's sd
 TRANSFORMED = 2.0**-51  # rounding error of a Fourier transform, relative to the Euclidean norm of its input
 ROUNDED = 2.0**-44  # relative allowance for rounding errors of probabilities and losses, per composed mechanism
 
@@ -77,7 +78,8 @@ class LossDistribution:
     def eps(self, delta: float, most: float) -> float:
         """Return the smallest eps in [0, most] at which the delta of this loss distribution is at most `delta`.
 
-        The result is `most` if there is no such eps. `most` is an eps that was proved in another way, or infinity.
+        The result is `most` if no eps in this interval is large enough. The argument `most` is an eps that was proved
+        in another way, or infinity.
         """
 
         def excess(eps: float) -> float:
@@ -117,7 +119,7 @@ class LossDistribution:
 
 
 def together(promises: tuple[Promise, ...], delta: float) -> float:
-    """Return the smallest eps for which the composition of these guarantees is proved to be (eps, delta)-DP.
+    """Return the smallest eps for which the composition of several guarantees is proved to be (eps, delta)-DP.
 
     Parameters
     ----------
@@ -175,8 +177,8 @@ def on_disjoint_rows(promises: Sequence[Promise]) -> Promise:
     """Return the joint guarantee of mechanisms on disjoint data sets; no privacy unit has rows in two data sets.
 
     The joint guarantee is the weakest of the given guarantees. The neighbouring relations of the guarantees are tried
-    in the given order, until all guarantees can be translated to one relation. Then the kinds, such as eps or mu, are
-    tried in this order, until all guarantees can be expressed in one kind.
+    in the given order, until all guarantees can be translated to one relation. Then the kinds of the guarantees (such
+    as eps or mu) are tried in the given order, until all guarantees can be expressed in one kind.
 
     Proof. Neighbours differ in one unit, so in one data set, say data set i. The releases about the other data sets
     have the same law for both neighbours. Given these releases, all releases together are a randomised function of the
@@ -214,9 +216,10 @@ def _largest(promises: Sequence[Promise]) -> Promise:
 
 
 def _of_one_relation(promises: Sequence[Promise]) -> tuple[Promise, ...]:
-    """Return the guarantees, translated to one neighbouring relation.
+    """Return several guarantees, translated to one neighbouring relation.
 
-    The neighbouring relations of the guarantees are tried in order, until all guarantees can be translated to one.
+    The neighbouring relations of the guarantees are tried in order, until all guarantees can be translated to the
+    relation that is tried.
     """
     for wanted in promises:
         try:
@@ -343,8 +346,8 @@ def repeated(one: LossDistribution, times: int, delta: float) -> LossDistributio
     the eps at which the composition has the given `delta`.
 
     The probabilities p(l) of the losses l of one copy are tilted to ``p(l) e^(tilt l) / M``, with the normalising
-    constant M, so that total losses near this eps are likely and small deltas are accurate. The tilted probabilities
-    are convolved by a Fourier transform, and the result is tilted back.
+    constant M. The number `tilt` is chosen so that total losses near this eps are likely and small deltas are accurate.
+    The tilted probabilities are convolved by a Fourier transform, and the result is tilted back.
 
     The transform is periodic and represents only a range of total losses. By Chernoff's bound, the tilted probability
     of total losses above the range is at most `WRAPPED`; so is the tilted probability of total losses below the range.

@@ -19,8 +19,8 @@ LINES = ("-", "--", "-.", ":")  # line styles, for print without colour
 HATCHES = ("", "//", "..", "xx")
 BESIDE = 40  # largest number of characters in a line of a name beside an axis or in a legend
 LINE_HEIGHT = 0.18  # height of a line of text, in inches
-LETTERS = 11  # assumed number of characters per inch in a title
-SPACES = re.compile(r"(\s+|(?<=[-+*~,:])(?=[^\s*]))")  # where a line of a title may end; formulas may have no blanks
+LETTERS = 11  # assumed number of characters per inch in the title of a plot
+SPACES = re.compile(r"(\s+|(?<=[-+*~,:])(?=[^\s*]))")  # places where a line of text may end: at blanks and operators
 LEVELS = np.concatenate([[0.0], ndtr(np.linspace(-6, 6, 601)), [1.0]])  # type I error rates at which a curve is drawn
 
 

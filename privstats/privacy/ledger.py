@@ -34,8 +34,8 @@ class Ledger(Account):
     path : str or PathLike, optional
         An SQLite file, shared by all processes that open it. Keep it on a disk of this machine: locks on network disks
         may fail. Two changes cannot be detected: the removal of the last entries, and the replacement of the file by an
-        older version. In `entries`, each digest is a hash of all entries up to this one: keep the last digest
-        elsewhere, and check that `entries` still contains it.
+        older version. In `entries`, the digest of an entry is a hash of this entry and all earlier entries: keep the
+        last digest elsewhere, and check that `entries` still contains it.
     analyst : str, optional
         Name of the analyst whose fits are charged; by default the user of this machine.
     moved : bool
@@ -96,9 +96,10 @@ class Ledger(Account):
     def entries(self) -> pd.DataFrame:
         """All charges, oldest first, in a data frame with one row for each charge.
 
-        `time` is in UTC; `call` and `method` are the fit and its algorithm. `cost` is the cost of the fit, and `total`
-        the joint cost of all charges up to this one, both as text. `neighbors` is the neighbouring relation of the
-        budget, and `digest` a hash of the budget and of all charges up to this one.
+        The column `time` is in UTC; `analyst` is the name of the analyst, and `call` and `method` are the fit and its
+        algorithm. The column `cost` is the cost of the fit, and `total` the joint cost of this charge and all earlier
+        charges, both as text. The column `neighbors` is the neighbouring relation of the budget, and `digest` a hash of
+        the budget, of this charge and of all earlier charges.
         """
         return ledger_report.frame(self)
 

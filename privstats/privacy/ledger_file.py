@@ -46,7 +46,7 @@ CREATE TRIGGER no_deletion BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'e
 
 
 def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tuple[Promise, LedgerFile]:
-    """Open the ledger in the file at `path`, or create it with the given budget; return its budget and its storage.
+    """Open the ledger in the file at `path`, or create it with `budget`; return the ledger's budget and its storage.
 
     If `moved` is true, a file that was moved to another disk, or restored, is accepted.
 
@@ -163,7 +163,7 @@ class LedgerFile:
             raise BudgetError(self._says(error)) from None
 
     def _says(self, error: Exception) -> str:
-        """Return the text of an error message about the file, with the cause of an SQLite error and a remedy."""
+        """Return the text of the message about an error of SQLite or of the disk: its cause and, if known, a remedy."""
         code = getattr(error, "sqlite_errorcode", None)
         cures = {
             sqlite3.SQLITE_BUSY: "is locked by another program; close that",

@@ -15,10 +15,10 @@ from privstats.privacy.promise import Promise
 
 @dataclass(frozen=True)
 class AtFirstCharge(LedgerFile):
-    """Storage of ledger entries in a file that the first charge creates; it has no entries until then.
+    """Storage of ledger entries in a file that the first charge creates; without a file there are no entries.
 
-    A charge is checked before the file is created, and again in the transaction that adds it, as another process may
-    have created the file meanwhile.
+    A charge is checked before the file is created, and again in the transaction that adds the charge to the file, since
+    another process may have created the file meanwhile.
     """
 
     @property
@@ -37,7 +37,7 @@ class AtFirstCharge(LedgerFile):
 
 
 def created_later(budget: Promise, path: str | PathLike[str], analyst: str | None = None) -> Ledger:
-    """Return a ledger with the given budget; its file is created with the first charge."""
+    """Return a ledger with the given budget; its file at `path` is created with the first charge."""
     ledger = Ledger(budget, analyst=analyst)
     ledger.book = AtFirstCharge(os.path.realpath(path), budget)
     return ledger

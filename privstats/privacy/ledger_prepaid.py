@@ -1,4 +1,4 @@
-"""Several fits charged to a ledger together, in one transaction, before any of them reads a row.
+"""Several fits charged to a ledger together, in one transaction, before any fit reads a row.
 
 *No fit without a charge.* If the budget covers the joint cost of all fits, the entries of all fits are added to the
 ledger in one transaction; otherwise no entry is added. The fits then run in the order of the charges, and each fit uses
@@ -72,7 +72,10 @@ class Prepaid(Ledger):
             del self._due[0]
 
     def give_up(self, later: int) -> None:
-        """Discard unused entries, except for the last `later` fits of the study; discarded entries remain charged."""
+        """Discard unused entries, except the entries of the last `later` fits; discarded entries remain charged.
+
+        The number `later` is the number of fits of the study that are still to run.
+        """
         with CHARGING:
             del self._due[: len(self._due) - later]
 

@@ -24,12 +24,13 @@ def frame(account: Account) -> pd.DataFrame:
     Parameters
     ----------
     account : Account
+        The ledger.
 
     Returns
     -------
     DataFrame
-        `cost` and `total` are strings such as "mu = 0.5"; times are in UTC; the digest of a row covers all entries up
-        to and including this row's entry.
+        The columns `cost` and `total` have strings such as "mu = 0.5"; times are in UTC. The digest in a row covers the
+        budget, the entry of this row and all earlier entries.
     """
     entries = account.book.entries
     before = accumulate(([entry] for entry in entries), list.__add__)
@@ -73,7 +74,7 @@ def report(account: Account) -> str:
 
 
 def _added(budget: Promise) -> str:
-    """Return a sentence on how the costs of fits add up in a budget of this kind."""
+    """Return a sentence on how the costs of fits add up in a budget in (eps, delta), eps, mu or rho."""
     if isinstance(budget, ApproxDP):
         return "Costs are composed, not added."
     return f"Costs in {budget.currency} add{' in squares' if isinstance(budget, GaussianDP) else ''}."
@@ -114,7 +115,7 @@ def _size(budget: str) -> str:
 
 
 def named(account: Account) -> str:
-    """Return a line with the storage, the spent part, the budget and the number of fits of a ledger, for its repr."""
+    """Return a line for the repr of a ledger: its storage, the spent part, the budget and the number of fits."""
     name, _, whole = account.budget.budget.partition(" = ")
     spent = _size(account.spent().budget)
     return f"<Ledger {account.book.name}: {name} = {spent} of {whole} spent in {_fits(len(account.book.entries))}>"

@@ -14,7 +14,7 @@ PROMISES: dict[str, Any] = {kind.__name__: kind for kind in (PureDP, ApproxDP, G
 
 
 def chain(budget: Promise, entries: Iterable[Entry]) -> Iterator[str]:
-    """Yield the digest of the budget, then for each entry the digest of the budget and all entries up to this one."""
+    """Yield the digest of the budget, then for each entry the digest of the budget and of all entries so far."""
     head = digest_of("", promise_as_text(budget))
     yield head
     for entry in entries:

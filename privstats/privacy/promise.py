@@ -156,7 +156,7 @@ class Promise(ABC):
 
     @abstractmethod
     def for_group(self, k: int) -> Promise:
-        """Return a guarantee for single rows or persons that implies this guarantee for groups of k (group privacy)."""
+        """Return a guarantee for single rows or persons that implies this guarantee for groups of k rows or persons."""
 
     @abstractmethod
     def of_group(self, k: int) -> Promise:
@@ -203,7 +203,7 @@ class Promise(ABC):
 
     @abstractmethod
     def covers(self, promises: Iterable[Promise], prove: Prove | None = None) -> bool:
-        """Return whether the composition of several guarantees implies this guarantee, up to rounding of sums.
+        """Return whether the composition of several guarantees implies this guarantee, up to rounding errors of sums.
 
         Only a guarantee in (eps, delta) uses the function `prove`, which returns the joint eps of several guarantees
         at a given delta. The default is the function `sums`, which adds up eps and delta, or mu^2.
@@ -219,7 +219,7 @@ class Promise(ABC):
 
     @abstractmethod
     def less(self, spent: Self) -> Self:
-        """Return the rest of this budget after `spent` is subtracted; a budget in (eps, delta) keeps its delta."""
+        """Return the rest of this budget without its spent part, `spent`; a budget in (eps, delta) keeps its delta."""
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
         """Draw the trade-off function: the lower bound on the type II error of any test, against its type I error.
@@ -368,9 +368,9 @@ class ApproxDP(Promise):
         return replace(self, eps=self.eps * share, delta=self.delta * share)
 
     def for_group(self, k: int) -> ApproxDP:
-        """Return the guarantee for single rows or persons that implies this guarantee for groups of k (group privacy).
+        """Return a guarantee for single rows or persons that implies this guarantee for groups of k rows or persons.
 
-        It is (eps / k, delta / S), with S the sum of e^(i eps / k) over i = 0, ..., k - 1.
+        The result is (eps / k, delta / S), with S the sum of e^(i eps / k) over i = 0, ..., k - 1.
         """
         total = math.fsum(math.exp(min(700.0, i * self.eps / k)) for i in range(group_size(k)))
         return replace(self, eps=self.eps / k, delta=self.delta / total)
@@ -607,11 +607,11 @@ def _rho(promise: Promise) -> float:
 
 
 def sums(promises: tuple[Promise, ...], delta: float) -> float:
-    """Return an eps for which the composition of the guarantees is (eps, delta)-DP.
+    """Return an eps for which the composition of several guarantees is (eps, delta)-DP.
 
     Two such values of eps are computed: the sum of all eps, if the sum of all delta is at most `delta`, and the eps
-    that follows from the sum of mu^2. The smaller value is returned. It is infinite if neither method can handle the
-    guarantees, such as a guarantee in mu together with one in (eps, delta).
+    that follows from the sum of mu^2. The smaller value is returned. The result is infinite if neither value can be
+    computed, for example for a guarantee in mu together with a guarantee in (eps, delta).
     """
     eps, lost = 0.0, 0.0
     for promise in promises:
@@ -648,7 +648,7 @@ def is_number(value: Any) -> bool:
 
 
 def group_size(k: Any) -> int:
-    """Return the number of rows in a group, `k`, as an int.
+    """Return the number `k` of rows or persons in a group as an int.
 
     Raises
     ------
@@ -661,12 +661,12 @@ def group_size(k: Any) -> int:
 
 
 def positive(name: str, value: Any) -> float:
-    """Return a value as a float, if it is a positive finite number.
+    """Return the value of the parameter `name` of a guarantee as a float, if it is a positive finite number.
 
     Raises
     ------
     BudgetError
-        If `value` is not a positive finite number; the error names the argument.
+        If `value` is not a positive finite number; the error message contains `name`.
     """
     if not is_number(value) or not 0 < value < math.inf:
         raise BudgetError(f"{name} is {quote(value)}; give a positive number, such as {name}={EXAMPLES[name]}")

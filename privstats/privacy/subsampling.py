@@ -232,7 +232,7 @@ def limit_mu(sigma: float, q: float, steps: int) -> float:
 
 
 def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, FloatArray]:
-    """Return the level and the power of tests that distinguish two neighbouring data sets by the output of one step.
+    """Return levels and powers of tests that distinguish two neighbouring data sets by the output of one noisy step.
 
     A step releases a sum over a random subsample, a share q of the rows, with normal noise; sigma is the noise sd
     divided by the sensitivity of the sum. In the worst case the output, shifted and divided by the noise sd, is

@@ -25,7 +25,7 @@ _LOG_MU = (-50.0, 30.0)  # search interval of gdp_mu for log(mu): exp(-50) is th
 
 
 def mills(u: ArrayLike) -> FloatArray:
-    """Return the Mills ratio R(u) = (1 - Phi(u)) / phi(u) of the normal law, without cancellation."""
+    """Return the Mills ratio R(u) = (1 - Phi(u)) / phi(u) of the normal law at each u, without cancellation."""
     return np.asarray(math.sqrt(math.pi / 2) * erfcx(np.asarray(u, dtype=float) / math.sqrt(2)))
 
 
@@ -63,7 +63,7 @@ def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
 
 
 def _checked(asks: str, *, eps: Any = 0.0, mu: Any = 0.0, delta: Any = 0.5) -> None:
-    """Raise an error for an invalid eps, mu or delta; its message names `asks`, the calling function."""
+    """Raise an error for an invalid eps, mu or delta; its message contains the calling function's name, `asks`."""
     for name, value in {"eps": eps, "mu": mu}.items():
         if not _is_number(value) or not value >= 0:
             raise BudgetError(f"{asks} needs {name} >= 0, not {quote(value)}")
@@ -356,7 +356,7 @@ def zcdp_eps(rho: float, delta: float) -> float:
 
 
 def _eps_at_order(rho: float, x: float) -> float:
-    """Return the eps for which the Renyi order a = 1 + x attains the minimum over all orders in `zcdp_delta`."""
+    """Return the eps at which the minimum over Renyi orders a in `zcdp_delta` is attained at the order a = 1 + x."""
     return (1 + 2 * x) * rho + math.log(x) - math.log1p(x)
 
 
@@ -366,8 +366,8 @@ def _delta_at_order(rho: float, x: float) -> float:
 
 def _order_of_eps(rho: float, eps: float) -> float:
     # `_eps_at_order` increases in x, the Renyi order minus 1. For x <= 1 it is at most 3 rho + log(x), which is at most
-    # eps at x = `low`. So `low` is a lower limit of the wanted x, unless it was raised to 1e-300 to avoid log(0). If
-    # it then exceeds the wanted x, it is returned as x.
+    # eps at x = `low`. So `low` is a lower limit of the wanted x, unless `low` was raised to 1e-300 to avoid log(0). If
+    # `low` then exceeds the wanted x, `low` is returned as x.
     low = max(math.exp(min(0.0, eps - 3 * rho)), 1e-300)
     # For x >= 1, `_eps_at_order` is at least 2 x rho - log(2), which exceeds eps at x = `high`. So `high` is an upper
     # limit of the wanted x.

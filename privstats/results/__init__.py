@@ -1,1 +1,1 @@
-"""Results of fits: noisy numbers that were released, and numbers computed from these; never rows."""
+"""Results of fits: released noisy numbers, and numbers computed from the released numbers; never rows."""

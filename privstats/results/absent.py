@@ -7,9 +7,9 @@ from privstats.results.facts import FitFacts
 
 ROWS, RELEASE = "would need the rows", "was not released"
 
-# Attributes of the OLS, GLM, QuantReg and Logit results of statsmodels that a private fit lacks. Each key is the reason
-# and an alternative, as the error message states them; its value lists the names of the attributes. A few of these
-# attributes exist in `Results` if the fit has released the numbers from which they are computed.
+# Attributes of the OLS, GLM, QuantReg and Logit results of statsmodels that a private fit lacks. Each key is a reason
+# and an alternative, both worded as in the error message; the value of the key lists the names of the attributes. A few
+# of these attributes exist in `Results` if the fit has released the numbers from which they are computed.
 CURES = {
     (
         ROWS,

@@ -38,10 +38,10 @@ COMMON: dict[str, Callable[[FitFacts], Any]] = {
 
 
 def combined_fits(fits: Sequence[Results], rows: str) -> Results:
-    """Return the mean of the estimates of several fits of the same model, weighted by their precision.
+    """Return the mean of the estimates of several fits of the same model, weighted by the precision of the estimates.
 
-    `rows` is "disjoint" if no privacy unit has rows in two of the fits, and "same" if all fits are of the same rows.
-    With "same", the sampling error is left out of the precision, because it is common to all fits.
+    `rows` is "disjoint" if no privacy unit has rows in the data of two fits, and "same" if all fits are of the same
+    rows. With "same", the sampling error is left out of the precision, because it is common to all fits.
     """
     if rows not in OF_ROWS:
         raise OptionError(
@@ -207,7 +207,7 @@ def _described(every: Sequence[FitFacts]) -> str:
 def _number(numbers: Iterable[int | None], same: bool) -> int | None:
     """Return the number of rows (or privacy units) of all fits together; None if the number is private for any fit.
 
-    This is the sum for fits on disjoint rows, and the common number for fits on the same rows.
+    The result is the sum of the numbers for fits on disjoint rows, and the common number for fits on the same rows.
     """
     known = list(numbers)
     if any(n is None for n in known):

@@ -22,10 +22,11 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
     """Return a note for a fit in pure eps if normal noise, which needs delta > 0, would make intervals much shorter.
 
     A note is returned if the intervals are at least `SHORTER` times as long as intervals with normal noise would be.
-    This ratio is computed from the median share of noise in the squared standard errors, and from the variances of
-    the actual noise and of normal noise in one release. This release has the most entries if a `noise_to_signal`
-    diagnostic is above `RELIABLE`, and otherwise the largest share of the budget. Combined fits get no note, because
-    they have no single budget.
+    This ratio is computed from the median share of noise in the squared standard errors, and from the variances of the
+    actual noise and of normal noise in one release. This release is the release with the most entries if a
+    `noise_to_signal` ratio (of the noise in a released matrix to the information about the coefficients) is above
+    `RELIABLE`, and otherwise the release with the largest share of the budget. Combined fits get no note, because they
+    have no single budget.
     """
     promise = facts.promise
     relation = facts.neighbors.relation(facts.neighbors.unit is not None, not facts.complete)
@@ -50,11 +51,11 @@ def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release])
 
 
 def normal_sd(release: Release, relation: Relation) -> FloatArray | None:
-    """Return the standard deviations of normal noise with which a released vector as a whole would be 1-GDP.
+    """Return the sds of normal noise with which a released vector as a whole would satisfy Gaussian DP with mu = 1.
 
-    The result has one standard deviation for each entry of the vector. It is None if the release is not a sum over
-    rows with added noise. `relation` states how many rows' contributions differ between neighbouring data sets, and
-    whether they are replaced or removed.
+    The result has one standard deviation for each entry of the vector. It is None if the release is not a sum over rows
+    with added noise. `relation` states how many rows' contributions differ between neighbouring data sets, and whether
+    these rows are replaced or removed.
     """
     if not hasattr(release.law, "scale"):
         return None

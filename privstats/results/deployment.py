@@ -1,8 +1,8 @@
 """A record of a fit for the public registry of deployments of differential privacy, in YAML.
 
-The fields follow schemas/deployments-schema.yaml in opendp/deployments-registry-data: all fields of tier 2, and the
-fields of tier 3 whose content is known. Fields that only the custodian can fill in are empty, with a comment. Strings
-are written as in JSON, which is also YAML.
+The fields follow schemas/deployments-schema.yaml in opendp/deployments-registry-data: all fields that this schema
+assigns to its tier 2, and the fields of its tier 3 whose content is known. Fields that only the custodian can fill in
+are empty, with a comment. Strings are written as in JSON, which is also YAML.
 """
 
 from __future__ import annotations

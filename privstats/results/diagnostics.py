@@ -56,8 +56,8 @@ class Diagnostics:
         Privacy guarantee of all tables together, without the cost of the fit itself.
     residuals, binned, scale_location : DataFrame
         Tables with one row for each bin: histogram of residuals, mean residual by fitted value, and mean of
-        ``sqrt(|residual| / std dev)`` by fitted value. A logistic regression has only the table `binned`; the other
-        two are None.
+        ``sqrt(|residual| / std dev)`` by fitted value. A logistic regression has only the table `binned`; the other two
+        tables are None.
     """
 
     formula: str

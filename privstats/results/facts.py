@@ -72,18 +72,18 @@ class FitFacts:
         Argument `cov_type` of the call: "HC", "HC0" to "HC3", "nonrobust", "cluster" or "kernel"; None for functions
         without this argument.
     assumes : tuple of str
-        Assumptions other than those about bounds and standard errors, in words.
+        Assumptions other than the assumptions about bounds and standard errors, in words.
     estimated_bounds : tuple of (str, float, float)
         Columns without declared bounds, and their estimated bounds.
     budget : tuple of (str, float)
         Name and share of the budget of each query (noisy answer computed from the rows). The shares add up to 1; a
-        combined fit has none.
+        combined fit has no queries of its own, and the tuple is empty.
     accounted : Promise, optional
         The guarantee whose budget was divided among the queries in `budget`, if it differs from `promise`: Gaussian DP
         with a parameter mu if `promise` has eps and delta.
     kept : Promise, optional
-        The guarantee that the mechanisms satisfy, if `promise` is in rho and this guarantee is stronger. It is in mu if
-        all noise is normal, and in eps for a single eps-DP mechanism.
+        The guarantee that the mechanisms satisfy, if `promise` is in rho and this guarantee is stronger. The stronger
+        guarantee is in mu if all noise is normal, and in eps for a single eps-DP mechanism.
     seeded : int or str, optional
         Seed of the noise, or description of the user's random generator; None for noise from the operating system.
     shared : bool

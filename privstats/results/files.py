@@ -48,7 +48,7 @@ def _spread(value: Any, indent: str) -> str:
 def write_text(path: str | PathLike[str], text: str) -> None:
     """Write text to a file; an existing file at the path is replaced atomically.
 
-    A temporary file in the same directory is written, and renamed once it is complete and stored on the disk.
+    A temporary file in the same directory is written, and renamed once all text is written and stored on the disk.
 
     Raises
     ------

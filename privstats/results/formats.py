@@ -146,7 +146,7 @@ class Sheet:
     # ---------------------------------------------------------------- LaTeX
 
     def as_latex(self) -> str:
-        """Return the table as LaTeX code with a caption and a label; it needs only the LaTeX package booktabs."""
+        """Return the table as LaTeX code with a caption and a label; the code needs only the LaTeX package booktabs."""
         short, long = self._shortened()
         fits = len(self.caption) <= WIDTH
         notes = [*(() if fits else (("Formula", self.about),)), *self.above, *self.below, *long]
@@ -205,7 +205,7 @@ class Sheet:
     def _html_row(self, row: tuple[str, ...], scope: str, headers: int) -> str:
         """Return a table row in HTML, in which the nonempty cells among the first `headers` cells are header cells.
 
-        The HTML attribute `scope` of the header cells, "col" or "row", says whether they head a column or a row.
+        The HTML attribute `scope` of the header cells, "col" or "row", says whether these cells head a column or a row.
         """
         cells = []
         for j, cell in enumerate(row):
@@ -247,7 +247,7 @@ class Sheet:
 
 
 def _noted(label: str, text: str) -> str:
-    """Return the text of a line above or below the table, preceded by the label of the line if it has one."""
+    """Return the text of a line above or below the table, preceded by the label of the line, if any."""
     start = "" if not label else f"{label} " if label[-1] in ")]" else f"{label}: "
     return start + "; ".join(text.split("\n"))
 
@@ -328,7 +328,7 @@ class Tabular(ABC):
         return self._sheet().as_markdown()
 
     def as_latex(self) -> str:
-        """Return a LaTeX table with a caption; it needs the package booktabs."""
+        """Return a LaTeX table with a caption; the table needs the LaTeX package booktabs."""
         return self._sheet().as_latex()
 
     def as_html(self) -> str:

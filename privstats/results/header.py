@@ -97,7 +97,7 @@ def method(facts: FitFacts, numbers: Mapping[str, int]) -> str:
 
 
 def assumes(facts: FitFacts) -> str:
-    """Return the assumptions of a fit in words: its bounds, the assumptions behind its std errors, and any others."""
+    """Return the assumptions of a fit in words: on bounds, on standard errors, and any other assumptions."""
     return "; ".join((_bounds(facts), *_covariance(facts), *facts.assumes))
 
 
@@ -130,7 +130,7 @@ def _covariance(facts: FitFacts) -> tuple[str, ...]:
 def accepts(
     accepted: Iterable[tuple[str, float]], widths: Mapping[str, float], outcome: Callable[[float, float], str]
 ) -> str:
-    """Return a sentence on the interval widths that the user declared sufficient, and whether they are reached.
+    """Return a sentence that compares interval widths with the widths that the user declared sufficient.
 
     Parameters
     ----------
@@ -146,14 +146,14 @@ def accepts(
 
 
 def met(width: float, wanted: float) -> str:
-    """Return words that say whether an interval is at most as wide as `wanted`, the width declared sufficient."""
+    """Return words that say whether the interval width `width` is at most `wanted`, the width declared sufficient."""
     if math.isnan(width):
         return "not met: no interval"
     return f"{'met' if width <= wanted else 'not met'}: {width:.3g}"
 
 
 def ledger(facts: FitFacts, charged: Account) -> str:
-    """Return the spent and remaining budget of the ledger in words; without a ledger, return words that say so."""
+    """Return the spent and remaining budget of the ledger in words, or words that say that there is no ledger."""
     if facts.charged:
         return facts.charged
     if not facts.shared:
@@ -199,7 +199,8 @@ def diagnostics(facts: FitFacts, found: Mapping[str, float]) -> str:
     """Return a text with the noise_to_signal ratios of a fit, and the standard deviation or scale of its residuals.
 
     These ratios compare the noise in a released matrix with the information about the coefficients. `found` maps names
-    of diagnostics, such as "noise_to_signal" and "sigma", to values. The text is empty if it has neither of these two.
+    of diagnostics, such as "noise_to_signal" and "sigma", to values. The text is empty if `found` has neither a
+    noise_to_signal ratio nor a standard deviation or scale of residuals.
     """
     signals = [value for name, value in found.items() if _is_signal(name) and not math.isnan(value)]
     lost = found.get("noise_to_signal_unidentified", math.nan)

@@ -74,7 +74,7 @@ class ContrastTest:
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
         """Return intervals with confidence level 1 - alpha for the q tested linear functions of the coefficients.
 
-        The array has shape (q, 2), with lower and upper limits; they are NaN where a function is not identified.
+        The array has shape (q, 2), with lower and upper limits; both limits are NaN where a function is not identified.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class ContrastTest:
 
     @property
     def _bounds(self) -> tuple[str, ...]:
-        """A tuple with the note that some or all std errors are upper bounds; it is empty if none is an upper bound.
+        """A tuple with the note that some or all std errors are upper bounds; empty if no std error is an upper bound.
 
         A std error is an upper bound if its linear function combines estimates with unknown covariances.
         """
@@ -149,12 +149,12 @@ class WaldTest:
     ----------
     statistic : float
         The Wald statistic ``(R params - r)' V^-1 (R params - r)``, where V is the covariance of ``R params``. If V is
-        unknown, it is the largest squared z statistic of linearly independent hypotheses that are equivalent to
-        ``R params = r``. It is NaN if one of the hypotheses is not identified.
+        unknown, the statistic is the largest squared z statistic of linearly independent hypotheses that are equivalent
+        to ``R params = r``. The statistic is NaN if one of the hypotheses is not identified.
     pvalue : float
-        P-value, which allows for the residual degrees of freedom, for noise that is not normal, and for bias bounds.
-        If V is unknown, it is the smallest p-value of the linearly independent hypotheses, times their number
-        (Bonferroni), and at most 1.
+        P-value, which allows for the residual degrees of freedom, for noise that is not normal, and for bias bounds. If
+        V is unknown, the p-value is the smallest p-value of the linearly independent hypotheses, times the number of
+        these hypotheses (Bonferroni), and at most 1.
     df : int
         Number of linearly independent hypotheses.
     bonferroni : bool
@@ -244,10 +244,10 @@ def parsed_hypothesis(hypothesis: Any, names: Sequence[str]) -> tuple[FloatArray
 
 
 def texts_of(hypothesis: Any, R: FloatArray, null: FloatArray, names: Sequence[str]) -> tuple[str, ...]:
-    """Return a text for each linear hypothesis ``R params = null``, one per row of R.
+    """Return a text for each linear hypothesis ``R params = null`` about the coefficients `params`, one per row of R.
 
     R and `null` are the result of `parsed_hypothesis` for the user's argument `hypothesis`. A single equation in text
-    stays as the user wrote it, with "= 0" added if it was left out. All other hypotheses (chains such as
+    stays as the user wrote it, with "= 0" added if the equation has no right side. All other hypotheses (chains such as
     ``x1 = x2 = 0``, mappings and arrays) are written by `in_words`.
     """
     texts = [in_words(row, value, names) for row, value in zip(R, null, strict=True)]
@@ -264,7 +264,7 @@ def texts_of(hypothesis: Any, R: FloatArray, null: FloatArray, names: Sequence[s
 def in_words(row: FloatArray, null: float, names: Sequence[str]) -> str:
     """Return the hypothesis ``row @ params = null`` about coefficients `params` as text, such as ``x1 - 2 x2 = 0``.
 
-    The coefficients have the given names. If all entries of `row` are 0, the left side of the equation is 0.
+    `names` has the names of the coefficients. If all entries of `row` are 0, the left side of the equation is 0.
     """
     text = ""
     for value, name in zip(row, names, strict=True):
@@ -357,7 +357,7 @@ def _parts(text: str, names: Sequence[str]) -> list[str]:
 
 
 def _name_at(text: str, at: int, names: Sequence[str]) -> str | None:
-    """Return the longest coefficient name that begins at position `at` of the text, or None if none begins there."""
+    """Return the longest coefficient name that begins at position `at` of the text, or None if no name begins there."""
     if at and (text[at - 1].isalnum() or text[at - 1] in "_."):
         return None
     found = [name for name in names if text.startswith(name, at) and not _goes_on(text, at + len(name), name)]
@@ -369,9 +369,10 @@ def _goes_on(text: str, end: int, name: str) -> bool:
 
 
 def _equations(text: str, names: Sequence[str]) -> list[tuple[FloatArray, float]]:
-    """Return the vector R and the number r of each equation ``R params = r`` in `text`; "= 0" may be left out.
+    """Return the vector R and the number r of each equation ``R params = r`` in `text`, with coefficients `params`.
 
-    A chain such as ``x1 = x2 = 0`` has an equation for each pair of neighbouring sides, as in statsmodels.
+    An equation without a right side, such as ``x1 - x2``, is read with "= 0" added. A chain such as ``x1 = x2 = 0`` has
+    an equation for each pair of neighbouring sides, as in statsmodels.
     """
     sides: list[list[str]] = [[]]
     k = 0

@@ -4,14 +4,14 @@ The grid is public: all combinations of the declared levels of the factors, equa
 the values that the user gives in the argument `at`. Nothing is averaged over the rows of the data, because the means of
 columns and the shares of levels in the data would require another private release.
 
-Each mean, comparison or slope is a weighted sum of fitted means, ``q(theta) = sum_k w_k g(x_k theta + o_k)``, with
-the coefficients theta, the inverse g of the link function, the rows x_k of the model matrix on the grid, and public
-weights w_k and offsets o_k. By the delta method, the error of the estimate q(theta-hat) is about
-``R (theta-hat - theta)`` with the gradient ``R = sum_k w_k g'(x_k theta + o_k) x_k``. The standard error and the bias
-bound of q(theta-hat) are therefore computed for the linear function R theta; without a link function this is exact.
-Intervals of means are computed on the scale of the linear predictor and transformed by g, as in
-`Results.get_prediction`. In models with a link function, intervals of comparisons and slopes also contain quantiles
-over random draws of the coefficients (`_with_curvature`).
+Each mean, comparison or slope is a weighted sum of fitted means, ``q(theta) = sum_k w_k g(x_k theta + o_k)``, with the
+coefficients theta, the inverse g of the link function, the rows x_k of the model matrix on the grid, and public weights
+w_k and offsets o_k. By the delta method, the error of the estimate q(theta-hat) is about ``R (theta-hat - theta)`` with
+the gradient ``R = sum_k w_k g'(x_k theta + o_k) x_k``. The standard error and the bias bound of q(theta-hat) are
+therefore computed for the linear function R theta; without a link function, this computation is exact. Intervals of
+means are computed on the scale of the linear predictor and transformed by g, as in `Results.get_prediction`. In models
+with a link function, intervals of comparisons and slopes also contain quantiles over random draws of the coefficients
+(`_with_curvature`).
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ STEP = 2.0**-17  # step of a central difference at x, relative to |x|; the slope
 # The step at a value x of the predictor is `STEP` times |x|, after |x| is clipped to [`NEAR_ZERO` D, `FAR_AWAY` D],
 # where D is the distance between the bounds of the predictor.
 NEAR_ZERO, FAR_AWAY = 2.0**-10, 2.0**7
-# for each of three nodes: the weights in a one-sided and in a central numerical derivative, times the node spacing
+# for each of the three points (nodes) at which a function is evaluated for a numerical derivative: the weight of the
+# node in a one-sided derivative and in a central derivative, times the node spacing
 ONE_SIDED_CENTRAL = ((-1.5, -0.5), (2.0, 0.0), (-0.5, 0.5))
-# A slope is not given if halving the node spacing multiplies the first difference of a function in `_rough` by more
-# than ROUGH[0], or its second difference by more than ROUGH[1].
+# A slope is not given if halving the node spacing multiplies the first difference of one of the functions that `_rough`
+# examines by more than ROUGH[0], or its second difference by more than ROUGH[1].
 ROUGH = (0.65, 0.4)
 ROUNDING = 2.0**-40  # differences below this share of a column's largest absolute value are rounding errors
 MOST_ROWS = 1000  # largest number of rows of a table of means, comparisons or slopes; larger tables raise an error
@@ -126,7 +127,7 @@ class _Grid:
     rows : DataFrame
         The synthetic rows: combinations of values of the predictors.
     keys : DataFrame
-        One row for each average of fitted means: the values of the predictors that distinguish it from other averages.
+        One row for each average of fitted means: the values of the predictors that distinguish the averages.
     averaged : int
         Number of consecutive rows of the grid that are averaged into one row of the results table.
     over : tuple of str
@@ -152,7 +153,7 @@ class _Part:
 
     @classmethod
     def moved(cls, rows: pd.DataFrame, name: str, values: Any, weight: Any = 1.0) -> _Part:
-        """Return a part that has the rows with column `name` set to `values`, and `weight` as the rows' weights."""
+        """Return a copy of the grid `rows`, with column `name` set to `values`, and with the weights `weight`."""
         return cls(rows.assign(**{name: values}), np.broadcast_to(np.asarray(weight, dtype=float), (len(rows),)))
 
 
@@ -169,7 +170,7 @@ class _Quantity:
     fixed : ndarray of bool, shape (quantities,)
         Mask of the functions that depend on no coefficient, such as the slope of ``I(x**2)`` at x = 0.
     undefined : ndarray of bool, shape (quantities,)
-        Mask of the functions that have no value because an expression of the formula has none, such as log(-1).
+        Mask of the functions that have no value because an expression of the formula has no value, such as log(-1).
     scale : str, optional
         Name of the link function if values are on the scale of the linear predictor; None on the scale of the mean.
     moved : ndarray, shape (quantities, draws, 2), optional
@@ -329,16 +330,17 @@ def _near(x: FloatArray, known: Any, widen: float = 1.0) -> list[tuple[FloatArra
 def _rough(call: _Call, grid: _Grid) -> NDArray[np.bool_]:
     """Return a mask of the rows of `grid` at which a function of the predictor `call.name` has a kink or a step.
 
-    The functions are the offset and the columns of the model matrix after multiplication by the matrix
-    `Design.coding`. Each function is evaluated at three equally spaced values of the predictor. Its first difference
-    is taken between the two outer values. When the spacing is halved, the first difference of a smooth function is
-    about halved, and its second difference is divided by about 4. At a kink, the second difference is only halved; at
-    a step, one of the differences or both are unchanged. A kink or step is reported where halving multiplies a
-    difference by more than its limit in `ROUGH`. Differences that are tiny compared with the function are ignored
-    as rounding errors.
+    The functions are the offset and the columns of the model matrix after multiplication by the matrix `Design.coding`,
+    which centres numeric predictors in products with factors. Each function is evaluated at three equally spaced values
+    of the predictor. Its first difference is taken between the two outer values. When the spacing is halved, the first
+    difference of a smooth function is about halved, and its second difference is divided by about 4. At a kink, the
+    second difference is only halved; at a step, one of the differences or both are unchanged. A kink or step is
+    reported where halving multiplies a difference by more than its limit in `ROUGH`. Differences that are tiny compared
+    with the function are ignored as rounding errors.
     """
     design: Any = call.results.facts.design
-    coding = scipy.linalg.block_diag(design.coding, 1.0)  # maps [X, offset] to [X C, offset]
+    # the matrix `coding` maps [model matrix, offset] to [model matrix @ design.coding, offset]
+    coding = scipy.linalg.block_diag(design.coding, 1.0)
     size, found = np.abs([*design.bounds(), design.offset_bounds]).max(axis=1), []
     for widen in (1.0, 2.0):
         near = _near(grid.rows[call.name].to_numpy(dtype=float), call.known[call.name], widen)
@@ -627,8 +629,8 @@ def _with_curvature(
     within the range of the errors of the coefficients. For each random draw of the coefficients, `moved` is the exact
     change of a quantity, and `first` is its first-order approximation. The interval is extended to contain the alpha/2
     and 1 - alpha/2 quantiles of ``value + c moved`` over the draws. The factor c is the half-length of the first-order
-    interval divided by the 1 - alpha quantile of ``|first|``; it is near 1, but larger if the first-order interval
-    includes bias bounds or is simultaneous.
+    interval divided by the 1 - alpha quantile of ``|first|``. The factor c is near 1, but larger if the first-order
+    interval includes bias bounds or is simultaneous.
 
     A p-value is raised, where necessary, to twice the smaller of two shares: the share of draws for which
     ``value + c moved`` is at most 0, and the share of draws for which it is at least 0.

@@ -4,8 +4,9 @@ A release consists of noisy sums over rows or of privately chosen values; estima
 releases. There are two kinds of sums:
 
 - Sums of quantities that depend only on declarations, such as columns scaled into [-1, 1] by their declared bounds.
-  They have the same meaning in all fits of one plan, so sums from several fits may be averaged.
-- Sums of quantities that depend on earlier releases, such as scores at a starting value. They are specific to one fit.
+  Such sums have the same meaning in all fits of one plan, so sums from several fits may be averaged.
+- Sums of quantities that depend on earlier releases, such as scores at a starting value. Such sums are specific to one
+  fit.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class FitNumbers:
     def ledger(self) -> Ledger:
         """The ledger to which the fit was charged.
 
-        If the call had no ledger, this is a ledger that contains this fit only and has no budget left.
+        If the call had no ledger, this attribute is a ledger that contains this fit only and has no budget left.
         """
         return Ledger.over(self.account)
 
@@ -140,15 +140,16 @@ class FitNumbers:
 
     @property
     def nobs_used(self) -> float:
-        """Number of rows used: the public number if all are used, else the released number (NaN if there is none)."""
+        """Number of rows used: the public number if every row is used, else the released number, else NaN."""
         return self.facts.used_value
 
     @property
     def diagnostics(self) -> dict[str, float]:
         """Diagnostics by name, all computed from releases.
 
-        `sigma` and `response_sd`, the standard deviations of the residuals and of the response, are in the units of the
-        response; `response_sd` is NaN if the released variance of the response is below its noise.
+        `sigma`, the standard deviation of the residuals, and `response_sd`, the standard deviation of the response (its
+        root mean square in a model without an intercept), are in the units of the response. `response_sd` is NaN if the
+        released variance of the response is small compared with the noise in this variance.
         """
         unit = self.facts.residual_unit
         found = [(name, value) for name, value in self.estimate.diagnostics.items() if name not in COUNTS]
@@ -239,8 +240,8 @@ class FitNumbers:
     def k_constant(self) -> int:
         """1 if the model was fitted with an intercept, else 0.
 
-        For ``y ~ 0 + C(g)``, the value is usually 1, because the equivalent model ``y ~ C(g)`` is fitted. It is 0 if
-        the formula is fitted as written, for example with ``mech="kng"`` or ``margins=True``.
+        For ``y ~ 0 + C(g)``, the value is usually 1, because the equivalent model ``y ~ C(g)`` is fitted. The value is
+        0 if the formula is fitted as written, for example with ``mech="kng"`` or ``margins=True``.
         """
         return int(self.facts.constant or "Intercept" in self._terms)
 
@@ -282,12 +283,12 @@ class FitNumbers:
     def rsquared(self) -> float:
         """R squared of a least-squares fit: 1 - (residual variance) / (variance of the response), at least 0.
 
-        The two variances are the squares of `sigma` and `response_sd` in `diagnostics`, and contain privacy noise.
-        The noise is small for noisy moments ("suffstats"). Other methods spend only a small share of the budget on the
-        variances; their R squared may be wrong by 0.2 or more, and objective perturbation slightly underestimates it.
-        In a model without an intercept, the mean square of the response replaces its variance, as in statsmodels.
-        R squared is NaN if the released variance of the response is below its noise. Fits that do not release this
-        variance lack the attribute.
+        The two variances are the squares of `sigma` and `response_sd` in `diagnostics`, and contain privacy noise. The
+        noise is small for noisy moments ("suffstats"). Other methods spend only a small share of the budget on the
+        variances; their R squared may be wrong by 0.2 or more, and objective perturbation slightly underestimates R
+        squared. In a model without an intercept, the mean square of the response replaces its variance, as in
+        statsmodels. R squared is NaN if the released variance of the response is small compared with the noise in this
+        variance. Fits that do not release the variance of the response lack the attribute.
 
         Examples
         --------
@@ -335,7 +336,7 @@ class FitNumbers:
         [[2.0, -2.0], [-2.0, 4.0]]
         """
         facts, sampling = self.facts, getattr(self.estimate, "sampling", None)
-        # with other methods, the noise in `scale` does not cancel, so sampling / scale is not the inverse of X'X
+        # with other methods, (sampling covariance) / `scale` is not the inverse of X'X, as the noise in `scale` remains
         inverse = facts.mech == "suffstats" or facts.family in KNOWN_SCALE
         if sampling is None or not inverse or self.cov_type != "nonrobust" or facts.weights is not None:
             raise AttributeError
@@ -344,12 +345,12 @@ class FitNumbers:
 
     @property
     def HC1_se(self) -> pd.Series:
-        """HC1 standard errors of least squares (`bse`); only fits with `cov_type` "HC" or "HC0" to "HC3" have them."""
+        """HC1 standard errors of least squares (`bse`), given only if `cov_type` is "HC" or "HC0" to "HC3"."""
         return self._heteroskedastic().bse
 
     @property
     def cov_HC1(self) -> pd.DataFrame:
-        """HC1 covariance of least squares (`cov_params()`); only fits with `cov_type` "HC" or "HC0"-"HC3" have it."""
+        """HC1 covariance of least squares (`cov_params()`), given only if `cov_type` is "HC" or "HC0" to "HC3"."""
         return self._heteroskedastic().cov_params()
 
     @property
@@ -425,7 +426,7 @@ class FitNumbers:
 
 
 def _spelled_levels(values: FloatArray, levels: tuple[tuple[Any, ...] | None, ...]) -> Any:
-    """Return estimated modes, with the level of a column in place of the index of the level.
+    """Return estimated modes; the mode of a column with levels is returned as a level, not as an index of a level.
 
     `levels` has, for each estimate, the declared levels of the column, or None for a numeric column.
     """

@@ -40,9 +40,9 @@ def draw_intervals(
 ) -> Figure:
     """Return a figure of the estimates of one fit with their intervals; for the arguments see `Results.plot`.
 
-    For quantile levels (tau or q) there is a panel for each term and group, with a line over the levels; for a
-    histogram there is a panel of bars for each group. Other fits by group have a panel for each term, which lists the
-    groups; other fits without groups have one panel, which lists the terms.
+    For quantile levels (tau or q) there is a panel for each term and group, in which a line joins the estimates at
+    these levels; for a histogram there is a panel of bars for each group. Other fits by group have a panel for each
+    term, which lists the groups; other fits without groups have one panel, which lists the terms.
 
     Raises
     ------

@@ -77,7 +77,8 @@ class Prediction:
         obs : bool
             False for intervals of the mean. True for prediction intervals of a new response (NaN if `sigma` is NaN),
             which assume normal errors with std dev `sigma` in all rows, and ignore the error of `sigma`.
-            ``python -m benchmarks.predictions --seed 1`` measures the coverage of both kinds on real populations.
+            ``python -m benchmarks.predictions --seed 1`` measures the coverage of both kinds of intervals on real
+            populations.
 
         Raises
         ------
@@ -88,8 +89,9 @@ class Prediction:
         if obs:
             z = ndtri(1 - alpha / 2)
             own, whole = z * sd, z * np.hypot(sd, self.sigma)
-            # low = eta - own - b, where b >= 0 allows for bias and for tails heavier than normal; for a new response,
-            # `whole` replaces the normal half-length `own`
+            # low = eta - own - b, with the linear predictor eta, the half-length `own` of a normal interval for the
+            # mean, and a b >= 0 that allows for bias and for tails heavier than normal; in an interval for a new
+            # response, the half-length `whole` replaces `own`
             low = np.minimum(low + own, eta) - whole
             return np.column_stack([low, np.maximum(high - own, eta) + whole])
         return np.column_stack([mean_of(low, self.link), mean_of(high, self.link)])
@@ -188,7 +190,7 @@ def new_rows(new_data: Any) -> pd.DataFrame:
     """Convert new rows, given as a dict of columns or as a table with a method `to_pandas`, to a DataFrame.
 
     New rows are not confidential. A dict of single values is one row. An object of another type is returned unchanged;
-    unless it is a DataFrame, a later look-up of its columns raises an error.
+    unless the object is a DataFrame, a later look-up of its columns raises an error.
 
     Raises
     ------
@@ -233,8 +235,9 @@ def slope_of(eta: FloatArray, link: str | None) -> FloatArray:
 def placed(X: FloatArray, labels: tuple[tuple[object, ...], ...], tau: object) -> FloatArray:
     """Return a model matrix whose product with the coefficients at all quantile levels is the prediction at `tau`.
 
-    The matrix has a column for each coefficient. The last part of a coefficient's label in `labels` is its quantile
-    level: the columns of coefficients at `tau` are the columns of X, and all other columns are zero.
+    The returned matrix has a column for each coefficient at each quantile level. The last part of a coefficient's label
+    in `labels` is its quantile level. The columns of the coefficients at the level `tau` are the columns of `X`, the
+    model matrix for a single quantile level, and all other columns are zero.
     """
     own = [k for k, label in enumerate(labels) if label[-1] == tau]
     if len(own) != X.shape[1]:

@@ -56,7 +56,8 @@ class Results(FitNumbers):
             Columns of the predictors and of the offset; a dict of single values is one row. For values outside the
             domain, predictions extrapolate, with a warning.
         which : {"mean", "linear"}
-            "linear" gives the linear predictor of models with a link function.
+            "mean" gives fitted means (or quantiles); "linear" gives the linear predictor of models with a link
+            function.
 
         Returns
         -------
@@ -244,8 +245,8 @@ class Results(FitNumbers):
         by : str or list of str, optional
             Further factors over which the means are not averaged; the table has separate rows for their levels.
         simultaneous : bool
-            Whether the intervals of all rows jointly have the confidence level 1 - alpha. They are then based on the
-            distribution of the largest standardised error of all rows (max-t), simulated with a fixed seed.
+            Whether the intervals of all rows jointly have the confidence level 1 - alpha. The intervals are then based
+            on the distribution of the largest standardised error of all rows (max-t), simulated with a fixed seed.
         alpha : float
             One minus the confidence of the intervals.
 
@@ -293,10 +294,11 @@ class Results(FitNumbers):
         term : str
             A predictor: a column with levels, or a numeric column.
         at : mapping of str to value or list, optional
-            Values of numeric predictors, or levels of factors; the table has separate rows for each. A numeric
-            predictor needs a value only if the difference depends on it: if it interacts with `term`, if `term` itself
-            is not linear, as in ``I(x**2)``, or if the model has a link function. A numeric `term` increases by 1 from
-            each value; for a factor `term`, the list has the levels to compare, beginning with the reference level.
+            Values of numeric predictors, or levels of factors; the table has separate rows for each value or level. A
+            numeric predictor needs a value only if the difference depends on this predictor: if the predictor interacts
+            with `term`, if `term` itself is not linear, as in ``I(x**2)``, or if the model has a link function. A
+            numeric `term` increases by 1 from each value; for a factor `term`, the list has the levels to compare,
+            beginning with the reference level.
         by : str or list of str, optional
             Further factors over which differences are not averaged; the table has separate rows for their levels.
         simultaneous : bool
@@ -348,9 +350,9 @@ class Results(FitNumbers):
         term : str
             A numeric predictor.
         at : mapping of str to value or list, optional
-            Values of numeric predictors, or levels of factors; the table has separate rows for each. A numeric
-            predictor needs a value only if the slope depends on it: if it interacts with `term`, if `term` itself is
-            not linear, as in ``I(x**2)``, or if the model has a link function.
+            Values of numeric predictors, or levels of factors; the table has separate rows for each value or level. A
+            numeric predictor needs a value only if the slope depends on this predictor: if the predictor interacts with
+            `term`, if `term` itself is not linear, as in ``I(x**2)``, or if the model has a link function.
         by : str or list of str, optional
             Further factors over which slopes are not averaged; the table has separate rows for their levels.
         simultaneous : bool
@@ -362,7 +364,7 @@ class Results(FitNumbers):
         -------
         MarginalTable
             Derivatives are computed as central differences of fitted means (one-sided differences near a bound of the
-            predictor). They are NaN where the mean has a step or a kink, and beyond the bounds of a spline.
+            predictor). The derivatives are NaN where the mean has a step or a kink, and beyond the bounds of a spline.
 
         Raises
         ------
@@ -385,10 +387,10 @@ class Results(FitNumbers):
         """Return average marginal effects on the mean response, which are released only by fits with ``margins=True``.
 
         The effect of a dummy is the change of the mean response from the reference level to the dummy's level. The
-        effect of any other column of the model matrix is the derivative of the mean response. Both are averages over
-        the rows, computed as if products with the column (interactions) did not change with it. In a product with a
-        factor, a numeric predictor is centred at the midpoint of its bounds, so the effects of the factor's dummies
-        are the effects at this midpoint.
+        effect of any other column of the model matrix is the derivative of the mean response. Both kinds of effects are
+        averages over the rows, computed as if products with the column (interactions) did not change with the column.
+        In a product with a factor, a numeric predictor is centred at the midpoint of its bounds, so the effects of the
+        factor's dummies are the effects at this midpoint.
 
         Raises
         ------
@@ -410,12 +412,12 @@ class Results(FitNumbers):
         DataFrame, or str if `json` is true
             One row for each released number: a noisy sum over rows, or a privately chosen value. The columns are
             question (name of the query), index (position in the answer to the query), coordinate (description, such as
-            "sum of column 3"), value, law (distribution of the noise), noise_in (the quantity to which the noise
-            is added: "value", the "score" at the value, or the "rank" of the value), scale and sd (scale and standard
-            deviation of the noise; NaN if its distribution depends on the rows) and cost (privacy cost of the query).
-            Some sums are of quantities that depend only on declarations, such as columns scaled into [-1, 1] by their
-            declared bounds. In other sums the quantities depend on earlier releases of the fit, too; examples are
-            scores at a starting value.
+            "sum of column 3"), value, law (distribution of the noise), noise_in (the quantity to which the noise is
+            added: "value", the "score" at the value, or the "rank" of the value), scale and sd (scale and standard
+            deviation of the noise; NaN if the distribution of the noise depends on the rows) and cost (privacy cost of
+            the query). Some sums are of quantities that depend only on declarations, such as columns scaled by their
+            declared bounds into [-1, 1]. In other sums the quantities depend on earlier releases of the fit, too;
+            examples are scores at a starting value.
         """
         return measurements.as_json(self.releases) if json else measurements.as_frame(self.releases)
 
@@ -429,8 +431,8 @@ class Results(FitNumbers):
         alpha : float
             One minus the confidence of the intervals.
         exp : bool
-            Whether to add exponentials of the coefficients (odds ratios if the link is the logit) and to print their
-            intervals; standard errors remain the standard errors of the coefficients.
+            Whether to add exponentials of the coefficients (odds ratios if the link is the logit) and to print the
+            intervals of these exponentials; standard errors remain the standard errors of the coefficients.
         digits : int
             Significant digits of standard errors.
 
@@ -505,8 +507,8 @@ class Results(FitNumbers):
         terms : list of str, optional
             Terms to draw; by default all terms except the intercept, or the intercept if there is no other term.
         over : {"tau", "q"}, optional
-            Horizontal axis over which the estimates of each term are drawn as a line, in a panel for each term. This is
-            the default if the fit has several quantile levels (tau or q).
+            Horizontal axis over which the estimates of each term are drawn as a line, in a panel for each term. Such
+            panels are the default if the fit has several quantile levels (tau or q).
 
         Returns
         -------
@@ -537,9 +539,10 @@ class Results(FitNumbers):
     def deployment(self) -> str:
         """Return a record of the fit, in YAML, for the public registry of deployments of differential privacy.
 
-        The fields follow github.com/opendp/deployments-registry-data: all fields of tier 2, and the fields of tier 3
-        whose content is known. Fields that only the custodian can fill in are empty, with a comment. The registry has
-        no field for mu, so a guarantee in mu is recorded as the implied rho = mu^2 / 2.
+        The fields follow the schema in github.com/opendp/deployments-registry-data: all fields that this schema assigns
+        to its tier 2, and the fields of its tier 3 whose content is known. Fields that only the custodian can fill in
+        are empty, with a comment. The registry has no field for mu, so a guarantee in mu is recorded as the implied
+        rho = mu^2 / 2.
 
         Raises
         ------

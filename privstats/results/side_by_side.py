@@ -37,7 +37,8 @@ FORMATS = ("text", "markdown", "latex", "html", "csv")
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 LONGEST_HEAD = 24  # largest number of characters in a heading of a text table; longer headings become (1), (2), ...
 SPACE = 3  # number of spaces between the columns of two fits in a text table
-# spaces after a heading, and after a cell in the lines below the coefficients, so that both align with the estimates
+# numbers of spaces after a heading, and after a cell in the lines below the coefficients; with these spaces, the
+# heading and the cell align with the estimates
 HEAD_END, FOOT_END = 2, 1
 ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"
 UNLIKE = "Models of different responses"
@@ -68,7 +69,8 @@ class Cell:
     estimate : str
         The estimate with its significance stars, or words if the estimate is missing.
     error : str
-        The standard error, or words if it is missing; empty if nothing is printed in its place.
+        The standard error, or words if the standard error is missing; empty if nothing is printed in place of a missing
+        standard error.
     """
 
     estimate: str
@@ -145,7 +147,7 @@ class SideBySide:
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """Labels of all rows: terms in the order of first appearance, and each term's quantile levels ascending."""
+        """Labels of all rows, with terms in the order of first appearance and quantile levels in ascending order."""
         found = dict.fromkeys(label for model in self.models for label in model.entries)
         place = {term: k for k, term in reversed([*enumerate(label[0] for label in found)])}
 
@@ -380,7 +382,7 @@ def _covariance(fit: FitNumbers) -> str | None:
 
 
 def _cost(fits: Sequence[FitNumbers], heads: Sequence[str]) -> str:
-    """Return a sentence on the total privacy cost of the fits in a table, assuming that all use the same rows.
+    """Return a sentence on the total privacy cost of the fits in a table, assuming that all fits use the same rows.
 
     A fit that occurs twice is counted once. Fits whose weighted mean is also in the table are counted only as parts of
     this mean. If there is no total, because a fit is seeded or the neighbouring relations differ, the sentence gives

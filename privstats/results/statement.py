@@ -191,7 +191,7 @@ def _divided(facts: FitFacts) -> Iterable[str]:
 
 
 def bounds_stated(facts: FitFacts) -> Iterable[str]:
-    """Return a sentence on the declared bounds and levels of columns, and one on the privately estimated bounds.
+    """Return a sentence on declared bounds and levels of columns, and a sentence on privately estimated bounds.
 
     A sentence is left out if no column has such bounds or levels.
     """

@@ -97,7 +97,8 @@ class Summary(Tabular):
 def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summary:
     """Return the printable summary of a fit, with 1 - alpha intervals and `digits` significant digits of std errors.
 
-    With `exp`, the intervals are those of the exponentiated estimates, which the table prints, too.
+    With `exp`, the table also prints the exponentiated estimates, and its intervals are intervals of the exponentiated
+    estimates.
     """
     facts, estimate = results.facts, results.estimate
     check_exponentials(facts, exp)
@@ -172,7 +173,11 @@ class TableValues:
 
 @dataclass(frozen=True)
 class References:
-    """Texts of the numbered notes, and for each table row the number of the note that explains a missing value."""
+    """The numbered notes of a fit: their texts, their numbers by key, and the number of the note on each table row.
+
+    The note on a row explains why the estimate, the std error or the interval in this row is missing. A row without
+    such a note has None in place of a number.
+    """
 
     texts: tuple[str, ...]
     numbers: dict[str, int]
@@ -282,8 +287,8 @@ def _columns(results: FitNumbers, numbers: TableValues, alpha: float, exp: bool,
 def _exponentials(head: str, numbers: TableValues, ends: tuple[str, str], digits: int) -> tuple[Column, Column, Column]:
     """Return the columns of the exponentiated estimates and of the exponentiated lower and upper interval limits.
 
-    Their headings are `head` and the two strings in `ends`. Numbers have the decimals at which the delta-method std
-    error of the exponentiated estimate has `digits` significant digits.
+    The headings of the three columns are `head` and the two strings in `ends`. Numbers have the decimals at which the
+    delta-method std error of the exponentiated estimate has `digits` significant digits.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         ratio, below, above = np.exp(numbers.value), np.exp(numbers.low), np.exp(numbers.high)
@@ -333,8 +338,8 @@ def _spans(
 ) -> tuple[tuple[int, str] | None, ...]:
     """Return the texts that replace missing numbers in the rows of the table, such as "no interval [1]".
 
-    Each entry has the index of the first column that the text replaces, and the text; it is None for a row with an
-    estimate and an interval. The result is empty if the fit has all estimates, but no intervals and no std errors.
+    Each entry has the index of the first column that the text replaces, and the text; the entry is None for a row with
+    an estimate and an interval. The result is empty if the fit has all estimates, but no intervals and no std errors.
     """
     if without_errors(facts, numbers):
         return ()

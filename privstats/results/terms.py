@@ -87,7 +87,7 @@ def pairwise_tests(results: FitNumbers, term: str, method: str, alpha: float) ->
 
 
 def _by_level(results: FitNumbers, term: str) -> tuple[Sequence[Any], FloatArray]:
-    """Return the levels of a factor, and the matrix, shape (levels, estimates), that maps estimates to level effects.
+    """Return the levels of a factor, and a matrix, shape (levels, estimates), that maps estimates to effects of levels.
 
     For estimates by group, the levels are the groups. The argument `term` names the factor, as C(g), or the factor's
     column, as g; spaces do not matter.
@@ -118,10 +118,10 @@ def _by_level(results: FitNumbers, term: str) -> tuple[Sequence[Any], FloatArray
 
 
 def _by_largest(estimate: Estimate, R: FloatArray, alpha: float, effect: FloatArray) -> FloatArray:
-    """Return max-t adjusted p-values of the hypotheses that the differences ``R params`` of coefficients are zero.
+    """Return max-t adjusted p-values of the hypotheses that differences ``R params`` of coefficients `params` are zero.
 
-    `effect` has the estimated differences; where it is NaN, the p-value is 1. Each standardised difference is compared
-    with the distribution of the largest standardised error of all differences that are not NaN.
+    `effect` has the estimated differences; where an estimated difference is NaN, the p-value is 1. Each standardised
+    difference is compared with the distribution of the largest standardised error of all differences that are not NaN.
     """
     if isinstance(estimate, GroupMeans):
         estimate = estimate.independent()

@@ -63,7 +63,7 @@ def numbered(notes: Sequence[str]) -> list[str]:
 def percentages(shares: Iterable[float], total: int | None = None) -> list[int]:
     """Return shares as whole percentages that add up to `total` (method of largest remainders).
 
-    By default they add up to the rounded sum of the shares.
+    By default the percentages add up to 100 times the sum of the shares, rounded.
     """
     exact = [100 * share for share in shares]
     whole = [math.floor(value) for value in exact]
@@ -147,7 +147,7 @@ def aligned(cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _exceptional(cell: str) -> bool:
-    """Return whether a cell contains a letter, as in "inf" or an exponent; its decimal point is not aligned."""
+    """Return whether a cell contains a letter, as in "inf" or an exponent; such cells are not aligned."""
     return any(letter.isalpha() for letter in cell)
 
 
@@ -166,7 +166,7 @@ class Column:
     cells : tuple of str
         Rounded numbers.
     width : int
-        Usual width, in characters; it grows with the contents.
+        Usual width, in characters; wider contents make the column wider.
     align : bool
         Whether decimal points are aligned.
     """
@@ -218,8 +218,8 @@ class TextTable:
     def without_gaps(self, notes: Sequence[int | None]) -> TextTable:
         """Return the table with each empty cell replaced by "none [k]", where k is the number of the note on the row.
 
-        `notes` has the number of a note for each row. Where it is None, the empty cells of the row are replaced by
-        "unknown". Rows in which a string replaces several cells stay unchanged.
+        `notes` has the number of a note for each row, or None. If the number for a row is None, the empty cells of the
+        row are replaced by "unknown". Rows in which a string replaces several cells stay unchanged.
         """
         spans = self.spans or (None,) * len(self.labels)
         words = [
@@ -258,7 +258,7 @@ class TextTable:
         return replace(self, labels=labels)._fitted()._lines()
 
     def _fitted(self) -> TextTable:
-        """Return the table with column widths that fit into a line; as a last resort, the label columns are joined."""
+        """Return the table with columns that fit into a line; if necessary, the label columns are joined into one."""
         columns = tuple(replace(column, width=max(column.width, column.least)) for column in self.columns)
         if self.start + sum(column.width for column in columns) <= WIDTH:
             return replace(self, columns=columns)
@@ -309,7 +309,7 @@ class TextTable:
 
 
 def shown_once(labels: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Return labels without repetitions; leading parts of a label that repeat the label before are left empty.
+    """Return labels without repetitions; leading parts of a label that are the same in the label before are left empty.
 
     The last part of a label is never empty.
 

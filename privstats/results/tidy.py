@@ -32,11 +32,12 @@ GLANCE = (
 def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
     """Return a DataFrame with a row for each coefficient; with `exp`, estimates and interval limits are exponentiated.
 
-    The interval has the level 1 - `alpha`. The column bias_bound is a bound on the bias of the estimate due to
-    clipping and to unidentified directions of the coefficients; with `exp` it bounds the bias of the logarithm of the
-    estimate. The p-value and the interval allow for this bias, the standard error and the statistic do not. The column
-    component is the tau, the group or the bin to which the coefficient belongs. If a coefficient has a group and also
-    a tau or a bin, component is a string with both. The tau, the group and the bin also have columns of their own.
+    The intervals have the confidence level 1 - `alpha`. The column bias_bound is a bound on the bias of the estimate
+    due to clipping and to unidentified directions of the coefficients; with `exp`, the column bounds the bias of the
+    logarithm of the estimate. The p-value and the interval allow for this bias, but the standard error and the
+    statistic do not. The column component is the tau, the group or the bin to which the coefficient belongs. If a
+    coefficient has a group and also a tau or a bin, component is a string with both labels. The tau, the group and the
+    bin also have columns of their own.
     """
     interval, facts = results.conf_int(alpha, exp), results.facts
     labels = [label if isinstance(label, tuple) else (label,) for label in results.params.index]
@@ -56,7 +57,7 @@ def tidy(results: FitNumbers, alpha: float, exp: bool = False) -> pd.DataFrame:
 
 
 def column_names(frame: pd.DataFrame, names: str | None) -> pd.DataFrame:
-    """Return the frame; if `names` is "broom", its column names have dots, as in R's package broom.
+    """Return the frame; if `names` is "broom", dots replace "_" in its column names, as in R's package broom.
 
     Raises
     ------

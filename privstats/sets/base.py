@@ -35,7 +35,7 @@ class Sensitivity:
     weights : ndarray
         Positive public weights, one for each coordinate of the total; a larger weight means less noise.
     pairs : tuple of two integer arrays, optional
-        Row and column indices (i, j), i <= j, of each coordinate, if the coordinates are entries of a symmetric
+        Row index i and column index j, i <= j, of each coordinate, if the coordinates are entries of a symmetric
         matrix.
     """
 
@@ -96,7 +96,7 @@ class Set(ABC):
 
     @property
     def pairs(self) -> Pairs | None:
-        """Row and column indices of the coordinates, if these are entries of a symmetric matrix; otherwise None."""
+        """Row and column indices of the coordinates of a contribution that is a symmetric matrix; otherwise None."""
         return None
 
     def cell(self, k: int) -> Set:
@@ -105,7 +105,7 @@ class Set(ABC):
 
     @abstractmethod
     def project(self, rows: FloatArray) -> FloatArray:
-        """Return the rows' vectors, each moved into this set of possible vectors, and onto its public grid.
+        """Return the vectors of the rows, each moved into this set of possible vectors, and onto the set's public grid.
 
         The sensitivity depends on this projection: every vector of float64 numbers is moved to a member of the set,
         independently of the other rows. NaN counts as zero, and an infinite coordinate as a very large number of the
@@ -113,14 +113,14 @@ class Set(ABC):
         """
 
     def contribution(self, rows: FloatArray) -> FloatArray:
-        """Return the contributions to the total, shape (n, size), of n vectors returned by `project`.
+        """Return the contributions to the total, shape (n, size), of the n vectors `rows`, which `project` returned.
 
         Each entry of a contribution is an integer multiple of the grid step `step`.
         """
         return rows
 
     def total(self, rows: FloatArray) -> Total:
-        """Return the exact sum of the contributions of at most 2^20 vectors from `project`."""
+        """Return the exact sum of the contributions of the vectors `rows`: at most 2^20 vectors from `project`."""
         return summed(self.contribution(rows), self.step)
 
     @abstractmethod
@@ -142,13 +142,13 @@ class Set(ABC):
         """Return the weights of the coordinates of a total, shape (size,); a larger weight means less noise.
 
         The method `sensitivity` bounds the change of the weighted total, in which each coordinate is multiplied by its
-        weight, in the norm with the name `norm`. Weights above 1 are used only if they do not raise the sensitivity.
-        The weights for the neighbouring relation "replace" (if `exchange` is True) and for "add_remove" may differ.
+        weight, in the norm with the name `norm`. So the privacy guarantee holds for any positive weights. The weights
+        for the neighbouring relation "replace" (if `exchange` is True) and for "add_remove" may differ.
         """
         return np.ones(self.size)
 
     def sensitivity(self, norm: str, relation: Relation) -> Sensitivity:
-        """Return the sensitivity: a bound on the distance between the totals of neighbouring data sets.
+        """Return the sensitivity: a bound, in the norm `norm`, on the distance of the totals of neighbouring data sets.
 
         Neighbours differ in at most ``relation.rows`` contributions. A contribution is replaced by another
         contribution, or appears, or disappears. By the triangle inequality, the total changes by at most the sum of
@@ -162,12 +162,12 @@ class Set(ABC):
 
 
 def known(norm: str, lengths: dict[str, float]) -> float:
-    """Return the entry of `lengths` for the given norm; `lengths` has entries for the norms with a proved sensitivity.
+    """Return the entry of `lengths` for the norm named `norm`: the proved bound on a length or distance in this norm.
 
     Raises
     ------
     OptionError
-        If `lengths` has no bound for this norm.
+        If `lengths` has no entry for this norm, because no sensitivity is proved.
     """
     if norm not in lengths:
         raise OptionError(f"no sensitivity is proved in the norm '{norm}' here; choose among {', '.join(lengths)}")
@@ -185,9 +185,10 @@ def positive_radius(radius: float) -> float:
 
 
 def squared_length(rows: FloatArray) -> FloatArray:
-    """Return the squared l2 norm of each row, shape (n,).
+    """Return the squared l2 norm of each row of the array `rows`, shape (n,).
 
-    Squares are added column by column, so that the rounding of a row's sum does not depend on the row's position.
+    Squares are added column by column, so that the rounding errors of a row's sum do not depend on the position of the
+    row in the array.
     """
     total, square = np.zeros(len(rows)), np.empty(len(rows))
     for column in rows.T:
@@ -196,7 +197,7 @@ def squared_length(rows: FloatArray) -> FloatArray:
 
 
 def clipped(rows: FloatArray, low: float, high: float) -> FloatArray:
-    """Return rows with each coordinate moved to the nearest point of [low, high]; NaN becomes the point nearest 0."""
+    """Return `rows`, with each entry moved to the nearest point of [low, high]; NaN becomes the point nearest 0."""
     inside: FloatArray = np.clip(rows, low, high)
     if (missing := np.isnan(inside)).any():
         inside[missing] = min(max(0.0, low), high)
@@ -204,14 +205,15 @@ def clipped(rows: FloatArray, low: float, high: float) -> FloatArray:
 
 
 def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
-    """Return row vectors, each scaled down to an l2 norm of at most `radius` if its norm is larger.
+    """Return the vectors `rows`, each scaled down to an l2 norm of at most `radius` if its l2 norm is larger.
 
     The entries may be any numbers: before the scaling, NaN becomes zero and infinity a large number of the same sign.
     """
     with np.errstate(all="ignore"):
         squared = squared_length(rows)
         if not squared.max(initial=0.0) < 1e300:  # the maximum is NaN if a square is NaN
-            rows = clipped(rows, -1e150, 1e150)  # makes squares finite; rows with smaller entries do not change
+            # so that all squares are finite; rows with smaller entries do not change
+            rows = clipped(rows, -1e150, 1e150)
             squared = squared_length(rows)
         if (outside := squared > radius * radius).any():
             rows = rows * np.where(outside, radius * (1 - 1e-15) / np.sqrt(squared), 1.0)[:, None]

@@ -21,8 +21,9 @@ APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthog
 class OneHot(Set):
     """Base class of sets for counts of rows by category (cell); `project` returns the number of each row's category.
 
-    A contribution is a unit vector of `size` entries: 1 in the row's cell, 0 elsewhere. Its length is 1. Two
-    contributions differ by at most 2 (l1), sqrt 2 (l2) or 1 (linf), and by 0 if there is only one cell.
+    A contribution is a unit vector of `size` entries: 1 in the row's cell, 0 elsewhere. The length of a contribution is
+    1 in each norm. The distance of two contributions is at most 2 in the l1 norm, sqrt 2 in l2 and 1 in linf, and 0 if
+    there is only one cell.
     """
 
     @property
@@ -118,7 +119,8 @@ class Shells(OneHot):
         return self.edges[-1]
 
     def project(self, rows: FloatArray) -> FloatArray:
-        with np.errstate(all="ignore"):  # an infinite squared norm is in the last shell, NaN in the first
+        # a vector with an infinite squared norm is in the last shell, a vector with the squared norm NaN in the first
+        with np.errstate(all="ignore"):
             squared = squared_length(rows)
         beyond = (squared > edge for edge in np.square(self.edges[:-1]))
         shells = sum(beyond, np.zeros(len(rows), dtype=np.min_scalar_type(self.size)))
@@ -129,11 +131,11 @@ class Shells(OneHot):
 class ByCell(Set):
     """Set for totals by group (cell): a row's vector has the group number first, and then a vector in the set `inner`.
 
-    Each row is in one group (cell), and its contribution is zero in all other cells. In each cell, the coordinates
-    have the weights that they have in `inner` (see `Set.weights`). The contributions of two rows in the same cell
-    differ by at most the bound on the distance in `inner`. If the rows are in different cells, the distance is at most
-    the bound on the norm of a contribution in `inner`, times 2 (l1), sqrt 2 (l2) or 1 (linf). `distance` returns the
-    larger of these two bounds. It needs the bound on the norm even under "replace", since a row may move to another
+    Each row is in one group (cell), and its contribution is zero in all other cells. In each cell, the coordinates have
+    the weights that they have in `inner` (see `Set.weights`). The contributions of two rows in the same cell differ by
+    at most the bound on the distance in `inner`. If the rows are in different cells, the distance is at most the bound
+    on the norm of a contribution in `inner`, times 2 (l1), sqrt 2 (l2) or 1 (linf). `distance` returns the larger of
+    these two bounds. This method needs the bound on the norm even under "replace", since a row may move to another
     cell. Sets that assume a public number of rows have no bound on the norm; for them `distance` raises an error.
     """
 
@@ -195,9 +197,9 @@ class ByCell(Set):
 class Line(Set):
     """Set of values in [low, high], for mechanisms that do not add up the values (such as mechanisms for quantiles).
 
-    For these mechanisms, the "norm" of a change is the number of values that change; its name is "rank". A row has one
-    value, so both `distance` and `length` are 1. The effect of one changed value on the output is bounded in the
-    privacy proof of each mechanism.
+    For these mechanisms, the "norm" of a change is the number of values that change; the name of this norm is "rank". A
+    row has one value, so both `distance` and `length` are 1. The effect of one changed value on the output is bounded
+    in the privacy proof of each mechanism.
 
     Parameters
     ----------
@@ -262,7 +264,7 @@ def _positive_count(cells: int) -> None:
 
 
 def cell_numbers(rows: FloatArray, cells: int) -> FloatArray:
-    """Return numbers clipped to [0, cells - 1] and rounded down to whole cell numbers; NaN becomes 0."""
+    """Return the numbers `rows`, clipped to [0, cells - 1] and rounded down to whole cell numbers; NaN becomes 0."""
     return np.asarray(np.floor(clipped(rows, 0.0, cells - 1.0)))
 
 
@@ -273,7 +275,7 @@ def _whole(contributions: FloatArray, step: float) -> IntArray:
 def sum_by_cell(cell: NDArray[np.intp], units: IntArray, cells: int) -> IntArray:
     """Return the exact sum of the integers `units` in each cell, shape (cells,).
 
-    `cell` has the cell number of each integer. There are at most 2^20 integers, of at most 2^42 each.
+    `cell` has the cell number of each integer. There are at most 2^20 integers, each at most 2^42 in absolute value.
     """
     high, low = units >> HALF_BITS, units & ((1 << HALF_BITS) - 1)
     none = np.zeros(cells, dtype=np.int64)

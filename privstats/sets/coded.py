@@ -21,9 +21,9 @@ from privstats.sets.vectors import BoxProducts, Products, under_the_first
 class CodedProducts(BoxProducts):
     """Set for second moments of rows with factors; a row is given by its level of each factor, without dummies.
 
-    A row is given as a short vector: the index of its level in each factor, then the square root b of the row's
-    weight, and then b times the row's entries that are not dummies. An index equal to the number of the factor's
-    dummies means that all of them are 0; `project` moves an index outside the range to the nearest valid index.
+    A row is given as a short vector: the index of its level in each factor, then the square root b of the row's weight,
+    and then b times the row's entries that are not dummies. An index equal to the number of the factor's dummies means
+    that all dummies of the factor are 0; `project` moves an index outside the range to the nearest valid index.
 
     A short vector represents a long vector in the set `BoxProducts`, with a group of dummies for each factor: the
     dummy of the row's level, if there is one, is b, and all other dummies of the group are 0. Both vectors have the
@@ -88,7 +88,7 @@ class CodedProducts(BoxProducts):
         return Total(tuple(units[self.pairs].tolist()), self.step)
 
     def _parts(self, rows: FloatArray) -> tuple[list[NDArray[np.intp]], FloatArray]:
-        """Return two parts of the vectors that `project` returns: the level indices, and all other coordinates.
+        """Return the two parts of the vectors that `project` returns: the indices of levels, and the other coordinates.
 
         The first part is a list with one array of indices, shape (n,), for each group (factor).
         """
@@ -98,9 +98,10 @@ class CodedProducts(BoxProducts):
 
 @dataclass(frozen=True)
 class LevelProducts(Products):
-    """Set for second moments of vectors; at most one of the first `levels` entries (one per factor level) is nonzero.
+    """Set for second moments of vectors in which at most one of the first entries, one per factor level, is nonzero.
 
-    A vector has `m` entries, and its norm is at most `radius`.
+    A vector has `m` entries, and the first `levels` entries belong to the levels of a factor. The norm of a vector is
+    at most `radius`.
 
     A vector is given in a short form: the index of the nonzero entry among the first `levels`, the value of this entry,
     and all entries after the first `levels`. Projection makes any short form valid: an index outside the range is moved

@@ -26,7 +26,7 @@ from privstats.sets.vectors import Packed, under_the_first
 
 @dataclass(frozen=True)
 class SquaredLosses(Packed):
-    """Set of rows (x, y) with entries in [-1, 1], with losses ``(y - x'theta)^2 / 2`` for |theta|_1 <= theta_bound.
+    """Set of rows (x, y) with entries in [-1, 1], and losses ``(y - x'theta)^2 / 2`` for |theta|_1 <= theta_bound.
 
     A row is the vector (1, x without the intercept, y). A row of weight w in [0, 1] is ``sqrt(w)`` times this vector
     and has w times the loss. The normal equations determine the sum of losses up to a constant. So a contribution
@@ -44,15 +44,16 @@ class SquaredLosses(Packed):
 
     Notes
     -----
-    *Gradient*: the gradient of a row's loss is ``-x u``, where x lies in the cube [-1, 1]^m, and the residual u = y -
+    *Gradient*: the gradient of one row's loss is ``-x u``, where x lies in the cube [-1, 1]^m, and the residual u = y -
     x'theta has ``|u| <= 1 + |theta|_1``. So the length of the gradient is at most ``1 + |theta|_1`` times 1 (linf),
-    sqrt(m) (l2) or m (l1). The distance of two rows' gradients is at most twice as large; this limit is reached in
-    linf if a coefficient is zero, and in the other norms at theta = 0. The method `length` returns the bound for
-    ``|theta|_1 = theta_bound``; at another theta the bound is ``(1 + |theta|_1) / (1 + theta_bound)`` times as large.
+    sqrt(m) (l2) or m (l1). The distance of two rows' gradients is at most twice the bound on the length; this limit is
+    reached in linf if a coefficient is zero, and in the other norms at theta = 0. The method `length` returns the bound
+    for ``|theta|_1 = theta_bound``; at another theta the bound is ``(1 + |theta|_1) / (1 + theta_bound)`` times as
+    large.
 
     For the loss without the factor 1/2, the distance in linf is at most 4 (1 + B), where B bounds |theta|_1. This is
-    the sensitivity of Reimherr and Awan (2019, section 4.1). Their theorem also holds for a sensitivity that is a
-    function of theta.
+    the sensitivity of Reimherr and Awan (2019, section 4.1). The theorem of Reimherr and Awan also holds for a
+    sensitivity that is a function of theta.
 
     *Loss*: the loss lies between 0 and (1 + theta_bound)^2 / 2, so one row changes the sum of losses by at most (1 +
     theta_bound)^2 / 2. The curvature x x' has rank one and the eigenvalue |x|^2 <= m.
@@ -139,9 +140,9 @@ class CheckLosses(Set):
 
     *Length*: a member of the hull has length at most ``M sup |x|``: M in linf, M sqrt(m) in l2, and M m in l1.
 
-    *Norm "hull"*: its unit ball is, up to a factor, the smallest symmetric convex body that contains every change of
-    the sum of gradients by one row. Under add/remove, this body is M times the cube [-1, 1]^m, so the norm is the linf
-    norm.
+    *Norm "hull"*: the unit ball of this norm is, up to a factor, the smallest symmetric convex body that contains every
+    change of the sum of gradients by one row. Under add/remove, this body is M times the cube [-1, 1]^m, so the norm is
+    the linf norm.
 
     *Distance*: the distance of two rows' gradients is at most the diameter of W. The diameter of W is the larger of the
     suprema of ``M |x - z|`` and ``|(1 - tau) x + tau z|`` over x and z in X.
@@ -233,5 +234,5 @@ class CheckLosses(Set):
 
 
 def _longest(entries: int) -> dict[str, float]:
-    """Return the largest norm of a vector of `entries` coordinates in [-1, 1], by name of the norm."""
+    """Return the largest l1, l2 and linf norm of a vector of `entries` coordinates in [-1, 1], by name of the norm."""
     return {"l1": float(entries), "l2": math.sqrt(entries), "linf": min(1.0, entries)}

@@ -21,7 +21,8 @@ from privstats.sets.base import Pairs, Set, clipped, known, onto_ball, positive_
 class Ball(Set):
     """Vectors of l2 norm at most `radius`; projection shortens longer vectors, for example scores (clipping).
 
-    Two members are at most 2 radius apart in l2 and in linf, and at most 2 radius sqrt(dim) apart in l1.
+    The distance of two members is at most 2 `radius` in the l2 and linf norms, and at most 2 sqrt(m) `radius` in l1,
+    where m is the number of entries.
     """
 
     m: int
@@ -50,7 +51,10 @@ class Ball(Set):
 
 @dataclass(frozen=True)
 class Box(Set):
-    """Vectors with m entries in [-half, half]; projection clamps each entry to this interval and rounds to a grid."""
+    """Vectors with m entries in the interval [-half, half], where `half` is half the length of this interval.
+
+    Projection clamps each entry to the interval and rounds the entry to a grid.
+    """
 
     m: int
     half: float = 1.0
@@ -78,7 +82,7 @@ class Box(Set):
 
 @dataclass(frozen=True)
 class Fractions(Set):
-    """Vectors with entries in [0, 1]: the distance of two members is at most the largest norm of one member.
+    """Vectors with `m` entries in [0, 1]: the distance of two members is at most the largest norm of one member.
 
     The set is used for the weights of rows, and for counts of rows in groups if a row may belong to several groups.
     Vectors of truth values (0 or 1) are members, too.
@@ -165,7 +169,7 @@ class Packed(Set):
 
 @dataclass(frozen=True)
 class Products(Packed):
-    """Vectors v of norm at most `radius`; a contribution has the products ``v_i v_j``, i <= j, of the coordinates.
+    """Vectors v of l2 norm at most `radius`; a contribution has the products ``v_i v_j``, i <= j, of the entries of v.
 
     *l2 norm*: each square ``v_i^2`` has the weight 1 / sqrt 2, each other product the weight 1. The squared distance
     of the weighted contributions of v and w is ``|vv' - ww'|_F^2 / 2 = (|v|^4 + |w|^4 - 2 (v'w)^2) / 2``, at most
@@ -212,7 +216,7 @@ class Products(Packed):
 
 @dataclass(frozen=True)
 class SquaredEntries(Products):
-    """Vectors v of norm at most `radius`; a contribution has the squares ``v_i^2`` of the coordinates.
+    """Vectors v of l2 norm at most `radius`; a contribution has the squares ``v_i^2`` of the entries of v.
 
     The entries of a contribution are nonnegative, and their sum is at most radius^2. So two contributions differ by at
     most 2 radius^2 in l1, sqrt 2 radius^2 in l2 and radius^2 in linf; if v has only one entry, they differ by at most
@@ -236,18 +240,18 @@ class SquaredEntries(Products):
 
 @dataclass(frozen=True)
 class SumAndProducts(Packed):
-    """Scores s of norm at most B = `radius`; the sums of s and of ss' are released together.
+    """Score vectors s of l2 norm at most B = `radius`; the sums of s and of the matrices ss' are released together.
 
     The release is the upper triangle of the sum of ``(B, s)(B, s)'`` over the rows, without the entry B^2.
 
     *l2 norm*: each square ``s_i^2`` has the weight 1 / sqrt 2, all other entries the weight 1. The squared distance of
-    the weighted contributions of scores s and t is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. It is convex in |s| and in
-    |t|. At |s| = |t| = B, with c the cosine of the angle between s and t, it is ``B^4 (1 - c^2) + 2 B^4 (1 - c)``; at
-    |s| = B and t = 0 it is ``3/2 B^4``. The maximum is 4 B^4, at c = -1. So the distance is at most 2 B^2, and the
-    length of a contribution is at most ``sqrt(1.5) B^2``.
+    the weighted contributions of scores s and t is ``|ss' - tt'|_F^2 / 2 + B^2 |s - t|^2``. This squared distance is
+    convex in |s| and in |t|. At |s| = |t| = B, with c the cosine of the angle between s and t, it is ``B^4 (1 - c^2) +
+    2 B^4 (1 - c)``; at |s| = B and t = 0 it is ``3/2 B^4``. The maximum is 4 B^4, at c = -1. So the distance is at most
+    2 B^2, and the length of a contribution is at most ``sqrt(1.5) B^2``.
 
-    The sum of s is the released sum of B s, divided by B. It has the same noise as if it were released alone, with
-    sensitivity 2 B.
+    The sum of s is the released sum of B s, divided by B. This sum of s has the same noise as if it were released
+    alone, with sensitivity 2 B.
     """
 
     m: int
@@ -299,9 +303,11 @@ class SumAndProducts(Packed):
         return known(norm, {"l2": math.sqrt(1.5)}) * self.radius**2
 
 
-# square of the weight of z_i^2 in the l2 norm under add/remove; it minimises the total variance of the noise
+# square of the weight of a squared entry z_i^2 of a row, in the l2 norm under add/remove; this weight minimises the
+# total variance of the noise
 _L2_SQUARES = 1 / math.sqrt(2)
-# weight of the count in the l1 norm without an intercept; the sensitivity with the count is q (q + 1) / 2 + 1/2
+# weight of the number of rows (count) in the l1 norm under "replace" without an intercept; the sensitivity with the
+# count is q (q + 1) / 2 + 1/2 for rows with q entries z_i
 _L1_COUNT = 0.5
 
 
@@ -309,15 +315,15 @@ _L1_COUNT = 0.5
 class BoxProducts(Packed):
     """Set of rows ``r = (1, z_1, ..., z_q)``, |z_i| <= 1; a contribution has products ``r_i r_j`` (second moments).
 
-    The vector z has the predictors and the response. A row with a weight w in [0, 1] enters as ``sqrt(w) r``, so its
-    contribution is a point of the segment between zero and the contribution of r. The distance of this point from the
-    contribution of another row is at most the larger of the distances of the segment's two ends from that
-    contribution.
+    The vector z has the predictors and the response. A row of weight w in [0, 1] enters as ``sqrt(w) r``, so its
+    contribution is a point of the line segment from zero to the contribution of r. The distance of this point from the
+    contribution of another row is at most the larger of two distances from the other row's contribution: the distance
+    of zero, and the distance of the contribution of r.
 
-    The squares and cross products of z are released. With an `intercept`, the first-order products ``1 z_j`` are
-    released, too; if `counted`, so is the count of rows, the sum of the products ``1 1`` of the leading 1 with itself.
-    For each norm, the coordinates have *weights*: a larger weight means less noise. The weights raise the sensitivity
-    little or not at all.
+    The squares ``z_i^2`` and the cross products ``z_i z_j`` are released. With an `intercept`, the first-order products
+    ``1 z_j`` are released, too. If `counted`, the number of rows (count) is also released, as the sum of the squares of
+    the leading 1. For each norm, the coordinates of a contribution have *coordinate weights* (`Set.weights`): a larger
+    coordinate weight means less noise. These weights raise the sensitivity little or not at all.
 
     Parameters
     ----------
@@ -331,52 +337,55 @@ class BoxProducts(Packed):
         Factor of the last entry of z (the response) in the l2 and nuclear norms; any positive number.
     groups : tuple of tuple of int
         For each factor, the indices (from 1) of the entries of z that are the factor's dummies: in each row, at most
-        one of them is not zero. Products of different dummies of a factor are zero and are not released. With an
-        intercept, squares of dummies equal first-order products and are not released, either.
+        one of these dummies is not zero. Products of different dummies of a factor are zero and are not released. With
+        an intercept, squares of dummies equal first-order products and are not released, either.
 
     Notes
     -----
-    In the l2 and nuclear norms, the last entry of z is multiplied by `last_scale`. Let B_i be the largest square of
-    the entry z_i after this: last_scale^2 for the last entry, and 1 for all other entries. A group counts as one entry
-    with B = 1, since the squares of its dummies add up to at most 1. Let T0 = 1 with an intercept and T0 = 0 without,
-    and let T = T0 + sum B_i.
+    In the l2 and nuclear norms, the last entry of z is first multiplied by `last_scale`. Let B_i be the largest square
+    of the entry z_i after this multiplication: last_scale^2 for the last entry, and 1 for all other entries. A group of
+    dummies counts as one entry with B_i = 1, since the squares of its dummies add up to at most 1. Let T0 = 1 with an
+    intercept and T0 = 0 without, and let T = T0 + sum B_i.
 
-    *linf*, replace: a square changes by at most 1, another product by at most 2, and the count by at most 1. So, with
-    weight 2 for the squares and the count, the sensitivity is 2. Add/remove: the sensitivity is 1, with unit weights.
+    *linf*, replace: a square changes by at most 1, a product of two different entries by at most 2, and the count by at
+    most 1. So, with weight 2 for the squares and the count, the sensitivity is 2. Add/remove: the sensitivity is 1,
+    with unit weights.
 
     *l1*, replace: let z and u be two rows, a = (z + u)/2 and d = (z - u)/2, so that |a_i| + |d_i| <= 1 and ``z_i z_j -
     u_i u_j = 2(a_i d_j + a_j d_i)``. The absolute values of these differences are largest if all a_i and d_i are
-    non-negative and d_i = 1 - a_i. Their sum is then concave and symmetric in the a_i, so it is largest if all a_i are
-    equal. The largest sum is q (q+2)^2 / (2 (q+1)) with an intercept, at a_i = q / (2 (q+1)), and q (q+1) / 2 without
-    an intercept, at a_i = 1/2. The distance of a row from zero is at most the number of products, each at most 1.
-    (Awan and Slavkovic 2021 use dim * Delta_inf, about twice as large.) With groups, q in these formulas is the number
-    of entries of z outside the groups. In a row, the l1 norm of a group's squares (with an intercept, of its
-    first-order products) is at most 1. So is the l1 norm of the group's products with one entry of z outside the
-    groups, or with the entries of another group. Each of these norms adds at most 2 to the distance.
+    non-negative and d_i = 1 - a_i. The sum of the absolute values is then concave and symmetric in the a_i, so it is
+    largest if all a_i are equal. The largest sum is q (q+2)^2 / (2 (q+1)) with an intercept, at a_i = q / (2 (q+1)),
+    and q (q+1) / 2 without an intercept, at a_i = 1/2. The distance of a contribution from zero is at most the number
+    of products, each at most 1. (Awan and Slavkovic 2021 use a bound that is about twice as large: the number of
+    products times the linf sensitivity.) With groups, q in these formulas is the number of entries of z outside the
+    groups. In a row, the l1 norm of a group's squares (with an intercept, of its first-order products) is at most 1. So
+    is the l1 norm of the group's products with one entry of z outside the groups, or with the entries of another group.
+    Each of these norms adds at most 2 to the distance.
 
     *l2*, replace: let r and s be two rows, scaled as above and without the entry 1 if there is no intercept. Let p_i
-    and v_i be the squares of their entries other than the 1, so that p_i and v_i are at most B_i. Let c_i be the
-    weight of such a square if it is released, and r' the transpose of r. The squared distance of the contributions is
-    ``|rr' - ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i - v_i)^2``, where ``|rr' - ss'|_F^2 <= (T0 + sum p_i)^2 +
-    (T0 + sum v_i)^2``. This gives a bound that is convex in (p, v), so it is largest at a vertex, where each p_i and
-    v_i is 0 or B_i. With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)``, the bound is at most T^2 at every vertex. Proof: let b1
-    be the sum of B_i over the i with p_i = B_i and v_i = 0, and b2 the sum over the i with p_i = 0 and v_i = B_i; then
-    the bound minus T^2 is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. For the entries of groups, c_i^2 =
-    1/2. The squared distance of a row from zero is at most T^2 - T0 + (weight of the count)^2.
+    and v_i be the squares of their entries other than the 1, so that p_i and v_i are at most B_i. Let c_i be the weight
+    of such a square if it is released, and r' the transpose of r. The squared distance of the contributions is ``|rr' -
+    ss'|_F^2 / 2 + sum_i (c_i^2 - 1/2) (p_i - v_i)^2``, where ``|rr' - ss'|_F^2 <= (T0 + sum p_i)^2 + (T0 + sum
+    v_i)^2``. This gives a bound that is convex in (p, v), so it is largest at a vertex, where each p_i and v_i is 0 or
+    B_i. With ``c_i^2 = 1/2 + (T + T0) / (2 B_i)``, the bound is at most T^2 at every vertex. Proof: let b1 be the sum
+    of B_i over the i with p_i = B_i and v_i = 0, and b2 the sum over the i with p_i = 0 and v_i = B_i; then the bound
+    minus T^2 is at most ``(b1^2 + b2^2 - (T - T0)(b1 + b2)) / 2 <= 0``. For the entries of groups, c_i^2 = 1/2. The
+    squared distance of a contribution from zero is at most T^2 - T0 + (weight of the count)^2.
 
     *nuclear*: let r and s be two rows before the scaling, and D = diag(1, sqrt B_1, ..., sqrt B_q). By the triangle
-    inequality for matrices of rank one, ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and the distance of a row
-    from zero is at most T. (Awan and Slavkovic use the entries of rr' as moments.) Without an intercept the count is a
-    separate entry. It changes only if a row appears or disappears, and then by 1. So a weight of T for the count does
-    not raise the sensitivity under replace. If z_1^2 is the only moment (q = 1, no intercept), it changes by at most
-    1, which is multiplied by its weight B_1 = T.
+    inequality for matrices of rank one, ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and the distance of a
+    contribution from zero is at most T. (Awan and Slavkovic use the entries of rr' as moments.) Without an intercept
+    the count is a separate entry. The count changes only if a row appears or disappears, and then by 1. So a weight of
+    T for the count does not raise the sensitivity under replace. If z_1^2 is the only moment (q = 1, no intercept), it
+    changes by at most 1, which is multiplied by its weight B_1 = T.
 
     *hull*, replace: with the squares multiplied by 2, the body K of the module `mechanisms.additive.body` contains all
     differences of two contributions, so the sensitivity is 1 in the norm with unit ball K. The count is one more
     coordinate in [-1, 1]. A missing row differs from a row with z = 0 in the count only. Without an intercept K is the
     box [-2, 2]^dim.
 
-    *Add/remove*: the sensitivity is the length of the contribution of a row with |z_i| = 1 for all i (one i per group).
+    *Add/remove*: the sensitivity is the length of the contribution of a row with |z_i| = 1 for every i outside the
+    groups and, in each group, for one i.
     """
 
     q: int
@@ -436,7 +445,7 @@ class BoxProducts(Packed):
 
     @property
     def _singles(self) -> NDArray[np.bool_]:
-        """Mask, shape (q + 1,), of the entries of a row ``(1, z_1, ..., z_q)``; False for the 1 and for dummies."""
+        """Mask of the entries of a row ``(1, z_1, ..., z_q)``, shape (q + 1,): True for each z_j except dummies."""
         single = np.arange(self.q + 1) > 0
         for group in self.groups:
             single[list(group)] = False
@@ -458,10 +467,12 @@ class BoxProducts(Packed):
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
         """Return bounds on weighted contributions in the given norm, and the weights.
 
-        The weights are for the relation "replace" if `exchange`, otherwise for "add_remove". The four results are
+        The weights are for the neighbouring relation "replace" if `exchange` is True, otherwise for "add_remove". The
+        four results are
 
         (1) a bound on the distance of two contributions, and a bound on the length of one contribution;
-        (2) the weights, shape (q + 1,), of the squares of a row ``r = (1, z_1, ..., z_q)``; the first is not used;
+        (2) the weights, shape (q + 1,), of the squares of the entries of a row ``r = (1, z_1, ..., z_q)``; the first
+        weight is not used;
         (3) the weight of the count of rows;
         (4) a scale for each entry of r, shape (q + 1,); the weight of a product of two different entries is the
         product of their scales.
@@ -492,7 +503,8 @@ class BoxProducts(Packed):
 
     def _l1(self, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
         q, g, ones = int(self._singles.sum()), len(self.groups), np.ones(self.q + 1)
-        # bound on the l1 norm of the products r_i r_j with a dummy r_i or r_j, for a row r with g groups of dummies
+        # bound on the l1 norm of all products r_i r_j in which r_i or r_j is a dummy, for a row r with g groups of
+        # dummies
         grouped = g * (1 + q + (g - 1) / 2)
         at_one = q * (q + 1) / 2 + q * self.intercept + grouped
         diameter = q * (q + 2) ** 2 / (2 * (q + 1)) if self.intercept else q * (q + 1) / 2
@@ -514,7 +526,7 @@ class BoxProducts(Packed):
 
 
 def under_the_first(rows: FloatArray) -> FloatArray:
-    """Return rows, clamped so that no absolute value exceeds the first entry, which is the root of the row's weight.
+    """Return rows, with no absolute value above the row's first entry, which is the square root of its weight.
 
     The first entry is clamped to [0, 1]; the absolute values of all other entries are clamped to the first entry.
     """
@@ -530,17 +542,18 @@ class Squares(Set):
     If `counted`, a contribution begins with the 1, so that the number of rows is released, too. The contribution of a
     row of weight h in [0, 1] is (h, h u, h u^2), a point of the segment between zero and (1, u, u^2).
 
-    *Replace*: the values of two rows in one column, a and b, are at most 2 apart. Let w be the weight of each square.
-    Then (a, w a^2) and (b, w b^2) are at most 2 apart, too, if w is small enough. Proof: if a and b have opposite
-    signs, the distance is largest for a = 1 and some b = -t with t in [0, 1], up to a change of both signs or of the
-    order. In l1, ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 + w^2 (1 - t)^2) <= 4`` for w <=
-    1.6. In linf the bound holds for w <= 2. If a and b have equal signs, the values differ by at most 1, and their
-    weighted squares by at most w.
+    *Replace*: the values of two rows in one column, a and b, are at most 2 apart. Let w be the coordinate weight
+    (`Set.weights`) of each square. Then (a, w a^2) and (b, w b^2) are at most 2 apart, too, if w is small enough.
+    Proof: if a and b have opposite signs, the distance is largest for a = 1 and some b = -t with t in [0, 1], up to a
+    change of both signs or of the order. In l1, ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 +
+    w^2 (1 - t)^2) <= 4`` for w <= 1.6. In linf the bound holds for w <= 2. If a and b have equal signs, the values
+    differ by at most 1, and their weighted squares by at most w.
 
-    The weight of the count is c k in l1, c sqrt(k) in l2 and c in linf, for some constant c. A row and a missing row
-    differ by this weight in the count and, in each column, by at most 1 in the value and by at most w in the weighted
-    square. Let p be the fraction of columns whose squares are summed. Then neither the squares nor the count raise the
-    sensitivity if c + 1 + p w <= 2 in l1, c^2 + 1 + p w^2 <= 4 in l2, and c <= 2 in linf.
+    The coordinate weight of the number of rows (count) is c k in l1, c sqrt(k) in l2 and c in linf, for some constant
+    c. A row and a missing row differ by this coordinate weight in the count and, in each column, by at most 1 in the
+    value and by at most w in the weighted square. Let p be the fraction of columns whose squares are summed. Then
+    neither the squares nor the count raise the sensitivity if c + 1 + p w <= 2 in l1, c^2 + 1 + p w^2 <= 4 in l2, and c
+    <= 2 in linf.
 
     *Add/remove*: the sensitivity is the largest norm of a contribution.
 
@@ -551,8 +564,8 @@ class Squares(Set):
     counted : bool
         Whether the number of rows is released, too.
     squared : int, optional
-        Number of leading columns whose squares are summed; by default all columns. If no squares are summed, the weight
-        of the count may be larger.
+        Number of leading columns whose squares are summed; by default all columns. If no squares are summed, the
+        coordinate weight of the count may be larger.
     """
 
     k: int
@@ -623,9 +636,9 @@ class Squares(Set):
         """Return the numbers c and w that determine the weights of the count and of the squares in the given norm.
 
         The weight of the count of rows is c k in l1, c sqrt(k) in l2 and c in linf, with k columns; the weight of each
-        square is w. Under "replace" (`exchange`), the numbers are so small that neither the count nor the squares
-        raise the sensitivity (proof in `Squares`). In l1 and l2 they may be larger if less is released: c if the
-        squares of some columns are not summed, w if the count is not released.
+        square is w. Under "replace" (`exchange`), the numbers are so small that neither the count nor the squares raise
+        the sensitivity (proof in `Squares`). In l1 and l2, c may be larger if the squares of some columns are not
+        summed, and w may be larger if the count is not released.
         """
         if not exchange:
             return {"l1": (0.5, 0.25), "l2": (0.7, 0.5)}.get(norm, (1.0, 1.0))

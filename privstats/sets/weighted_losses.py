@@ -13,8 +13,9 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.base import Set, known, positive_radius, squared_length
 
 GEOMETRIES = ("l1", "l2", "linf")
-MARGIN = 1 - 1e-14  # predictors and weights that are lowered get this extra factor, so that rounding violates no bound
-LARGEST = 1e150  # absolute values of entries are first clamped to this limit, so that their squares are finite
+# lowered predictors and weights are also multiplied by this factor, so that rounding violates no bound
+MARGIN = 1 - 1e-14
+LARGEST = 1e150  # absolute values of entries are first clamped to this limit, so that the squares of entries are finite
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class WeightedLosses(Set):
     second derivative the curvature h. For a given y, the largest h is ``steepest(y)``. Let s(y) be ``steepest(y)``
     divided by `max_curvature`, the largest h over all y; s(y) is 1 for most losses.
 
-    Projection onto the set scales x down to ``|x|_2 <= longest``. It then lowers w until ``w |x| <= radius``, in the
-    norm `geometry`, and ``w |x|_2^2 s(y) <= curvature``. This gives two bounds at every t:
+    Projection onto the set scales x down to ``|x|_2 <= longest``. The projection then lowers w until ``w |x| <=
+    radius``, in the norm `geometry`, and ``w |x|_2^2 s(y) <= curvature``. This gives two bounds at every t:
 
     - the norm `geometry` of the row's score ``w g x`` is at most `radius` times `max_slope`, the largest |g|;
     - the largest eigenvalue of the second derivative of the row's loss, ``w h x x'``, is at most `curvature` times

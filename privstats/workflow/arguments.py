@@ -61,7 +61,10 @@ class Settings:
 
 
 def take(record: type[Any], call: dict[str, Any]) -> Any:
-    """Create an object of the dataclass `record` from its fields in the dict `call`; remove them from `call`."""
+    """Create an object of the dataclass `record` from entries of the dict `call`, and remove these entries from `call`.
+
+    The keys of these entries are names of fields of `record`.
+    """
     return record(**{f.name: call.pop(f.name) for f in fields(record) if f.name in call})
 
 
@@ -109,12 +112,12 @@ def check_columns(head: Callable[[], pd.DataFrame | None], model: Model, neighbo
     Parameters
     ----------
     head : callable
-        Function that returns a frame with the columns of the data but without rows. It returns None for plans, and for
-        data sources whose columns may depend on rows.
+        Function that returns a frame with the columns of the data but without rows. The function returns None for
+        plans, and for data sources whose columns may depend on rows.
     model : Model
         The user's formula and arguments.
     neighbors : Neighbors
-        Neighbouring relation: which two data sets count as neighbours.
+        Neighbouring relation: the pairs of data sets that count as neighbours.
 
     Raises
     ------

@@ -42,7 +42,7 @@ SPREAD = 1 / 6  # assumed residual standard deviation, divided by half of the re
 # for binary responses, `LOW` for other responses
 HALF, LOW = 0.5, 0.05
 RARE = 0.05  # share of rows at a rare factor level, or with a rare binary outcome, in the pessimistic assumption
-EXPLAINED = 0.25  # assumed share of an outcome's variance that numeric predictors explain, if both have hints
+EXPLAINED = 0.25  # assumed share of the variance of an outcome with a hint that numeric predictors with hints explain
 LIGHT = 0.1  # pessimistic assumption: (mean - lower bound) and sd of weights, both divided by the range of the weights
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
 POINTS, FAR = 1024, 700.0  # for the moments of a logit-normal law: number of quantiles, largest |mean of the logits|
@@ -61,8 +61,8 @@ class Assumption:
         Assumed distributions, by column: the user's hints and, in pessimistic forecasts, further assumptions.
     share : float, optional
         Share of ones in a binary outcome without a hint. In models with a link function, the mean of any other outcome
-        without a hint is proportional to `share`. With None, such models have the share 1/2, and in models without a
-        link function the outcome is normal.
+        without a hint is proportional to `share`. With None, models with a link function have the share 1/2, and in
+        models without a link function the outcome is normal.
     precise : bool
         Whether the error variance of a row is inversely proportional to its weight.
     rows : int
@@ -84,10 +84,10 @@ class AssumedDesign:
     design : Design
         Map from rows to the columns of the model, without data.
     middle : float
-        Constant added to the values of the additional column; the sum, clipped to [-1, 1], is the response.
+        Constant added to the values of the additional column; the sum, clipped to [-1, 1], is the scaled response.
     precise : bool
-        Whether each value is first divided by the square root of the row's weight, so that its variance is inversely
-        proportional to the weight.
+        Whether each value of the additional column is first divided by the square root of the row's weight, so that the
+        variance of the value is inversely proportional to the weight.
     """
 
     design: Any
@@ -133,7 +133,8 @@ def assumed_rows(
     """Return the rows from which interval widths are forecast, mapped to model columns, and the number of these rows.
 
     With privacy units, the number of units is returned in place of the number of rows. If all columns of the response
-    have hints, the response is simulated from these hints, and numeric predictors with hints explain a part of it.
+    have hints, the response is simulated from these hints, and numeric predictors with hints explain a part of the
+    variance of the response.
 
     Parameters
     ----------
@@ -170,7 +171,7 @@ def assumed_rows(
     else:
         told = _explaining(design, assumed.hints)
         drawn = usual_rows(design.domain, design.reads, assumed.hints, _outcome(design), assumed.rows, told)
-        # the same simulated rows are used for many n, so that the forecast interval widths change little with n
+        # many planned numbers n of rows share the same simulated rows, so that forecast widths change little with n
         frame = drawn.head(max(n, 1))
     unit = neighbors.unit
     if unit is not None and (like is None or unit not in frame):
@@ -188,10 +189,10 @@ def _with_response(
     """Return `frame` with an additional column for a simulated response, and a design that reads this column.
 
     If the residual standard deviation `residual` is given, in units of the response, the column is normal with this
-    standard deviation, and independent of the predictors. Otherwise it has the distribution in the user's hint about
-    the response, and numeric predictors with hints explain a part of it. Without a hint, a binary response has the
-    share of ones in `assumed`, if there is one, and any other response has a default distribution; both are independent
-    of the predictors.
+    standard deviation, and independent of the predictors. Otherwise the column has the distribution in the user's hint
+    about the response, and numeric predictors with hints explain a part of its variance. Without a hint, the column is
+    independent of the predictors; a binary response then has the share of ones in `assumed`, if `assumed` has a share,
+    and any other response has a default distribution.
     """
     rng, n, linked = public_stream(RESPONSE), len(frame), design.family is not None
     middle = (HALF if is_binary(design) else LOW * (assumed.share or HALF) / HALF) if linked else 0.0
@@ -212,8 +213,8 @@ def _with_response(
 def is_binary(design: Any) -> bool:
     """Return whether the response is binary.
 
-    It is binary if the model has a binomial family, or if the response is a column with two levels or a comparison
-    such as y > 3.
+    The response is binary if the model has a binomial family, or if the response is a column with two levels or a
+    comparison such as y > 3.
     """
     if getattr(design, "family", None) is not None:
         return bool(design.family.support == (0.0, 1.0))
@@ -245,7 +246,7 @@ def rows_for_quantiles(n: int) -> int:
     """Return the number of simulated rows for a forecast of quantiles that are estimated from n rows.
 
     The std error of a quantile depends on the density of the responses at the quantile. The density is estimated in an
-    interval that narrows as n grows; with too few simulated rows in it, the forecast std error is too large.
+    interval that narrows as n grows; with too few simulated rows in this interval, the forecast std error is too large.
     """
     return int(ROWS * MORE ** sum(n > many for many in MANY))
 
@@ -253,9 +254,9 @@ def rows_for_quantiles(n: int) -> int:
 def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = None) -> dict[str, Known]:
     """Return the declarations (bounds or levels), by name, of columns for which a user's hint would be most useful.
 
-    Interval widths depend most on the distributions of weights and of columns with levels. They also depend on the
-    distribution of the response if the response is binary or the model has a link function. The result contains each
-    such column without a hint in `hints`, but no response if the residual standard deviation `residual` is given.
+    Interval widths depend most on the distributions of weights and of columns with levels. The widths also depend on
+    the distribution of the response if the response is binary or the model has a link function. The result contains
+    each such column without a hint in `hints`, but no response if the residual standard deviation `residual` is given.
     """
     outcome, found = _outcome(design), dict[str, Known]()
     skewed = outcome and residual is None and (design.family is not None or is_binary(design))
@@ -306,9 +307,10 @@ def _explaining(design: Any, hints: Mapping[str, Hint]) -> list[str]:
 def _explained(places: FloatArray, predictors: pd.DataFrame) -> FloatArray:
     """Return the probabilities `places` in another order, such that the predictors explain a part of the outcome.
 
-    The outcome has the quantiles of these probabilities. Its normal score is a sum of the normal scores of the
-    predictors, with equal weights, and of an independent rest; if the predictors are independent, they explain the
-    share `EXPLAINED` of its variance. Without predictors, `places` is returned.
+    The values of the outcome are its quantiles at these probabilities. The normal score of the outcome is a sum of the
+    normal scores of the predictors, with equal weights, and of an independent remainder; if the predictors are
+    independent, they explain the share `EXPLAINED` of the variance of this score. Without predictors, `places` is
+    returned.
     """
     if predictors.empty:
         return places
@@ -330,8 +332,8 @@ def usual_rows(
     Columns with hints follow the hints. Numeric columns without hints are uniform on the middle part of their range. In
     columns with levels and without hints, all levels are equally frequent. If a hint is about an expression such as
     ``np.log(x)``, x is simulated so that the expression has the distribution of the hint, unless x is among `outcome`,
-    the columns of the response. The columns in `explaining` explain a part of the columns of the response with hints;
-    other columns are independent.
+    the columns of the response. The columns in `explaining` explain a part of the variation of each column of the
+    response that has a hint; other columns are independent.
 
     Raises
     ------
@@ -373,7 +375,7 @@ def _solved(part: NumericFactor, known: Numbers, hint: Hint, places: FloatArray)
 
     For each probability in `places`, the value is the point of a grid within the bounds of the column at which `part`
     is nearest to the corresponding quantile of this distribution. If `part` has the same value at several nearest
-    points, as for a comparison, one of them is chosen at random. The grid is dense near the bounds.
+    points, as for a comparison, one of these points is chosen at random. The grid is dense near the bounds.
     """
     share = np.concatenate([np.linspace(0, 1, POINTS), special.expit(np.linspace(-DENSE, DENSE, 8 * POINTS))])
     points = known.lo + (known.hi - known.lo) * np.sort(share)
@@ -423,8 +425,8 @@ def usual_values(known: Known, hint: Hint, places: FloatArray) -> Any:
 def _logit_normal(mean: float, sd: float) -> tuple[float, float]:
     """Return the mean and sd of logit(X), for a logit-normal variable X with the given mean and sd.
 
-    If the mean of X is near 0, X is approximately log-normal, like wages. If the mean is near 1, this is true of 1 - X.
-    If the mean is near 1/2, the distribution of X is bell-shaped.
+    If the mean of X is near 0, X is approximately log-normal, like wages. If the mean is near 1, 1 - X is approximately
+    log-normal. If the mean is near 1/2, the distribution of X is bell-shaped.
     """
     z = special.ndtri((np.arange(POINTS) + 0.5) / POINTS)
 

@@ -105,7 +105,7 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[str, Any]) -> dict[str, Any] | str:
-    """Return the arguments of a call with defaults filled in or, if they do not fit `signature`, an error text."""
+    """Return the arguments of a call with defaults filled in, or an error text if the call does not fit `signature`."""
     parameters = signature.parameters
     unknown = [keyword for keyword in keywords if keyword not in parameters]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
@@ -145,7 +145,7 @@ def _outcome(signature: inspect.Signature, name: str, answer: Callable[..., Any]
     """Return the result of a call of the public function `name`, or the exception that the caller is to raise.
 
     `answer` computes the result from a dict of all arguments. The stack frames of its exception are removed, because
-    they would hold rows of the data. If the arguments do not fit `signature`, a TypeError is returned, or a
+    the frames would hold rows of the data. If the arguments do not fit `signature`, a TypeError is returned, or a
     FormulaError if the first argument should be a formula and is not a string.
     """
     arguments = bound(signature, name, args, keywords)

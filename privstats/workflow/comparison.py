@@ -19,7 +19,7 @@ from privstats.workflow.verbs import BY_NAME
 
 BUDGETS = ("eps", "mu", "rho")
 DODGE = 0.06  # distance between the markers of two terms in a plot; neighbouring budgets have the distance 1
-MARKS = "osD^v*"  # markers of terms in a plot; a plot of more terms shows by default their median and range
+MARKS = "osD^v*"  # markers of terms in a plot; with more terms, a plot by default shows the median and range of ratios
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,8 +47,8 @@ class Comparison:
         """Plot the ratio of interval widths with and without privacy against the budget.
 
         Each term has its own marker. If there are more than six terms and `terms` is not given, a marker shows the
-        median of the ratios and a line shows their range. The label of a budget includes the number of terms for which
-        no interval is expected.
+        median of the terms' ratios, and a line shows the range of these ratios. The label of a budget includes the
+        number of terms for which no interval is expected.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Comparison:
             ax.vlines(places, ratios.min(), ratios.max(), color=COLORS[1], linewidth=3, label="their range")
         else:
             for k, name in enumerate(names):
-                beside = places + DODGE * (k - (len(names) - 1) / 2)  # markers side by side, so that all are visible
+                beside = places + DODGE * (k - (len(names) - 1) / 2)  # side by side, so that all markers are visible
                 ax.plot(beside, ratios.iloc[k], MARKS[k % len(MARKS)], color=f"C{k % 10}", label=name)
         ax.axhline(1.0, color="0.5", linestyle=":")
         ax.set_xticks(places, [_at(budget, ratios[budget]) for budget in map(str, ratios)], rotation=30, ha="right")

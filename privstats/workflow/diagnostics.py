@@ -1,9 +1,9 @@
 """Residual diagnostics of a fit: private histograms and means, charged together.
 
 The released coefficients are public, so that the residual of a row is an expression in the row's columns. The bins are
-also public: they are chosen from releases and declared bounds. Each diagnostic is a histogram of residuals, or a table
-of means by intervals of fitted values. The ledger is charged with the plans of all diagnostics at once, before any plan
-is run (`Study`). This module reads no row.
+also public: the edges of the bins are chosen from releases and declared bounds. Each diagnostic is a histogram of
+residuals, or a table of means by intervals of fitted values. The ledger is charged with the plans of all diagnostics at
+once, before any plan is run (`Study`). This module reads no row.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ def _design_of(fit: Any) -> Any:
 def _of_means(fit: Results, response: str, fitted: str, ends: FloatArray, scale: Any) -> dict[str, Picture]:
     """Return the three diagnostics of a fit without a link function: "residuals", "binned" and "scale_location".
 
-    "residuals" is a histogram of the residuals. The other two are tables of means in bins of the fitted values:
-    "binned" has the means of the residuals, and "scale_location" the means of ``sqrt(|residual| / s)``. The residual
-    std dev s is `scale` or, if `scale` is None, the released residual std dev.
+    "residuals" is a histogram of the residuals. The other two diagnostics are tables of means in bins of the fitted
+    values: "binned" has the means of the residuals, and "scale_location" the means of ``sqrt(|residual| / s)``. The
+    residual std dev s is `scale` or, if `scale` is None, the released residual std dev.
 
     The texts `response` and `fitted` are expressions in the columns of the data; `ends` has the edges of the bins.
     """
@@ -154,7 +154,7 @@ def _scale(fit: Results, scale: Any) -> float:
 
 
 def _given(fitted: Any) -> tuple[float, float]:
-    """Return the user's range of linear predictors, `fitted`; raise an error if it is not a pair of numbers."""
+    """Return the user's range of linear predictors, `fitted`; raise an error if `fitted` is not a pair of numbers."""
     pair = as_edges(fitted)
     if len(pair) != 2:
         raise OptionError("fitted is the range in which most linear predictors lie; write fitted=(0, 10)")
@@ -165,8 +165,9 @@ def _range(fit: Results, eta: str) -> tuple[float, float]:
     """Return a range of linear predictors, to be divided into bins.
 
     The text `eta` is the linear predictor as an expression in the columns of the data. The range is the mean of the
-    linear predictors plus or minus `SIDES` of their standard deviations, cut off at the limits that follow from the
-    declared bounds of the columns. If the mean is unknown (NaN), the range between these limits is returned.
+    linear predictors plus or minus `SIDES` standard deviations of the linear predictors, cut off at the limits that
+    follow from the declared bounds of the columns. If the mean is unknown (NaN), the range between these limits is
+    returned.
     """
     design: Any = fit.facts.design
     within = numeric(f"I({eta})", design.domain).within
@@ -205,8 +206,8 @@ def _parts(kinds: tuple[str, ...], shares: Mapping[str, float] | None) -> dict[s
 def _plan(fit: Results, data: Any, picture: Picture, part: Promise) -> Plan:
     """Return the plan that releases the diagnostic `picture` from `data` with the budget `part`.
 
-    The plan has the neighbouring relation and the subset of the fit. It also has the domain of the fit, unless `data`
-    is a `Protected` object, which has its own domain.
+    The plan has the neighbouring relation and the subset of the fit. The plan also has the domain of the fit, unless
+    `data` is a `Protected` object, which has its own domain.
     """
     design: Any = fit.facts.design
     around = fit.facts.neighbors

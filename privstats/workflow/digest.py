@@ -68,7 +68,7 @@ def promise_numbers(promise: Promise) -> list[Any]:
 
 
 def rounded(value: Any) -> Any:
-    """Round the numbers in nested lists to `DIGITS` digits, so that they do not depend on the machine's math library.
+    """Round the numbers in nested lists to `DIGITS` significant digits, so that they are equal on all machines.
 
     Examples
     --------

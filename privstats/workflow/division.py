@@ -45,7 +45,8 @@ class Division:
         with their names, such as "suffstats or newton".
     fractions : mapping of str to float
         Fraction of the whole budget, by label of the query. The queries of each branch divide the budget that the
-        queries before the choice leave over. The fraction of an optional query is a part of another query's fraction.
+        queries before the choice of a branch leave over. The fraction of an optional query is a part of another query's
+        fraction.
     """
 
     promises: Mapping[str, Promise]
@@ -79,8 +80,8 @@ def divided(
     Raises
     ------
     OptionError
-        If a share is not positive, if no query has the name of a share, or if the queries before the choice of a branch
-        spend the whole budget.
+        If a share is not positive, if no query has the name of a share, if the queries before the choice of a branch
+        spend the whole budget, or if optional queries spend the whole share of a host.
     """
     given = checked(given)
     known = {name: None for a in asked for name in (a.name, a.label) if a.name != BOUNDS}
@@ -170,7 +171,10 @@ def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Ma
 
 
 def _namesakes(a: Asked, asked: Sequence[Asked]) -> list[Asked]:
-    """Return all queries with the same name and branch (alternative method) as the query `a`, including `a`."""
+    """Return the queries with the name, the branch (alternative method) and the hosts of the query `a`, including `a`.
+
+    The hosts of an optional query are the queries from whose budgets its own budget is taken; other queries have none.
+    """
     return [other for other in asked if (other.name, other.branch, other.optional) == (a.name, a.branch, a.optional)]
 
 

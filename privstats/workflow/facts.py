@@ -107,7 +107,7 @@ def _times(length: float) -> str:
 
 
 def _used(estimate: Any) -> tuple[float, float] | None:
-    """Return the released number of rows used in the fit, and its standard error; None if it was not released."""
+    """Return the released number of rows used in the fit, with its standard error; None without such a release."""
     found = estimate.diagnostics
     rows = found.get("rows used", math.nan)
     return (float(rows), float(found.get("rows used sd", math.nan))) if math.isfinite(rows) else None
@@ -124,7 +124,7 @@ def _estimated(plan: Plan, public: PublicFacts) -> tuple[tuple[str, float, float
 
 
 def _budget(plan: Plan, gate: Gate) -> tuple[tuple[str, float], ...]:
-    """Return the budget shares of the queries that were asked, by name; they add up to 1.
+    """Return the budget shares of the queries that were asked, by name; the shares add up to 1.
 
     An optional query takes its share from the share of another query, which is reduced accordingly.
     """

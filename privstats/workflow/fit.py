@@ -1,7 +1,8 @@
 """The steps of every fit: make the plan, charge the ledger, send the queries to the data, return the result.
 
 This file is trusted code: privacy depends on it. Before the ledger is charged, only the names and types of columns are
-read and, if it is the same for all neighbouring data sets and therefore public, the number of rows or privacy units.
+read, and the number of rows or privacy units if this number is the same for all neighbouring data sets and therefore
+public.
 """
 
 from __future__ import annotations

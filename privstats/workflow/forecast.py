@@ -43,7 +43,8 @@ MOST = 45  # largest number of simulated fits if the user gives rows that resemb
 SETTLED = 0.08  # simulation stops if the standard error of the log of an expected width is below this
 VAGUE = 1.5  # with the user's rows `like`, a forecast is a range if (upper / lower quartile of the widths) exceeds this
 # Number of simulated releases that are averaged for one answer: `SEVERAL` for one quantile with its interval and for
-# vectors whose noise law depends on the rows, `TOGETHER` for several quantiles released together, `FEW` for others.
+# vectors whose noise law depends on the rows, `TOGETHER` for several quantiles released together, `FEW` for other
+# releases.
 SEVERAL, TOGETHER, FEW = 25, 9, 3
 # Largest number of synthetic rows given to an exponential mechanism. To represent k times as many rows, the budget is
 # multiplied by k, which gives the same distribution of the release.
@@ -64,10 +65,10 @@ class Expected:
     Parameters
     ----------
     table : DataFrame
-        One row for each term, with the columns std_error, width (of the 95% interval), noise_share, ratio (width
-        divided by the width without privacy) and given (share of the fits with an interval). Its dict `attrs` has two
-        keys: "branch" is the method that most simulated fits chose, and "why" is the reason if the method never gives
-        intervals, otherwise an empty text.
+        One row for each term, with the columns std_error, width (of the 95% interval), noise_share (share of the noise
+        in the squared standard error), ratio (width divided by the width without privacy) and given (share of the fits
+        with an interval). Its dict `attrs` has two keys: "branch" is the method that most simulated fits chose, and
+        "why" is the reason if the method never gives intervals, otherwise an empty text.
     fits : mapping of int to ndarray
         For each identifier of a simulated fit, the widths of its intervals; infinite if an interval is not reported.
     """
@@ -164,7 +165,8 @@ class Forecast(Conversation):
                 draws = TOGETHER
             if total is not None:
                 exact = Total(tuple(round(unit * self._factor) for unit in total.units), total.step)
-                draws = 1 if law is None else FEW  # without a noise law, a release is an index, which has no mean
+                # without a noise law, a release is the index of a candidate such as a bin; indices are not averaged
+                draws = 1 if law is None else FEW
             mean = _mean(question, by, exact, given, relation, draws)
             self._said[way] = mean if given is promise else replace(mean, law=law)
         return self._said[way]
@@ -271,7 +273,7 @@ def expected(
     public : PublicFacts
         Public information about the fit, such as numbers of rows.
     neighbors : Neighbors
-        Neighbouring relation: which two data sets count as neighbours.
+        Neighbouring relation: the pairs of data sets that count as neighbours.
     planned : sequence of Planned
         Queries with their mechanisms and budgets.
     n : int

@@ -9,8 +9,8 @@ from privstats.errors import OptionError
 from privstats.gate.rehearsal import Asked
 from privstats.models.base import METHODS, Choice
 
-COPIES = 2 * 8  # bytes for each number of a row, because two copies are in memory while blocks of rows are joined
-TOLD = 10**8  # the text of a plan states a method's memory requirement if this is at least TOLD bytes
+COPIES = 2 * 8  # bytes for each number of a row: 8 for each of the two copies in memory while blocks of rows are joined
+TOLD = 10**8  # the text of a plan states a method's memory requirement if the requirement is at least TOLD bytes
 MOST_NUMBERS = 1 << 28  # largest count of numbers (rows x numbers per row) that a method may keep in memory
 
 

@@ -165,8 +165,9 @@ class Plan:
     def kept(self) -> Promise:
         """The privacy guarantee that the mechanisms satisfy, which may be stronger than the requested guarantee.
 
-        It differs from the requested guarantee only for some budgets in rho: it is a guarantee in mu if all noise is
-        normal, or in eps if the fit has a single mechanism and this mechanism satisfies pure differential privacy.
+        The two guarantees differ only for some budgets in rho: the guarantee that the mechanisms satisfy is in mu if
+        all noise is normal, and in eps if the fit has a single mechanism and this mechanism satisfies pure differential
+        privacy.
         """
         return self.guarantee.kept_by(*(p.mechanism for p in self.planned))
 
@@ -208,7 +209,7 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the call, the planned queries and the widths declared by `accept`; it is the same on all machines."""
+        """Hash of the call, the planned queries and the widths declared by `accept`, the same on all machines."""
         return digest(*self._call, rounded(self._asked), dict(self.accepted))
 
     @cached_property
@@ -308,10 +309,10 @@ class Plan:
     ) -> forecast.Expected:
         """Return the forecast of interval widths for the rows `like`, by default for synthetic rows.
 
-        `residual` is the residual standard deviation in units of the response. The fits with the identifiers `fits`
-        are simulated first; the identifier of a fit determines its noise. As long as the median widths are imprecise,
-        more fits are simulated, but not more than `most` fits in all (none if `most` is 0). The simulation ends early
-        if the function `settled` returns True for the widths of the fits so far.
+        `residual` is the residual standard deviation in units of the response. The fits with the identifiers `fits` are
+        simulated first; the identifier of a fit determines its noise. As long as the median widths are imprecise, more
+        fits are simulated, up to `most` fits in all (no further fits if `most` is 0). The simulation ends early if the
+        function `settled` returns True for the widths of the fits so far.
         """
         if self.rows is None:
             raise OptionError("the number of rows is private; ask ps.plan, with a number that you assume")
@@ -422,7 +423,7 @@ class Plan:
     def eps_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
         """Return the smallest eps at which the 95% interval of `term` is at most `width` wide.
 
-        The arguments, and the default for `term`, are those of `budget_for`.
+        The arguments, and the default for `term`, are as in `budget_for`.
 
         Raises
         ------
@@ -508,8 +509,8 @@ class Plan:
         -------
         Comparison
             A table that prints as text. Its attribute `frame` is a DataFrame with one row for each term and budget, and
-            the columns method, std_error, width (of the 95% interval), noise_share (of the squared standard error), and
-            ratio (of widths with and without privacy). `plot()` draws the ratios.
+            the columns method, std_error, width (of the 95% interval), noise_share (share of the noise in the squared
+            standard error), and ratio (of widths with and without privacy). `plot()` draws the ratios.
 
         Raises
         ------
@@ -543,8 +544,8 @@ class Plan:
 
         This is one step of a search for the number of rows, or the budget, at which intervals have the width `wanted`.
         The expected width is a median over simulated fits. The simulation ends as soon as it is clear whether every
-        expected width is at most `wanted`. For fits that are not simulated, the `bounds` of their ratios are used to
-        decide this; the bounds are known from earlier steps of the search.
+        expected width is at most `wanted`. For fits that are not simulated, the `bounds` of the ratios in these fits
+        are used for this decision; the bounds are known from earlier steps of the search.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -623,8 +624,8 @@ class Plan:
         """Return the plan as JSON text, which other people can read, sign and run.
 
         The text contains the function, formula, domain and options, the number of rows, the guarantee, the interval
-        widths declared by `accept`, the digest and the version of the package. It contains no data, and no code that is
-        executed on loading.
+        widths declared by `accept`, the digest and the version of the package. The text contains no data, and no code
+        that is executed on loading.
 
         Raises
         ------
@@ -654,7 +655,7 @@ class Plan:
         """Carry out the plan on data, provided that the planned call has the same plan for these data.
 
         The plan for these data is computed from the names and types of columns and, if it is public, the number of
-        rows. If it differs from this plan, an error is raised and nothing is charged.
+        rows. If the plan for these data differs from this plan, an error is raised and nothing is charged.
 
         Parameters
         ----------
@@ -723,7 +724,8 @@ def make_plan(spec: Specification, rows: int | None, assumed: int | None = None,
     rows : int, optional
         Number of rows, or of privacy units if the call has `unit`; None if it is private.
     assumed : int, optional
-        Assumed number of rows if it is private; only forecasts and the largest allowed delta depend on it.
+        Assumed number of rows if the number of rows is private; only forecasts and the largest allowed delta depend on
+        it.
     near : Plan, optional
         Plan of the same call with another budget or number of rows, from an earlier step of a search over budgets or
         numbers of rows. A trial run checks whether the call has the same queries as `near`. If `near` is given, the
@@ -844,7 +846,7 @@ def _planned(
 
     Trial runs on synthetic rows and the division of the budget are repeated until the queries no longer change. The
     runs alternate between few and many rows, because some queries are asked only if the noise is relatively large, and
-    others only if it is small.
+    other queries only if the noise is small.
 
     If the plan `near` has the method of this call and the same kind of budget (such as mu), the budget is first
     divided among the queries of `near`. If the first trial run then asks the same queries, possibly with other
@@ -880,8 +882,8 @@ def _planned(
 def _public(spec: Specification, rows: int | None, assumed: int | None) -> PublicFacts:
     """Return the public information about rows and columns that is available before any query.
 
-    `rows` is the public number of rows or privacy units; if it is None, because the number is private, forecasts use
-    the number `assumed`. Columns without declared bounds have arbitrary bounds until the bounds are estimated.
+    `rows` is the public number of rows or privacy units; if `rows` is None, because the number is private, forecasts
+    use the number `assumed`. Columns without declared bounds have arbitrary bounds until the bounds are estimated.
     """
     by_unit = spec.neighbors.unit is not None
     offered = None if by_unit else rows
@@ -1026,14 +1028,14 @@ def rehearsed(
 
     A plan takes several rounds of trial runs, since the queries and their budgets depend on each other. This function
     carries out the round with the number `turn`, with one run for each branch (method) among which the estimator
-    chooses. `planned` contains the queries of the previous round with their budgets; it is empty in the first round of
-    a new plan. The computations after the last query, such as confidence intervals, are made only in that round.
-    `promise` is the budget of the whole fit.
+    chooses. `planned` contains the queries of the previous round with their budgets; the sequence is empty in the first
+    round of a new plan. The computations after the last query, such as confidence intervals, are made only in this
+    first round. `promise` is the budget of the whole fit.
 
-    If the queries equal `before`, the queries of the previous round, two checks are made. First, each query is
-    audited: a row's contribution must not depend on other rows. Second, each branch with optional queries is run again
-    without them, and must ask the same other queries. The checks are left out if `audited` is true, because the
-    queries `before` passed them for another plan.
+    If the queries equal `before`, the queries of the previous round, two checks are made. First, each query is audited:
+    a row's contribution must not depend on other rows. Second, each branch with optional queries is run again without
+    the optional queries, and must ask the same other queries. The checks are left out if `audited` is true, because the
+    queries `before` passed the checks for another plan.
 
     Raises
     ------
@@ -1100,7 +1102,7 @@ def _check_delta(promise: Promise, rows: int | None) -> None:
 
 
 def _of_terms(term: str | None, names: Sequence[str]) -> NDArray[np.bool_]:
-    """Return a mask of the terms in `names`: True for `term` or, if it is None, for all terms but the intercepts.
+    """Return a mask of the terms in `names`: True for `term` or, without a `term`, for all terms but the intercepts.
 
     If `term` is None and the model has only intercepts, the mask is True for all of them.
     """

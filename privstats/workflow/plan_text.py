@@ -113,7 +113,7 @@ def described(plan: Any) -> str:
 
 
 def _memory(plan: Any) -> list[str]:
-    """Return the lines about the memory that the method needs to hold all rows; no lines if it needs little memory."""
+    """Return the lines about the memory that the method needs to hold all rows; no lines if little memory is needed."""
     line = plan.gathered and plan.gathered.line
     return labelled("Memory", line) if line else []
 
@@ -222,9 +222,10 @@ class QueryLine:
     name : str
         Printed name of the queries.
     branch : str, optional
-        Branch (method) to which the queries belong, if the fit chooses one of several; None if all branches ask them.
+        Branch (method) to which the queries belong, if the fit chooses one of several branches; None if the queries are
+        asked in all branches.
     optional : bool
-        Whether a fit may leave the queries out, and spend their share elsewhere.
+        Whether a fit may leave the queries out, and spend the share of these queries on another query.
     percent : int
         Budget share of the queries in percent. The lines of one branch and the lines with the branch None add up
         to 100%.
@@ -240,7 +241,7 @@ class QueryLine:
 
 
 def query_lines(plan: Any) -> list[QueryLine]:
-    """Return the lines of a plan's queries, in the order of the queries; print and plot show the same lines."""
+    """Return the lines of a plan's queries, in the order of the queries, for both the printed plan and the plot."""
     groups: dict[tuple[str, str | None], list[Planned]] = {}
     for p in plan.planned:
         groups.setdefault((_line(p, plan.planned), _branch(p, plan.planned)), []).append(p)
@@ -283,7 +284,7 @@ def _questions(plan: Any) -> list[str]:
 
 
 def _branch(p: Planned, planned: Sequence[Planned]) -> str | None:
-    """Return the branch (method) to which a query belongs; None if it belongs to no single branch."""
+    """Return the branch (method) to which a query belongs; None if the query belongs to no single branch."""
     hosts = {q.branch for q in planned if q.label in p.within_share_of}
     return p.branch or (hosts.pop() if len(hosts) == 1 else None)
 

@@ -47,8 +47,9 @@ class Protected:
             Name of the analyst in the ledger. All entries under this name are charged to the part, even if another
             person made the fits.
         promise : PureDP, ApproxDP, GaussianDP or ZeroCDP
-            Budget of the analyst, with the neighbouring relation of the ledger. Fits are charged to it and to the whole
-            budget. Parts may add up to more than the whole budget; once the whole is spent, fits raise an error.
+            Budget of the analyst, with the neighbouring relation of the ledger. Fits of the returned data are charged
+            to this budget and to the whole budget. Parts may add up to more than the whole budget; once the whole
+            budget is spent, fits raise an error.
 
         Returns
         -------

@@ -203,7 +203,7 @@ def call_on(plan: Any, data: Any, **more: Any) -> Any:
 
 
 def fit_on(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
-    """Return the fit of a plan on data; warnings are suppressed, because planning has already given them."""
+    """Return the fit of a plan on data; warnings are suppressed, because planning has given the same warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivstatsWarning)
         return call_on(plan, data, ledger=ledger, rng=rng)

@@ -25,13 +25,17 @@ AIM = 0.003  # the next number of rows (or budget) to try exceeds the extrapolat
 # the extrapolated number of rows (or budget) counts as near the lower or the upper limit of the search interval if its
 # relative distance from this limit is at most NEARLY or BELOW, respectively
 NEARLY, BELOW = 0.0075, 0.015
-CLOSE = 0.03  # a limit of the search is near the solution if |log(expected / requested width)| there is below this
+# a limit of the search is close to the result if |log(expected / requested width)| at the limit is below this
+CLOSE = 0.03
 ALMOST = 0.0099  # relative distance of a number that is tried near a limit of the search, slightly less than `WITHIN`
 PROBES = 1  # how often a number 1% away from a limit may be tried in place of the geometric mean of both search limits
 APART_FROM_ONE = 0.05  # not all fits need be simulated if |log(expected width / requested width)| exceeds this
-SPACED = 0.03  # extrapolation uses two tried numbers if |log(their ratio)| exceeds this; closer pairs are too irregular
+# extrapolation uses two tried numbers if |log(ratio of the two numbers)| exceeds this; at closer numbers, the widths
+# change too irregularly
+SPACED = 0.03
 JUMP = 1.0  # a power law is fitted to the widths at two tried numbers only if |log(ratio of widths)| is below this
-STEPS_OUT = 4.0  # with only one known search limit, the next number is this factor away from it; squared after each use
+# with only one known search limit, the next number to try is this factor away from the limit; squared after each use
+STEPS_OUT = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +71,10 @@ class Widths:
 class Bounds:
     """Bounds of the ratios of interval width to requested width in simulated fits at one number of rows (or budget).
 
-    The bounds of a fit are its ratios at other numbers of rows (or budgets). A fit has the same random numbers at all
-    numbers, and its intervals become shorter as the number grows. Therefore the ratios at a larger number are lower
-    bounds, and the ratios at a smaller number are upper bounds. With the bounds, a search for the smallest sufficient
-    number needs to simulate fewer fits.
+    The bounds of the ratios in a simulated fit are the ratios in the fit with the same identifier at other numbers of
+    rows (or budgets). Both fits use the same random draws, and intervals become shorter as the number of rows (or the
+    budget) grows. Therefore the ratios at a larger number are lower bounds, and the ratios at a smaller number are
+    upper bounds. With the bounds, a search for the smallest sufficient number needs to simulate fewer fits.
 
     Parameters
     ----------
@@ -78,9 +82,9 @@ class Bounds:
         Lower and upper bounds of the ratios, by identifier of the fit; fits without an entry have the bounds 0 and
         infinity.
     rough : bool
-        True if it suffices to decide whether the median ratio over all fits is at most 1 for each term, because the
-        search may end at the tried number. Otherwise the next number is extrapolated from the medians, and medians
-        near 1 must be precise.
+        True if the simulated fits need only decide whether the median ratio over all fits is at most 1 for each term,
+        because the search may end at the tried number. False if the next number to try is extrapolated from the
+        medians, so that medians near 1 must be precise.
     """
 
     least: Mapping[int, FloatArray] = field(default_factory=dict)
@@ -101,11 +105,11 @@ class Bounds:
     def median(self, ratios: Mapping[int, FloatArray], fits: Sequence[int]) -> FloatArray | None:
         """Return each term's median ratio of interval width to requested width over all fits, if it can be computed.
 
-        Each median has a lower and an upper bound, computed with the bounds `least` or `most` in place of the ratios
-        of fits that are not simulated yet. The simulated fits suffice if a lower bound of a median is above 1, or if
-        the upper bounds of all medians are at most 1. Unless `rough` is True, these bounds must differ from 1 by about
-        5%. The returned medians are computed from the simulated ratios and from ratios that are predicted for the
-        other fits (`_others`), and are clipped to their bounds.
+        Each median has a lower and an upper bound, computed with the bounds `least` or `most` in place of the ratios of
+        fits that are not simulated yet. The simulated fits suffice if a lower bound of a median is above 1, or if the
+        upper bounds of all medians are at most 1. Unless `rough` is True, these bounds must differ from 1 by about 5%.
+        The returned medians are computed from the simulated ratios and from ratios that are predicted for the other
+        fits (`_others`), and are clipped to the bounds of the medians.
 
         Parameters
         ----------
@@ -134,8 +138,8 @@ class Bounds:
 
         `ratios` contains the ratios of the simulated fits. The earlier ratios, at another number of rows (or budget),
         are the bounds `least` or `most`, whichever has more fits in common with `ratios`. The prediction for a fit and
-        a term is the earlier ratio, multiplied by the median change of the term: the median of the new ratio divided
-        by the earlier ratio, over the fits that have both. A fit without an earlier ratio has no prediction.
+        a term is the earlier ratio, multiplied by the median change of the term: the median of the new ratio divided by
+        the earlier ratio, over the fits that have both ratios. A fit without an earlier ratio has no prediction.
         """
         known = max((self.least, self.most), key=lambda at: len(at.keys() & ratios.keys()))
         both = [fit for fit in ratios if fit in known]
@@ -154,8 +158,8 @@ class Bounds:
 class Fall:
     """Model of the squared ratio of expected to requested interval width at x, the number of rows or the budget.
 
-    The function is ``rest x^-still + noise x^-falling``. The first term is due to sampling error, the second term to
-    noise; `rest` and `noise` are the values of the terms at x = 1.
+    The squared ratio is ``rest x^-still + noise x^-falling``. The first term is due to sampling error, the second term
+    to noise; `rest` and `noise` are the values of the terms at x = 1.
 
     Parameters
     ----------
@@ -202,12 +206,13 @@ class Fall:
 
         The model of this class is fitted to the ratios at two tried numbers and extrapolated. If the ratios decrease
         faster than the model allows, a power law is fitted instead, unless the ratios differ by a factor of e or more
-        (constant `JUMP`). The result is NaN if neither the model nor the power law is fitted.
+        (constant `JUMP`); the result is then NaN. It is also NaN if the ratios decrease more slowly than the model
+        allows.
 
         Parameters
         ----------
         a, b : tuple of (float, float)
-            A tried number of rows (or budget), and the largest ratio of expected to requested width there.
+            A tried number of rows (or budget), and the largest ratio of expected to requested width at this number.
         """
         (x, r), (y, s) = a, b
         t = y / x  # ratio of the second tried number to the first
@@ -226,7 +231,8 @@ class Tries:
     Parameters
     ----------
     expected : callable
-        Function that maps a number of rows (or budget), and the `Bounds` of the widths there, to the expected `Widths`.
+        Function that maps a number of rows (or budget), and the `Bounds` of the widths at this number, to the expected
+        `Widths`.
     name : str
         Name of the function, for the progress line.
     """
@@ -279,7 +285,8 @@ def narrow_enough(
     Parameters
     ----------
     expected : callable
-        Function that maps a number of rows (or budget), and the `Bounds` of the widths there, to the expected `Widths`.
+        Function that maps a number of rows (or budget), and the `Bounds` of the widths at this number, to the expected
+        `Widths`.
     law : Fall
         Approximate dependence of the interval widths on the number of rows (or budget).
     start, least, most : float
@@ -307,21 +314,22 @@ def narrow_enough(
 class Way:
     """State of a search for the smallest number of rows (or budget) at which no interval is wider than requested.
 
-    The lower limit is the largest number known to be insufficient. The upper limit is the smallest number known to be
-    sufficient. The root is an estimate of the result, extrapolated from the expected widths at tried numbers.
+    The lower limit is the largest number of rows (or budget) known to be insufficient. The upper limit is the smallest
+    number known to be sufficient. The root is an estimate of the result, extrapolated from the expected widths at tried
+    numbers.
     """
 
     def __init__(self, law: Fall, least: float, most: float) -> None:
         self.law, self.least, self.most = law, least, most
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
-        self.roots = (math.nan, math.nan)  # two extrapolations: from the last tried number, and from two tried numbers
+        self.roots = (math.nan, math.nan)  # the root from the last tried number, and the root from two tried numbers
         self.ratios: dict[float, float] = {}
         # ratios of interval width to requested width in simulated fits, by identifier of the fit: `at_high` has ratios
         # at the upper limit `high` or above, which are lower bounds of the ratios at smaller numbers; `at_low` has
         # ratios at the lower limit `low` or below, which are upper bounds of the ratios at larger numbers
         self.at_high: dict[int, FloatArray] = {}
         self.at_low: dict[int, FloatArray] = {}
-        self.before: list[tuple[float, dict[int, FloatArray]]] = []  # earlier pairs of `high` and `at_high`
+        self.before: list[tuple[float, dict[int, FloatArray]]] = []  # earlier upper limits, and their ratios `at_high`
         self.step, self.slow, self.left, self.probes = STEPS_OUT, 0, (False, math.inf), PROBES
 
     def ends(self, low: float) -> bool:
@@ -391,7 +399,8 @@ class Way:
         1. If the root is outside a close limit or only slightly inside, the number beside this limit is tried.
         2. Otherwise a number slightly larger than the root is tried.
 
-        If this number is not between the limits, or if recent tries have made little progress, rule 3 or 4 applies:
+        If the number by rule 1 or 2 is not between the limits, or if recent tries have made little progress, rule 3 or
+        4 applies:
 
         3. If both limits are known, their geometric mean is tried or, once in a search, the number beside a close
            limit.

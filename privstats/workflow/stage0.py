@@ -24,7 +24,7 @@ from privstats.privacy.promise import Promise, ZeroCDP
 from privstats.sets.cells import Line
 from privstats.workflow.division import BOUNDS
 
-FINEST = 1e-9  # the scale of `stretch` is linear for values up to this size, and logarithmic beyond
+FINEST = 1e-9  # the scale of `stretch` is linear for values up to this size, and logarithmic for larger values
 WIDEST = 690.0  # largest position on the scale of `stretch`, slightly above arcsinh(1e290 / FINEST)
 GRID = 2.0**-22  # grid step on the scale of `stretch`; this step resolves six digits of a number
 LEVEL = 0.97  # level of the quantile of distances from the median; below 1 to leave room for errors of the noisy rank
@@ -39,7 +39,7 @@ def stretch(values: FloatArray) -> FloatArray:
 
 
 def unstretch(points: FloatArray) -> FloatArray:
-    """Return the values at given positions on the logarithmic scale of `stretch`; this is the inverse of `stretch`."""
+    """Return the values at given positions on the scale of `stretch`; this function is the inverse of `stretch`."""
     return FINEST * np.sinh(points)
 
 
@@ -69,8 +69,8 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
     Parameters
     ----------
     ask : Ask
-        Function that sends queries to the data. Its design (map from rows to numbers) is replaced by the design of
-        each expression in turn, so the caller has to set a design again before further queries.
+        Function that sends queries to the data. The design of `ask` (a map from rows to numbers) is replaced by the
+        design of each expression in turn, so the caller has to set a design again before further queries.
     codes : sequence of str
         Expressions, as in the formula.
     domain : Domain
@@ -84,7 +84,7 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
 
 
 def _range(ask: Ask, code: str) -> tuple[float, float]:
-    """Release bounds that should contain nearly all values of an expression.
+    """Release bounds that should contain nearly all values of the expression `code`.
 
     The bounds are centred at a differentially private estimate of the median. Even if all values are equal, the lower
     bound is below the upper bound.

@@ -31,7 +31,7 @@ STUDY_PLAN_FORMAT = "privstats study, version 1"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study:
-    """Several plans to be run on the same data and charged in one transaction, so that all are charged or none.
+    """Several plans to be run on the same data and charged in one transaction, which charges all plans or no plan.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ class Study:
     def guarantee(self) -> Promise | None:
         """The joint privacy guarantee of all plans.
 
-        It is None if the plans have different neighbouring relations. Such plans may still be charged to one ledger:
-        a ledger under "replace" also accepts plans under "add_remove" with the same privacy unit.
+        The guarantee is None if the plans have different neighbouring relations. Such plans may still be charged to one
+        ledger: a ledger under "replace" also accepts plans under "add_remove" with the same privacy unit.
         """
         promises = [plan.guarantee for plan in self.plans]
         for one in promises:

@@ -27,7 +27,7 @@ class Verb:
     answer: Callable[[dict[str, Any]], Any]
 
     def of(self, **arguments: Any) -> Any:
-        """Return the result of the registered function for the given arguments, with defaults for the others."""
+        """Return the result of the registered function for the given arguments, with defaults for other arguments."""
         return self.answer({**self.defaults, **arguments})
 
 

@@ -8,7 +8,7 @@ coordinates u_j, the square coordinates u_jj and the cross-product coordinates u
 The *body* K is the set of all u with (u_j, u_jj) in K_2 for all j, and (u_j, u_k, u_jk) in K_3 for all j < k:
 
 * K_2: ``a_j <= 2`` and ``|u_jj| <= 2 - 2 (d_j)_+^2``; K_2 is the convex hull of {(z - z', 2 z^2 - 2 z'^2)};
-* K_3: ``|u_jk| <= 2``, ``a_j + a_k + |u_jk| <= 4``; it is the hull of {(z_j - z'_j, z_k - z'_k, z_j z_k - z'_j z'_k)}.
+* K_3: ``|u_jk| <= 2``, ``a_j + a_k + |u_jk| <= 4``; K_3 is the hull of {(z_j - z'_j, z_k - z'_k, z_j z_k - z'_j z'_k)}.
 
 K contains every difference ``t(z) - t(z')``. For K_2, let a = |z - z'| for one entry z of the row. Then ``|2 z^2 - 2
 z'^2| = 2 a |z + z'|`` with ``|z + z'| <= 2 - a``, and ``2 a (2 - a) = 2 - 2 (a - 1)^2``. For K_3, let s_i = (z_i +
@@ -41,7 +41,9 @@ POINTS = 1 << 14  # number of quadrature points for the second moments of a unif
 # and the cross-product coordinates, shape (n, q (q - 1) / 2)
 Parts = tuple[FloatArray, FloatArray, FloatArray]
 
-_CUTS = {  # for each q: directions w that define the body H, up to permutations and signs; entries ordered as in t(z)
+# for each number q of entries of a row: directions w that define the body H, up to permutations and signs; the entries
+# of w are in the order of the moments t(z)
+_CUTS = {
     2: """
         0 0 1 -1 3  0 0 1 1 4  3 3 2 2 -3  6 6 5 0 -6  0 0 7 -4 12  0 0 7 1 12  9 9 12 4 -9  12 12 7 0 -12  6 6 4 3 -6
         2 2 3 0 -2  0 0 4 -1 3  0 0 4 -3 12  3 3 12 1 -3  0 0 2 1 6  0 0 5 -5 6  12 12 10 5 -12
@@ -56,23 +58,23 @@ _CUTS = {  # for each q: directions w that define the body H, up to permutations
         24 21 16 24 -13 -2 0 -24 21  6 6 0 5 3 0 -6 0 0  8 8 0 1 0 9 4 12 -12
     """,
 }
-# for each q: simulated mean squares of a linear, a square and a cross-product coordinate of a uniform point of the body
-# H; they must be simulated again when `_CUTS` changes
+# for each number q of entries of a row: simulated mean squares of a linear, a square and a cross-product coordinate of
+# a uniform point of the body H; they must be simulated again when `_CUTS` changes
 _HULL_MOMENTS = {2: (0.8655, 1.0116, 0.6856), 3: (0.7221, 0.9094, 0.5915)}
 
 
 def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
     """Return the norms of n points, shape (n,), in the norm whose unit ball is the convex body K (module docstring).
 
-    K contains the difference u of any two rows' moments. The points are given by their linear coordinates u_j and
-    square coordinates u_jj, both of shape (n, q), and their cross-product coordinates u_jk, shape (n, q (q - 1) / 2),
-    with the pairs j < k in the order of ``np.triu_indices(q, 1)``.
+    K contains the difference u of any two rows' moments. The arguments are the linear coordinates u_j and the square
+    coordinates u_jj of the points, both of shape (n, q), and their cross-product coordinates u_jk, shape (n, q (q - 1)
+    / 2), with the pairs j < k in the order of ``np.triu_indices(q, 1)``.
 
     K is the set of all u with (u_j, u_jj) in a set K_2 for all j, and (u_j, u_k, u_jk) in a set K_3 for all j < k. With
-    ``a = a_j = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if ``b >= 2 a``; otherwise it is the
-    solution r of ``b = 2 r - 2 (a - r)^2 / r``, which is ``r = 2 a^2 / (4 a - b)``, at least a / 2. The norm with unit
-    ball K_3 is ``max(|u_jk| / 2, (a_j + a_k + |u_jk|) / 4)``. The norm with unit ball K is the largest of all these
-    numbers.
+    ``a = a_j = |u_j|`` and ``b = |u_jj|`` the norm with unit ball K_2 is b / 2 if ``b >= 2 a``; otherwise this norm is
+    the solution r of ``b = 2 r - 2 (a - r)^2 / r``, which is ``r = 2 a^2 / (4 a - b)``, at least a / 2. The norm with
+    unit ball K_3 is ``max(|u_jk| / 2, (a_j + a_k + |u_jk|) / 4)``. The norm with unit ball K is the largest of all
+    these numbers.
     """
     a, b, c = np.abs(linear), np.abs(squares), np.abs(cross)
     flat = b >= 2 * a
@@ -84,8 +86,8 @@ def gauge(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatAr
 def gauge_hull(linear: FloatArray, squares: FloatArray, cross: FloatArray) -> FloatArray:
     """Return the norms of n points, shape (n,), in the norm whose unit ball is the convex body H, a subset of K.
 
-    The points are given by their linear, square and cross-product coordinates, as in `gauge`. The module's docstring
-    defines both bodies.
+    The arguments are the linear, square and cross-product coordinates of the points, as in `gauge`. The module's
+    docstring defines both bodies.
     """
     values = np.concatenate([linear, squares, cross], axis=1) @ _cuts(linear.shape[1])
     sides = np.maximum(values.max(axis=1, initial=0.0), -values.min(axis=1, initial=0.0))
@@ -102,9 +104,10 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
     Let ``d_j = |u_j| - 1``, let A be the set of the k indices with d_j > 0, and let ``t_j = -d_j`` for the other
     indices. A point is drawn in three steps:
 
-    1. The number k and the d_i of A are drawn by rejection (see below); A is a uniformly random set of k indices.
+    1. The number k, and the numbers d_i for i in A, are drawn by rejection (see below); A is a uniformly random set of
+       k indices.
     2. The t_j are drawn independently from the density h / J on [0, 1], where ``h(t) = prod_A (1 - (d_i - t)_+ / 2)``
-       and J is the integral of h. They are drawn by rejection from the uniform law, since h <= 1.
+       and J is the integral of h. The t_j are drawn by rejection from the uniform law, since h <= 1.
     3. The signs of the u_j are random. The other coordinates are independent and uniform on intervals around 0, with
        half-length ``2 - 2 (d_j)_+^2`` for u_jj, and half-length ``2 - (d_i + d_j)_+`` for u_ij.
 
@@ -115,12 +118,12 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
     Envelope of step 1: because of ``1 - x <= e^{-x}`` and Hoelder's inequality, the target density is at most
     ``prod_A g_k(d_i)``, with ``g_k(d) = (1 - d^2) exp(-(k - 1) d / 2) M_k(d)^{(q - k) / k}`` and ``M_k(d) = int_0^1 (1
     - (d - t)_+ / 2)^k dt = 1 - d + 2 (1 - (1 - d / 2)^{k + 1}) / (k + 1)``. The envelope is the step function that on
-    each of `CELLS` equal cells of [0, 1] has the value of g_k at the left end of the cell. It is nowhere smaller than
-    g_k, because g_k is decreasing.
+    each of `CELLS` equal cells of [0, 1] has the value of g_k at the left end of the cell. The envelope is nowhere
+    smaller than g_k, because g_k is decreasing.
 
     A proposal consists of a number k, drawn with probability proportional to ``C(q, k) (int envelope)^k``, and of k
-    independent numbers d_i with a density proportional to the envelope. It is accepted with a probability equal to the
-    target density divided by the product of the envelope's values at the d_i.
+    independent numbers d_i with a density proportional to the envelope. The proposal is accepted with a probability
+    equal to the target density divided by the product of the envelope's values at the d_i.
     """
     linear, squares, cross = np.empty((size, q)), np.empty((size, q)), np.empty((size, math.comb(q, 2)))
     done = 0
@@ -213,10 +216,10 @@ def _steps(q: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _accepted(rng: Rng, proposals: int, q: int) -> FloatArray:
-    """Draw a number of proposals for the rejection sampler `sample_body`, and return the accepted ones, one per row.
+    """Make `proposals` random proposals in the rejection sampler `sample_body`; return each accepted proposal as a row.
 
-    A row has the numbers ``d_j = |u_j| - 1``, positive numbers first, of the q linear coordinates u_j of a uniform
-    point u of the convex body K.
+    A row of the returned array has the numbers ``d_j = |u_j| - 1``, positive numbers first, of the q linear coordinates
+    u_j of a uniform point u of the convex body K.
     """
     weights, _, sums = _steps(q)
     sizes = np.searchsorted(weights.cumsum() / weights.sum(), rng.uniform(0.0, 1.0, proposals), side="right")
@@ -280,10 +283,10 @@ def _below(rng: Rng, above: FloatArray, count: int) -> FloatArray:
 def _moments(above: FloatArray, q: int) -> FloatArray:
     """Return four numbers for each row of `above`, shape (4, n): a weight, and three mean squares times this weight.
 
-    Let u be a uniform point of the convex body K (`sample_body`), and d_i = |u_i| - 1. Each of the n rows of `above`
-    contains the d_i of the k linear coordinates with |u_i| > 1. The weight is an importance weight, proportional to
-    the density of these d_i divided by the density from which they were drawn. The mean squares, given these d_i, are
-    averages over the linear, over the square and over the cross-product coordinates of u.
+    Let u be a uniform point of the convex body K for rows of q entries (`sample_body`), and d_i = |u_i| - 1. Each of
+    the n rows of `above` contains the d_i of the k linear coordinates with |u_i| > 1. The weight is an importance
+    weight, proportional to the density of these d_i divided by the density from which they were drawn. The mean
+    squares, given these d_i, are averages over the linear, over the square and over the cross-product coordinates of u.
     """
     n, k = above.shape
     t, mass = _overlaps(above, 2)
@@ -326,9 +329,9 @@ def _range(w: FloatArray, q: int) -> float:
     """Return the range h(w), for w with integer entries: the largest minus the smallest ``w't(z)`` over z in [-1, 1]^q.
 
     Here t(z) is the vector of a row's moments ``(z_j; 2 z_j^2; z_j z_k, j < k)``, so ``w't(z)`` is a quadratic
-    polynomial. It is evaluated at one candidate point on each face of the cube. If the Hessian along the face is
-    regular, the candidate is the stationary point of the polynomial on the face, with coordinates clipped to [-1, 1];
-    otherwise it is the centre of the face.
+    polynomial. The polynomial is evaluated at one candidate point on each face of the cube. If the Hessian along the
+    face is regular, the candidate is the stationary point of the polynomial on the face, with coordinates clipped to
+    [-1, 1]; otherwise it is the centre of the face.
 
     Proof that a maximum (or minimum) is at a candidate: among all points with the largest value, consider a point on a
     face of the lowest possible dimension. At this point the gradient along the face is zero. The Hessian along the

@@ -30,8 +30,8 @@ class Cube(KNorm):
     """Cube noise, scaled to the linf sensitivity.
 
     Privacy: eps-DP (`KNorm`, with K the cube). Neighbouring relation: the relation for which the sensitivity is
-    computed. Noise: a Gamma(dim + 1) variable times a uniform point of [-1, 1]^dim, drawn exactly (Awan and Slavkovic
-    2021, Algorithm 7; the sensitivity in this algorithm must be the linf sensitivity Delta_inf).
+    computed. Noise in dim coordinates: a Gamma(dim + 1) variable times a uniform point of [-1, 1]^dim, drawn exactly
+    (Awan and Slavkovic 2021, Algorithm 7; the sensitivity in this algorithm must be the linf sensitivity Delta_inf).
     """
 
     label: ClassVar[str] = "cube"

@@ -29,8 +29,8 @@ class Gaussian(Additive):
     the sensitivity is ``|weights * (T - T')|_2 <= size`` for the totals T and T' of two neighbouring data sets, with a
     positive weight for each coordinate. The noise of coordinate j has standard deviation ``size / (mu weights_j)``.
     Proof: multiply the releases of two neighbouring data sets by the weights and divide them by size / mu. Along the
-    line through the two means, the laws are N(0, 1) and N(t, 1) with t at most mu; orthogonally to this line, they are
-    equal. Neighbouring relation: the relation for which the sensitivity is computed.
+    line through the two means, the laws are N(0, 1) and N(t, 1) with t at most mu; orthogonally to this line, the two
+    laws are equal. Neighbouring relation: the relation for which the sensitivity is computed.
     """
 
     label: ClassVar[str] = "gaussian"

@@ -22,7 +22,8 @@ from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
-LARGEST_HULL = 3  # largest number of columns for which the unit ball of the noise is the hull H of the module `body`
+# largest number of columns for which the unit ball of the noise's norm is the body H, a subset of K (module `body`)
+LARGEST_HULL = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +31,15 @@ class HullLaw(ScaledLaw):
     """Noise v for second moments, with density proportional to ``exp(-|v|_K)``.
 
     v, with dim entries, is drawn as a Gamma(dim + 1) variable times a uniform point of K, the unit ball of the norm. K
-    contains all differences of two rows' moments, if squares are first multiplied by two. It is defined as follows:
+    contains all differences of two rows' moments, if squares are first multiplied by two. K is defined as follows:
 
     * If the linear moments (products of a column and the constant) are released, K is a body of the module `body`: for
-      up to three columns the smaller body, named H there, and for more columns the larger body.
+      up to three columns the body H of that module, and for more columns the larger body, which is called K there, too.
     * If no linear moments are released, K is a cube with sides [-2, 2].
-    * If the number of rows is released, too, K is the Cartesian product of one of these sets and [-1, 1].
+    * If the number of rows is released, too, K is the Cartesian product of the body or cube above and [-1, 1].
+
+    `pairs` has the row and column indices of the released entries in the matrix of second moments. Index 0 belongs to
+    the constant, so entry (0, 0) of this matrix is the number of rows.
     """
 
     pairs: Pairs
@@ -70,9 +74,10 @@ class HullLaw(ScaledLaw):
         return (dim + 1) * (dim + 2) * np.array([*moments, 1 / 3])[kinds]
 
     def norm(self, points: FloatArray) -> FloatArray:
-        """Return the norms ``|v|_K``, shape (n,), of n vectors v of moments, the rows of `points`, shape (n, dim).
+        """Return the norm ``|v|_K`` of each of n vectors v of second moments, shape (n,).
 
-        The unit ball K of the norm contains the differences of any two rows' moments (see `HullLaw`).
+        The array `points`, shape (n, dim), contains the vectors: vector number i is ``points[i]``. The unit ball K of
+        the norm contains the difference between the moments of any two rows of the data (see `HullLaw`).
         """
         kinds, q = self._kinds, self._entries
         parts: Parts = (points[:, kinds == 0], points[:, kinds == 1], points[:, kinds == 2])
@@ -90,10 +95,10 @@ class Hull(Additive):
     relation: the relation for which the sensitivity is computed. The noise in dim moments is a Gamma(dim + 1) variable
     times a uniform point of K, drawn exactly by rejection, times the scale.
 
-    K contains the difference of the moments of any two rows (with squares multiplied by two), because it is an
-    intersection of half-spaces and cylinders, each of which contains all these differences. Awan and Slavkovic (2021,
-    section 6) use the intersection of the cylinders alone. This class also uses half-spaces if a row (predictors and
-    response) has two or three entries.
+    K contains the difference of the moments of any two rows (with squares multiplied by two), because K is an
+    intersection of half-spaces and cylinders, and each half-space and cylinder contains all these differences. Awan and
+    Slavkovic (2021, section 6) use the intersection of the cylinders alone. This class also uses half-spaces if a row
+    (predictors and response) has two or three entries.
     """
 
     label: ClassVar[str] = "hull"

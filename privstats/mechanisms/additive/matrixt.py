@@ -1,11 +1,11 @@
 """Matrix-t noise: pure eps-DP for a matrix of second moments, with noise scaled to the sensitivity in the nuclear norm.
 
-The noise is a symmetric matrix of order K with density proportional to ``det(I + W^2)^-s`` at the matrix W. It is
-sampled exactly, by a recursion that adds one row and column in each step.
+The noise is a symmetric matrix of order K with density proportional to ``det(I + W^2)^-s`` at the matrix W. The noise
+is sampled exactly, by a recursion that adds one row and column in each step.
 
-Let W be a symmetric matrix of order k with density proportional to ``det(I + W^2)^-s_k``. It consists of a matrix M of
-order k - 1 and one more row and column, with the vector v and the diagonal entry m. Let R be any matrix with ``R R' =
-I + M^2``. A vector w and a number t are defined by ``v = R w`` and ``m = v' M (I + M^2)^-1 v + (1 + |w|^2) t``. Then
+Let W be a symmetric matrix of order k with density proportional to ``det(I + W^2)^-s_k``. W consists of a matrix M of
+order k - 1 and one more row and column, with the vector v and the diagonal entry m. Let R be any matrix with ``R R' = I
++ M^2``. A vector w and a number t are defined by ``v = R w`` and ``m = v' M (I + M^2)^-1 v + (1 + |w|^2) t``. Then
 ``det(I + W^2) = det(I + M^2) (1 + |w|^2)^2 (1 + t^2)``, and the change of variables from (v, m) to (w, t) has Jacobian
 ``det(I + M^2)^(1/2) (1 + |w|^2)``. So M, w and t are independent, with densities proportional to
 
@@ -18,7 +18,7 @@ symmetric root R; then the first term of m is ``w' M w``.) A *hollow* matrix has
 from the matrix 0 of order 1. The recursion also shows that the principal submatrix of a noise matrix without its last
 b rows and columns has a density of the same form, with exponent ``s - b / 2``.
 
-In the code R is the lower triangular root of I + M^2. Each step extends it to the lower triangular root of I + W^2: the
+In the code R is the lower triangular root of I + M^2. Each step extends R to the lower triangular root of I + W^2: the
 block of the old indices becomes ``R C``, where C is the lower triangular matrix with ``C C' = I + w w'``, and the
 square of the new diagonal entry is ``(1 + |w|^2)(1 + t^2)``.
 
@@ -88,7 +88,7 @@ class Part:
     def entries(self, pairs: Pairs) -> Pairs:
         """Return the row and column indices, counted within this submatrix, of its released entries.
 
-        `pairs` has the row and column indices of all released entries in the full matrix.
+        The argument `pairs` has the row and column indices of all released entries in the full matrix.
         """
         i, j = pairs
         return np.searchsorted(self.indices, i[self.inside]), np.searchsorted(self.indices, j[self.inside])
@@ -98,12 +98,23 @@ class Part:
 class MatrixTLaw(ScaledLaw):
     """Law of the released entries of a symmetric noise matrix W with density proportional to ``det(I + W^2)^-s``.
 
-    `pairs` has the row and column indices of the released entries, and s depends on the order of W (`exponent`). If
-    entry (0, 0) is released, but no other entry of row 0, then W_00 is independent of the remaining entries, and both
-    have a density of this form, each with the exponent of its own order. If entries (0, j) with j > 0 are released, but
-    not entry (0, 0), then W has this density on the matrices with W_00 = 0. A positive `beyond` is for simulations
-    only: W is then a principal submatrix of a noise matrix with `beyond` more rows and columns. The noise added to a
-    release always has beyond = 0.
+    The function `exponent` gives the exponent s, which depends on the order (number of rows) of W. There are two
+    special cases:
+
+    * If entry (0, 0) is released, but no other entry of row 0, then the noise W_00 of this entry is independent of the
+      noise of the other released entries. The other entries lie in a principal submatrix. W_00 and the noise of this
+      submatrix each have a density of the form above, with the exponent for the order of W_00 (which is 1) and of the
+      submatrix.
+    * If entries (0, j) with j > 0 are released, but not entry (0, 0), then W has the density above on the space of the
+      symmetric matrices with W_00 = 0.
+
+    Parameters
+    ----------
+    pairs : tuple of two integer arrays, shape (dim,)
+        Row and column indices of the released entries.
+    beyond : int
+        Always 0 for the noise that is added to a release. A positive number is for simulations only: W is then a
+        principal submatrix of a noise matrix with `beyond` more rows and columns.
     """
 
     pairs: Pairs
@@ -193,8 +204,8 @@ class MatrixT(Additive):
 def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
     """Return the row and column indices of the coordinates of a total that is a symmetric matrix.
 
-    `sensitivity` is the bound on the sensitivity of the total. If the total is not a matrix, an error is raised, which
-    names the user's argument `noise`.
+    `sensitivity` is the bound on the sensitivity of the total. If the total is not a matrix, the function raises an
+    error, which names the noise law that the user chose, `noise`.
     """
     if sensitivity.pairs is None:
         raise OptionError(f"noise='{noise}' is for matrices of products only; choose noise='l2'")
@@ -246,7 +257,7 @@ def _bordered(rng: Rng, size: int, k: int, b: int, s: float, hollow: bool) -> Fl
     """Return `size` independent random symmetric W of order k + b, with density proportional to ``det(I + W^2)^-s``.
 
     For each W, a matrix of order k is drawn and then extended by b rows and columns at once (see the module's
-    docstring). The shape of the result is (size, k + b, k + b).
+    docstring). If `hollow`, W_00 = 0. The shape of the result is (size, k + b, k + b).
     """
     M, T = sample(rng, size, k, s - b / 2, hollow), sample(rng, size, b, s, hollow=False)
     C = np.tril(rng.standard_normal((size, b, b)), -1)

@@ -34,8 +34,8 @@ class Spherical(KNorm):
     """Mechanism that adds spherical noise to a total (sum over rows), scaled to the l2 sensitivity of the total.
 
     Privacy: eps-DP (`KNorm`, with K the l2 ball). Neighbouring relation: the relation for which the sensitivity is
-    computed. Noise: before it is scaled, its norm is Gamma(dim) and its direction uniform, both drawn exactly (Awan and
-    Slavkovic 2021, section 4).
+    computed. Noise in dim coordinates: before the noise is scaled, its norm is Gamma(dim) and its direction uniform,
+    and both are drawn exactly (Awan and Slavkovic 2021, section 4).
     """
 
     label: ClassVar[str] = "spherical"

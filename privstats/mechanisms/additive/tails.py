@@ -75,15 +75,15 @@ def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
 
 
 def choose(rng: Rng, log_weights: FloatArray, size: int) -> NDArray[np.intp]:
-    """Return random indices; index i has a probability proportional to ``exp(log_weights[i])``, even if it is tiny.
+    """Return random indices; index i has a probability proportional to ``exp(log_weights[i])``, however small.
 
     The weights w are scaled so that their sum is 2^61, and rounded up to the whole numbers ``c = floor(w) + 1``. An
     index is drawn with probability exactly proportional to c, and accepted with probability w / c. So the probability
-    of the index is proportional to w. The relative error of this probability is small even if w is tiny: it is due only
-    to the rounding of ``log w`` and to the error of the function `passes`, which accepts or rejects. To draw the index,
-    a whole number below 2^62 is drawn, and drawn again if it is not below the sum of all c. So the number of draws from
-    the random stream does not depend on the last bits of a weight, which may differ between processors, and a seed
-    gives the same indices on all processors.
+    of the index is proportional to w. The relative error of this probability is small even if w is tiny: this error is
+    due only to the rounding of ``log w`` and to the error of the function `passes`, which accepts or rejects. To draw
+    the index, a whole number below 2^62 is drawn, and drawn again if it is not below the sum of all c. So the number of
+    draws from the random stream does not depend on the last bits of a weight, which may differ between processors, and
+    a seed gives the same indices on all processors.
 
     Parameters
     ----------

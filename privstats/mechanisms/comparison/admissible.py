@@ -1,11 +1,12 @@
 """Largest shift at which noise scaled to the smooth sensitivity is private, for each ratio of the noise scales.
 
 Two neighbouring data sets with the quantiles T and T' release ``T + N Z`` and ``T' + N' Z``, where Z is noise of a
-fixed law. The ratio of the scales N and N' is at most e^beta, and T and T' differ by at most alpha times the smaller
-scale (alpha is the shift). For each number in the array `beta`, the functions of this module return alpha(beta), the
-largest alpha with which the two laws satisfy the guarantee in both directions, or 0 if the guarantee does not hold for
-any positive alpha. For Laplace noise, they return the largest alpha up to eps. For normal and Laplace log-normal
-noise, the guarantee is proved for the returned alpha, but may also hold for a larger alpha.
+fixed law, and N and N' are the scales of the noise. The ratio of the scales is at most e^beta, and T and T' differ by
+at most alpha times the smaller scale (alpha is the shift). For each number in the array `beta`, the functions of this
+module return alpha(beta), the largest alpha with which the two laws satisfy the guarantee in both directions, or 0 if
+the guarantee does not hold for any positive alpha. For Laplace noise, they return the largest alpha up to eps. For
+normal and Laplace log-normal noise, the guarantee is proved for the returned alpha, but may also hold for a larger
+alpha.
 
 *beta may be chosen from the data*, if the law of Z is fixed. Let S_beta be the smooth sensitivity of a data set, and
 ``min over beta of S_beta / alpha(beta)`` its noise scale. Of two neighbours, let the first data set have the smaller
@@ -40,8 +41,8 @@ LN_SPREAD = math.sqrt(0.2)
 def betas(eps: float, count: int = 64) -> FloatArray:
     """Return `count` values of beta, an upper limit on the log ratio of the noise scales of two neighbours.
 
-    The values form a geometric sequence from top / 1000 to below top, the smaller of eps and `STEEPEST`. They do not
-    depend on the data, so a mechanism may use the data to choose one of them.
+    The values form a geometric sequence from top / 1000 to below top, the smaller of eps and `STEEPEST`. The values do
+    not depend on the data, so a mechanism may use the data to choose one of the values.
     """
     top = min(eps, STEEPEST)
     return np.geomspace(1e-3 * top, top, count, endpoint=False)
@@ -98,8 +99,8 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
     * Wide law against narrow law: ``p = e^eps q`` at two points x1 < 0 and x2 > a. The tails beyond these points
       contribute ``(rho - 1) p(x1)`` and ``(rho - 1) p(x2)`` to delta.
     * Narrow law against wide law: the set where ``q > e^eps p`` is an interval [-left, right] around 0, where log(q /
-      p) is largest. At the wide law's centre, log(q / p) is beta - a, which is at most eps, so the interval ends
-      before it.
+      p) is largest. At the wide law's centre, log(q / p) is beta - a, which is at most eps, so the interval ends before
+      this centre.
     """
     rho, rho1 = np.exp(beta), np.expm1(beta)
     wide = rho1 / (2 * rho) * (np.exp((a - eps - beta) / rho1) + np.exp(-(a + eps + beta) / rho1))

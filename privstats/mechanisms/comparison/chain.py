@@ -15,8 +15,11 @@ from privstats.numerics.law import FloatArray, Rng
 
 EXACT_DIM = 3  # largest number of columns for which draws are exact (`sample_geometric`)
 STEPS = 2000  # number of steps of the Markov chain, which is used for more than EXACT_DIM columns
-UNIFORM, CELL = 0.05, 0.05  # probabilities that a proposal is uniform on the grid, or uniform in the median's cell
-DESCENT = 60  # largest number of steps in each part of `geometric_median` (loss, then norm of the score)
+# probabilities that a proposal is uniform on the grid, or uniform in the grid cell of the geometric median
+UNIFORM, CELL = 0.05, 0.05
+# largest number of steps of `geometric_median` that reduce the loss, and of steps that then reduce the norm of the
+# score
+DESCENT = 60
 
 
 def exact_location_for(dim: int) -> bool:

@@ -24,7 +24,7 @@ from scipy.special import gammaln
 
 from privstats.numerics.law import FloatArray, Rng
 
-RANK = 1e-11  # pivots of A below this share of the first pivot count as zero; this affects only the size of covers
+RANK = 1e-11  # pivots of A below this share of the first pivot count as zero; the share affects only the size of covers
 ULP = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
@@ -38,8 +38,8 @@ class Cover:
     The d coordinates of ``M theta - shift`` are divided among the three sets, in this order. The positive numbers
     gamma, curve, rise and t, called sizes, are arguments of the methods, so that one cover serves many level sets.
 
-    1. A ball of radius gamma in the residual's norm, for the first `balls` coordinates. They are entries of the
-      residual or, if the norm is l2, of a rotation of the residual.
+    1. A ball of radius gamma in the residual's norm, for the first `balls` coordinates. These coordinates are entries
+      of the residual or, if the norm is l2, of a rotation of the residual.
     2. A corner set, for a vector w of the next k = `curved` coordinates and for m further coordinates z_i, called
       linear coordinates. Each z_i is ``anchor_i gamma + plus_i x_i`` or ``anchor_i gamma - minus_i x_i`` for a number
       ``x_i >= 0``, where `anchor`, `plus` and `minus` are fields. In the corner set, ``sum_i x_i + |w|^2 / curve <=
@@ -91,10 +91,11 @@ class Cover:
     def draw(self, rng: Rng, gamma: FloatArray, curve: FloatArray, rise: FloatArray, t: FloatArray) -> FloatArray:
         """Return n independent uniform points, shape (n, d): one point of the cover of each of n level sets.
 
-        Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i``, or a level set of a squared loss. The points
-        in the three sets of `Cover` are drawn independently. With the notation there, the corner set is ``sum_i x_i +
+        Level set i is ``||A theta - b|| <= gamma_i, |theta|_1 <= t_i``, or a level set of a squared loss. The points in
+        the three sets of `Cover` are drawn independently. With the notation there, the corner set is ``sum_i x_i +
         |w|^2 / curve <= rise``, with k entries of w. The x_i, ``|w|^2 / curve`` and the difference between the two
-        sides are `rise` times a Dirichlet vector, with parameter k/2 for ``|w|^2 / curve`` and 1 for all others.
+        sides are `rise` times a Dirichlet vector, with parameter k/2 for ``|w|^2 / curve`` and 1 for each x_i and for
+        the difference.
         """
         size, m, k = len(gamma), len(self.plus), self.curved
         rest = len(self.M) - m - k - self.balls
@@ -128,7 +129,10 @@ def directions(rng: Rng, size: int, k: int) -> FloatArray:
 
 
 def unit_ball(rng: Rng, norm: str, size: int, k: int) -> FloatArray:
-    """Return `size` independent uniform points of the l1, l2 or linf unit ball in k dimensions, shape (size, k)."""
+    """Return `size` independent uniform points of the unit ball of a norm in k dimensions, shape (size, k).
+
+    `norm` is the name of the norm: "l1", "l2" or "linf".
+    """
     if norm == "linf":
         return np.asarray(rng.uniform(-1.0, 1.0, (size, k)), dtype=float)
     if norm == "l2":
@@ -154,10 +158,10 @@ def nested(norm: str, A: FloatArray, b: FloatArray) -> list[Cover]:
     """Return rank(A) + 1 covers: sets that contain a level set of the residual norm ||A theta - b|| on the l1 ball.
 
     The level set is ``||A theta - b|| <= gamma, |theta|_1 <= t``, for theta with d entries. Cover number k limits only
-    k entries of the residual A theta - b and d - k entries of theta: it is the set ``||(A theta - b)_I|| <= gamma,
-    |theta_J|_1 <= t``, with a set I of k indices and a set J of d - k indices. Cover 0 is the l1 ball. The covers with
-    0 < k < d are for level sets that are thin in k directions and wider than the ball in all other directions, for
-    example if A is singular.
+    k entries of the residual A theta - b and d - k entries of theta: this cover is the set ``||(A theta - b)_I|| <=
+    gamma, |theta_J|_1 <= t``, with a set I of k indices and a set J of d - k indices. Cover 0 is the l1 ball. The
+    covers with 0 < k < d are for level sets that are thin in k directions and wider than the ball in all other
+    directions, for example if A is singular.
 
     I and J are chosen so that the matrix of the rows A_I and the unit vectors of J (M in `Cover`) has a large
     determinant. If the norm is l1 or linf, A must be symmetric and positive semidefinite; a pivoted Cholesky
@@ -320,7 +324,7 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
 def lasso(A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
     """Return an approximate minimiser of ||A theta - b||_2 on the l1 ball of the given radius.
 
-    The accuracy affects only the tightness of the bounds that are computed with this minimiser.
+    The accuracy of the minimiser affects only the tightness of the bounds that are computed with it.
     """
     d = A.shape[1]
     free = np.asarray(scipy.linalg.lstsq(A, b)[0], dtype=float)

@@ -59,7 +59,7 @@ class Grid:
 
 
 def exact_level(level: float) -> Fraction:
-    """Return a quantile's probability as the nearest fraction p/q with q at most 10^6, strictly between 0 and 1."""
+    """Return the probability `level` as the nearest fraction p/q with q at most 10^6, strictly between 0 and 1."""
     least = Fraction(1, FINEST_LEVEL)
     return min(max(Fraction(level).limit_denominator(FINEST_LEVEL), least), 1 - least)
 
@@ -188,8 +188,9 @@ def lift_replacing(gaps: IntArray) -> IntArray:
     """Return the least distance of the mean from the top of the grid after k values are replaced, for k = 0, ..., n.
 
     The distances are rounded up to whole grid steps. The least distance is reached if the k lowest values are replaced
-    by the top. It is ``W_k / n``, with W_k the sum of all `gaps` except the k largest. If additions of the top and
-    removals of the lowest values were allowed, too, each counted as one change, the least distance would be the same.
+    by the top of the grid. This distance is ``W_k / n``, with W_k the sum of all `gaps` except the k largest gaps. If
+    additions of the top and removals of the lowest values were allowed, too, each counted as one change, the least
+    distance would be the same.
 
     Parameters
     ----------
@@ -211,10 +212,10 @@ def lift_adding(gaps: IntArray) -> IntArray:
     The returned array has one distance, rounded up to whole grid steps, for each k = 1, ..., n + 1. `gaps` are the
     distances of the values from the upper end, in descending order. To reach the least distance, the r lowest values
     are removed, and k - r values at the upper end are added, for the best r. The distance of the mean is then ``W_r /
-    (n + k - 2 r)``, where W_r is the sum of all gaps except the r largest. An increase of r by 1 reduces this distance
-    if and only if ``2 W_r < w_r (n + k - 2 r)``, where w_r is the largest remaining gap. The least k with this
-    property increases with r, so a binary search finds the best r for each k. At least one value is added (r <= k -
-    1), because removals alone lead to finitely many means, not to all means in an interval.
+    (n + k - 2 r)``, where W_r is the sum of all gaps except the r largest gaps. An increase of r by 1 reduces this
+    distance if and only if ``2 W_r < w_r (n + k - 2 r)``, where w_r is the largest remaining gap. The least k for which
+    this inequality holds increases with r, so a binary search finds the best r for each k. At least one value is added
+    (r <= k - 1), because removals alone lead to finitely many means, not to all means in an interval.
     """
     n, left = len(gaps), _left(gaps)
     r = np.arange(n)
@@ -227,7 +228,7 @@ def lift_adding(gaps: IntArray) -> IntArray:
 
 
 def _left(gaps: IntArray) -> IntArray:
-    """Return the sums of all n entries of `gaps` except the first r, for r = 0, ..., n, shape (n + 1,)."""
+    """Return the sum of all n entries of `gaps` except the first r entries, for each r = 0, ..., n, shape (n + 1,)."""
     passed = np.concatenate([[0], np.cumsum(gaps)])
     return passed[-1] - passed
 
@@ -251,7 +252,7 @@ def mean_levels(offsets: IntArray, top: int, kind: str) -> tuple[IntArray, IntAr
     Returns
     -------
     lowest, highest : ndarray of int, shape (n + 1,)
-        Endpoints of nested intervals, of which the last is [0, top]; ``lowest = highest + 1`` if an interval is empty.
+        Endpoints of nested intervals; the last interval is [0, top]; ``lowest = highest + 1`` if an interval is empty.
     """
     ascending = np.sort(offsets)
     return LIFT[kind](ascending[::-1]), top - LIFT[kind](top - ascending)

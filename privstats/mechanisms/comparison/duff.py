@@ -36,19 +36,18 @@ class Duff(Mechanism):
 
     k(x) counts additions and removals of values if neighbours differ by added or removed rows, and replacements of
     values if they differ by replaced rows. If rows may be missing, the replacement of a row can also add or remove a
-    value. These changes are not counted, but k(x) would be the same with them. So keeping the number of values secret
-    costs no accuracy.
+    value. These changes are not counted, but k(x) would be the same if these changes were counted. So keeping the
+    number of values secret costs no accuracy.
 
     Every grid point is a candidate, including the values of the rows, so that a value common to all rows can be
     chosen. For a quantile, k can be smaller at such a value than at the grid points on both sides of the value.
 
     First k is drawn by the function `choose` of `mechanisms/additive/tails.py`, then a uniform grid point among the
     points with this k. The draw is exact, up to the relative errors of probabilities that `choose` and `passes`
-    describe. They are small for probabilities below 2^-53, too, because the guarantee must hold for events with such
-    probabilities.
-    Algorithm 1 of Gillenwater and Munoz Medina, which uses one uniform number with 53 bits for each k, distorts
-    probabilities below 2^-53. `benchmarks/duff_bounds.py` compares the error of the released median with published
-    bounds on this error.
+    describe. These errors are small for probabilities below 2^-53, too, because the guarantee must hold for events with
+    such probabilities. Algorithm 1 of Gillenwater and Munoz Medina, which uses one uniform number with 53 bits for each
+    k, distorts probabilities below 2^-53. `benchmarks/duff_bounds.py` compares the error of the released median with
+    published bounds on this error.
     """
 
     gathers = 80
@@ -78,12 +77,12 @@ class DuffQuantile(Duff):
 
     The probability of x decreases with k(x), the smallest number of changes of values after which x is the quantile.
 
-    Privacy: see `Duff`. The function `quantile_adding` computes k(x) if neighbours differ by added or removed rows,
-    and `quantile_replacing` if they differ by replaced rows. Up to rounding, `DuffQuantile` is the rank mechanism
-    (Smith 2011): if rows are added or removed, k(x) is ``|rank of x - level * n| / max(level, 1 - level)``. But a
-    quantile is one of the values, so a grid point that is not a value must first be added to the data. So k may be
-    smaller at a value than at the grid points on both sides of it. Gillenwater and Munoz Medina (2020) give two
-    formulas for the median, which contradict each other if x is one of the values.
+    Privacy: see `Duff`. The function `quantile_adding` computes k(x) if neighbours differ by added or removed rows, and
+    `quantile_replacing` if they differ by replaced rows. Up to rounding, `DuffQuantile` is the rank mechanism (Smith
+    2011): if rows are added or removed, k(x) is ``|rank of x - level * n| / max(level, 1 - level)``. But a quantile is
+    one of the values, so a grid point that is not a value must first be added to the data. So k may be smaller at a
+    value than at the grid points on both sides of the value. Gillenwater and Munoz Medina (2020) give two formulas for
+    the median, which contradict each other if x is one of the values.
     """
 
     label, bits = "duff", QUANTILE_BITS

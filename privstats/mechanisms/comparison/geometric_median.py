@@ -8,10 +8,10 @@ value is a likely draw. A continuous law whose density is defined by the gradien
 
 For several columns, points are drawn by rejection from boxes that cover the grid. For each box, a lower bound on the
 norm of the score in the box is computed (`least_location_score`). A box is chosen with probability proportional to its
-number of points times exp(-rate bound), and a uniform point of the box is proposed. It is accepted with probability
-exp(-rate (|score| - bound)). So, up to the rounding of float64, the accepted point has exactly the required law,
-whatever the boxes are. The box of a rejected point is split. The split depends on rejected points only, so it does not
-change the law.
+number of points times exp(-rate bound), and a uniform point of the box is proposed. The point is accepted with
+probability exp(-rate (|score| - bound)). So, up to the rounding of float64, the accepted point has exactly the required
+law, whatever the boxes are. The box of a rejected point is split. The split depends on rejected points only, so it does
+not change the law.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def to_units(values: FloatArray, low: float, high: float, step: float) -> tuple[
 def sample_location_quantile(rng: Rng, units: Units, level: float, grid: LocationGrid, rate: float) -> int:
     """Return a random grid point t with probability exactly proportional to ``exp(-rate |score(t)|)``.
 
-    The score of the quantile loss is near 0 if t is near the quantile of the n values `units`. It is the point closest
-    to 0 in the interval from ``#{units < t} - level * n`` to ``#{units <= t} - level * n``.
+    The score of the quantile loss is near 0 if t is near the quantile of the n values `units`. The score is the number
+    closest to 0 in the interval from ``#{units < t} - level * n`` to ``#{units <= t} - level * n``.
 
     Parameters
     ----------
@@ -100,7 +100,8 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
     int
     """
     points, counts = np.unique(units, return_counts=True)
-    above = np.concatenate([[0], np.cumsum(counts)])  # number of rows below each gap between distinct values
+    # number of rows below each gap: below, between and above the distinct values
+    above = np.concatenate([[0], np.cumsum(counts)])
     target = level * len(units)
     at_gaps = np.abs(above - target)
     at_points = np.maximum(np.maximum(above[:-1] - target, target - above[1:]), 0.0)
@@ -120,10 +121,10 @@ def least_location_score(rows: DistinctRows, centre: FloatArray, radius: float =
     The score at a point is the sum of the unit vectors from the rows to the point; a row at the point itself adds a
     vector of norm at most 1, chosen so that the norm of the sum is smallest. The set of all points within `radius` of
     `centre` is called the ball. Let v be the sum, at the centre, of the unit vectors of the rows outside the ball. The
-    bound is |v| minus the number of rows in the ball, and minus a bound on the change of v within the ball; it is at
-    least 0. If a row has the distance r > `radius` from the centre, its unit vector rotates by at most asin(radius /
-    r) within the ball, so it changes by at most the chord of this angle. If `radius` is 0, the bound is the norm of
-    the score at the centre.
+    bound is |v| minus the number of rows in the ball, and minus a bound on the change of v within the ball, or 0 if
+    this difference is negative. If a row has the distance r > `radius` from the centre, its unit vector rotates by at
+    most asin(radius / r) within the ball, so it changes by at most the chord of this angle. If `radius` is 0, the bound
+    is the norm of the score at the centre.
     """
     pull, free = np.zeros(len(centre)), 0.0
     for start in range(0, len(rows.counts), CACHED_POINTS):
@@ -195,7 +196,7 @@ class LocationBoxes:
                 self.split(chosen)
 
     def split(self, chosen: int) -> None:
-        """Replace the box with index `chosen` by the boxes obtained by halving each of its sides."""
+        """Replace the box with index `chosen` by the smaller boxes that result from halving each of its sides."""
         first, *others = _split(self.rows, self.boxes[chosen])
         self.boxes[chosen], self.log_masses[chosen] = first, _log_mass(first, self.rate)
         self.boxes += others

@@ -23,28 +23,28 @@ from privstats.privacy.release import Release
 class KNormGradient(Mechanism):
     """Choose coefficients theta with density proportional to ``exp(-eps |score(theta)|_K / (2 D (1 + |theta|_1)))``.
 
-    The score is the gradient of half the weighted sum of squared residuals, and theta lies in the l1 ball of radius
-    `theta_bound`. Neighbours: up to ``relation.rows`` rows are replaced, or added or removed.
+    The score is the gradient of half the weighted sum of squared residuals, |.|_K is the norm `norm`, and theta lies in
+    the l1 ball of radius `theta_bound`. Neighbours: up to ``relation.rows`` rows are replaced, or added or removed.
 
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). Between neighbours, the score at theta changes by at most D
-    (1 + |theta|_1) in the norm K, with a number D that does not depend on theta or `theta_bound` (`SquaredLosses`). So
-    the exponent changes by at most eps / 2, and so does the log normaliser. The factor 1/2 in the exponent is needed
+    (1 + |theta|_1) in the norm |.|_K, with a number D that does not depend on theta or `theta_bound` (`SquaredLosses`).
+    So the exponent changes by at most eps / 2, and so does the log normaliser. The factor 1/2 in the exponent is needed
     because the normaliser differs between neighbours, as theta is in a bounded set. Because D does not grow with
     `theta_bound`, the choice of `theta_bound` hardly affects accuracy.
 
-    The bound on the parameters, `theta_bound=`, replaces the base measure of the paper's Remark 4.2. Without a bound or
-    a base measure, the density would tend to a positive constant and have no finite integral.
+    The bound on the parameters, `theta_bound=`, replaces the base measure in Remark 4.2 of Reimherr and Awan. Without a
+    bound or a base measure, the density would tend to a positive constant and have no finite integral.
 
-    theta is drawn exactly, by rejection (`level_sets`), without a Markov chain. The release also states
-    a noise law, computed from the released theta and public numbers only: K-norm noise, which is approximately the law
-    of the score at theta (the boundary of the ball is neglected). As n increases, n times
-    the difference between theta and the least-squares estimate converges in law to K-norm noise, multiplied by the
-    inverse of the mean of ``x x'``, with x the predictors (Theorem 3.2; `benchmarks/kng_limit.py`).
+    theta is drawn exactly, by rejection (`level_sets`), without a Markov chain. The release also states a noise law,
+    computed from the released theta and public numbers only: K-norm noise, which is approximately the law of the score
+    at theta (the boundary of the ball is neglected). As the number n of rows increases, n times the difference between
+    theta and the least-squares estimate converges in law to K-norm noise, multiplied by the inverse of the mean of ``x
+    x'``, with x the predictors (Reimherr and Awan 2019, Theorem 3.2; `benchmarks/kng_limit.py`).
 
     Parameters
     ----------
     norm : {"linf", "l1", "l2"}
-        Norm K of the score.
+        Name of the norm |.|_K of the score.
     """
 
     label = "kng"
@@ -71,8 +71,8 @@ class Exponential(Mechanism):
     most D, at every theta in the ball. So the exponent and the log normaliser each change by at most eps / 2.
 
     theta is drawn exactly, by rejection (`level_sets`). The mechanism is included only for comparison: even with many
-    rows, the error of theta due to privacy is of the order of the sampling error. The release also states a
-    noise law, computed from public numbers only: independent normal variables with variance 2 D / eps. It is
+    rows, the error of theta due to privacy is of the order of the sampling error. The release also states a noise law,
+    computed from public numbers only: independent normal variables with variance 2 D / eps. This noise law is
     approximately the law of ``H^(-1/2) g``, where g is the gradient of the loss at theta and H is its Hessian (the
     boundary of the ball is neglected).
     """

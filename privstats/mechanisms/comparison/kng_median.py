@@ -31,8 +31,8 @@ class KNGMedian(Mechanism):
     privacy unit has up to k rows, D is k times the following bound for one row:
 
     - d = 1: the subgradients of a row x are the numbers from ``1{x < theta} - tau`` to ``1{x <= theta} - tau``. The
-      bound is 1 if a row is replaced, which includes rows that become missing. It is max(tau, 1 - tau) if a row is
-      added or removed.
+      bound is 1 if a row is replaced, which includes rows that become missing. The bound is max(tau, 1 - tau) if a row
+      is added or removed.
     - d > 1: the subgradient of a row is a unit vector or, if the row equals theta, any vector of norm at most 1. The
       bound is 2 if a row is replaced, and 1 if a row is added or removed.
 
@@ -47,7 +47,8 @@ class KNGMedian(Mechanism):
     Markov chain of a fixed number of steps, and the guarantee holds for the chain's stationary law. A grid with a step
     below 2^-30 of the range is refused for d > 3, because the chain draws points as floats and not as whole numbers.
     The time of a draw depends on the rows and is not protected. For d > 1, the factor ``eps / (2 D)`` in the exponent
-    is replaced by `SLOW` if it is larger than `SLOW`, which is more private and limits the time of a draw.
+    is replaced by `SLOW` if the factor is larger than `SLOW`; a smaller factor is more private and limits the time of a
+    draw.
     """
 
     gathers = 160

@@ -44,10 +44,10 @@ FLAT = 40.0
 class LevelCells:
     """Cells of a density, each a shell ``inner < |theta|_1 <= t`` and a bin of heights ``h0 <= h < h1``.
 
-    A height is a difference between the potential (minus the log density) and its lower bound `floor` on the shell.
-    The points of the shell with heights up to h1 form the level set of the cell. The numbers `gamma`, `curve`, `rise`
-    and `t` are the sizes of the `Cover` that contains this level set; the first three have no effect if h1 is
-    infinite. All arrays have the shape (cells,).
+    A height is a difference between the potential (minus the log density) and its lower bound `floor` on the shell. The
+    points of the shell with heights up to h1 form the level set of the cell. The numbers `gamma`, `curve`, `rise` and
+    `t` are the sizes of the `Cover` that contains this level set; the sizes `gamma`, `curve` and `rise` have no effect
+    if h1 is infinite. All arrays have the shape (cells,).
     """
 
     inner: FloatArray
@@ -67,6 +67,21 @@ class Union:
     A cell consists of a shell, an interval of |theta|_1, and a bin, an interval of heights. A height is a difference
     between the potential (minus the log density) and its lower bound on the shell. Each cell has a cover, a set of
     known volume that contains the cell's level set.
+
+    Parameters
+    ----------
+    cells : LevelCells
+        The cells.
+    which : ndarray of int, shape (cells,)
+        Index in `covers` of the cover of each cell.
+    total : ndarray, shape (cells,)
+        Cumulative sums of the weights of the cells. A cell is proposed with probability proportional to its weight.
+    covers : list of Cover
+        The covers; the first is the l1 ball.
+    potential : callable
+        Function that returns the potential at each row of an array of points theta, shape (n, d).
+    grain : float
+        Bound on the rounding errors of the potential.
     """
 
     cells: LevelCells
@@ -81,8 +96,8 @@ class Union:
 
         The draws are the first `size` accepted proposals in a sequence of independent proposals, which are made in
         batches to save time. A proposal is a random cell, a height h in the cell's bin and a point theta of the cell's
-        cover. It is accepted if theta lies in the cell's shell and the potential at theta is at most h plus the
-        potential's lower bound on the shell. The tolerance `grain`, a bound on rounding errors, is added to this
+        cover. The proposal is accepted if theta lies in the cell's shell and the potential at theta is at most h plus
+        the potential's lower bound on the shell. The tolerance `grain`, a bound on rounding errors, is added to this
         limit, because large rounding errors could otherwise lead to the rejection of all proposals. If rounding errors
         are small, the tolerance has a negligible effect on the density.
         """
@@ -154,7 +169,10 @@ def sample_gradient(rng: Rng, A: FloatArray, b: FloatArray, rate: float, norm: s
 
 
 def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius: float) -> Union:
-    """Return a sampler on the l1 ball with log density ``-rate ||A theta - b|| / (1 + |theta|_1)`` plus a constant."""
+    """Return a sampler on the l1 ball with log density ``-rate ||A theta - b|| / (1 + |theta|_1)`` plus a constant.
+
+    The ball has the radius `radius`, and `norm` names the norm ||.||.
+    """
     d = len(b)
     edges = shells(d, radius)
     inner, outer = edges[:-1].copy(), edges[1:]
@@ -206,7 +224,7 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
     A : ndarray, shape (d, d)
         Symmetric and positive semidefinite; may be singular.
     b : ndarray, shape (d,)
-        Linear part of the loss.
+        Coefficients of the linear part ``-b'theta`` of the loss.
     rate : float
         Positive: eps / (2 Delta) for a loss of sensitivity Delta. A rate above 1e4 is replaced by 1e4.
     radius : float
@@ -221,7 +239,10 @@ def sample_loss(rng: Rng, A: FloatArray, b: FloatArray, rate: float, radius: flo
 
 
 def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Union:
-    """Return a sampler on the l1 ball with log density ``-rate (theta'A theta / 2 - b'theta)`` plus a constant."""
+    """Return a sampler on the l1 ball with log density ``-rate (theta'A theta / 2 - b'theta)`` plus a constant.
+
+    The ball has the radius `radius`.
+    """
     d = len(b)
     values, vectors = np.linalg.eigh(A)
     root = np.sqrt(np.maximum(values, 0.0))
@@ -232,7 +253,7 @@ def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Unio
     p = lasso(lifted[:, None] * vectors.T, vectors.T @ b / lifted, radius)
     c = b - A @ p
     mu = float(np.abs(c).max())
-    slack = max(mu * radius - float(c @ p), 0.0)  # loss(p) minus the lower bound of the loss
+    slack = max(mu * radius - float(c @ p), 0.0)  # loss at the point p, minus the lower bound of the loss
     covers = nested("l2", B, B @ p)
 
     def levels(h: FloatArray, shell: NDArray[np.intp]) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -275,8 +296,8 @@ def lay_out(
     floor : ndarray, shape (shells,)
         Lower bound s0 of the potential on each shell.
     levels : callable
-        Function of two arrays: heights h and indices of shells. It returns the arrays `gamma`, `curve` and `rise` of
-        sizes of a `Cover`, which contains the points of the shell with heights up to h.
+        Function of two arrays: heights h and indices of shells. The function returns the arrays `gamma`, `curve` and
+        `rise`, the sizes of a `Cover` that contains the points of the shell with heights up to h.
     covers : list of Cover
         The possible covers (sets that contain level sets); the first is the l1 ball.
 
@@ -346,7 +367,8 @@ def residual_bounds(
 
     Shell i is the set ``inner[i] < |theta|_1 <= outer[i]``, and `norm` names the norm ||.||. The vector y, shape (d,),
     has dual norm at most 1. So, by weak duality, ``b'y - t |A'y|_inf`` is a lower bound for all |theta|_1 <= t; the
-    function `lower` computes it. y is chosen for the outermost shell, and is zero if no positive bound is found.
+    function `lower` computes this bound. y is chosen for the l1 ball of radius `radius`, which contains all shells; y
+    is zero if no positive bound is found.
     """
     d = len(b)
     solution = scipy.linalg.lstsq(A, b)[0]

@@ -58,8 +58,8 @@ class RowHolder:
     one of the following vectors plus normal noise:
 
     - `score`: ``s = -w psi x``, a vector of norm at most B = c C.
-    - `curvature`: the upper triangle of ``a a'``, where ``a = sqrt(w) 1{|r| < c} x`` has norm at most C.
-    - `square`: the upper triangle of ``s s'``.
+    - `curvature`: the upper triangle of ``a a'``, where the vector ``a = sqrt(w) 1{|r| < c} x`` has norm at most C.
+    - `square`: the upper triangle of ``s s'``, with the vector s of `score`.
 
     Neighbours: one row is replaced by another row, or becomes incomplete. An incomplete row has x = 0, so its holder
     sends noise alone.
@@ -79,8 +79,8 @@ class RowHolder:
     answers, even if theta depends on earlier answers (Corollary 3.3).
 
     Rounding: before the noise is added, the vectors s and a are multiplied by 1 - 1e-12, which covers the rounding
-    errors of their norms. Then they are rounded toward zero to a grid, which does not increase any norm. So the exact
-    answers are multiples of a step, and the noise is rounded to this step, too. The sum is then a function of the
+    errors of their norms. Then the vectors are rounded toward zero to a grid, which does not increase any norm. So the
+    exact answers are multiples of a step, and the noise is rounded to this step, too. The sum is then a function of the
     exact answer plus the unrounded noise, so rounding costs no privacy (`add_noise`).
 
     Parameters
@@ -150,8 +150,8 @@ class RowHolder:
     def curvature(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
         """Return the noisy Hessians of the weighted Huber losses of n rows, each computed by the holder of the row.
 
-        The Hessians are taken at the coefficients theta. Each row of the returned array, shape (n, p (p + 1) / 2), is
-        the upper triangle of one person's Hessian.
+        The Hessians for the rows (x, y) are taken at the coefficients theta. Each row of the returned array, shape (n,
+        p (p + 1) / 2), is the upper triangle of one person's Hessian.
         """
         inside = np.abs(_residual(x, y, theta)) < self.clip
         a = x * (MARGIN * np.sqrt(self._weight(x)) * inside)[:, None]
@@ -160,8 +160,8 @@ class RowHolder:
     def square(self, x: FloatArray, y: FloatArray, theta: FloatArray, rng: Rng) -> FloatArray:
         """Return the noisy matrices s s' of n rows, with s the score of a row, each computed by the holder of the row.
 
-        The score is the gradient of the row's weighted Huber loss at the coefficients theta. Each row of the returned
-        array, shape (n, p (p + 1) / 2), is the upper triangle of one person's matrix.
+        The score is the gradient of the weighted Huber loss of a row (x, y) at the coefficients theta. Each row of the
+        returned array, shape (n, p (p + 1) / 2), is the upper triangle of one person's matrix.
         """
         return _sent_products(self._scores(x, y, theta), self.square_sd(x.shape[1]), rng)
 
@@ -192,7 +192,7 @@ def _triangle_sd(p: int, longest: float, mu: float) -> FloatArray:
 
 
 def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
-    """Return the upper triangle of x x' plus normal noise for each row x of `a`; `sd` has the noise sd of each entry.
+    """Return the upper triangle of x x' plus normal noise, for each row x of `a`; each entry has the noise sd in `sd`.
 
     Each x is first rounded toward zero, to a grid on which the products x_i x_j have no rounding error.
     """

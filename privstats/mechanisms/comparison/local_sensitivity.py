@@ -25,8 +25,8 @@ removes one of the i lowest values, lower i by 1; if it removes one of the h hig
 step, the interval from the i-th lowest to the h-th highest value contains the old interval.
 
 * After a replacement or an insertion, this interval contains the new quantile and has at most one gap more.
-* After a removal, it has no additional gap, and the rank of the new quantile is at most one rank outside the interval.
-  If it is outside, the interval is extended by one gap, to the new quantile.
+* After a removal, this interval has no additional gap, and the rank of the new quantile is at most one rank outside the
+  interval. If the new quantile is outside, the interval is extended by one gap, to the new quantile.
 
 So in each case an interval of V(l + 1) contains the old interval. The proof applies to both kinds of neighbours, to
 all levels tau, and to a private number of values.
@@ -125,7 +125,7 @@ def distance(moves: FloatArray, eta: float) -> float:
 
 
 def _around(values: FloatArray, m: int, reach: int, low: float, high: float) -> FloatArray:
-    """Return the sorted values with the ranks m - reach, ..., m + reach, shape (2 reach + 1,).
+    """Return the sorted values whose ranks differ from the rank m by at most `reach`, shape (2 reach + 1,).
 
     The lowest of the n values has rank 1. The entries are `low` at ranks below 1, and `high` at ranks above n.
     """

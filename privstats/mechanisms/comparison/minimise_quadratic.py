@@ -2,17 +2,17 @@
 
 Objective perturbation releases a minimiser. Its privacy proof requires a bound on the distance between the computed
 point and the minimiser, on every data set, so convergence is not assumed. The result of a fast computation in float64
-is used if a certificate proves the bound. Otherwise the same steps are taken in exact rational arithmetic, and their
-number is finite by the argument below. So no data set causes an exception.
+is used if a certificate proves the bound. Otherwise the same steps are taken in exact rational arithmetic, and the
+number of steps is finite by the argument below. So no data set causes an exception.
 
-The steps are those of Wolfe's algorithm (1976, "Finding the nearest point in a polytope", Mathematical Programming
-11). The ball is the convex hull of the atoms ``+-radius e_j``, with the unit vectors e_j. A corral is a set of
-affinely independent atoms for which the minimiser over the affine hull of the atoms is a point of their convex hull,
+The computation takes the steps of Wolfe's algorithm (1976, "Finding the nearest point in a polytope", Mathematical
+Programming 11). The ball is the convex hull of the atoms ``+-radius e_j``, with the unit vectors e_j. A corral is a set
+of affinely independent atoms for which the minimiser over the affine hull of the atoms is a point of their convex hull,
 with positive weights. As long as adding some atom to the corral lowers the minimum over the convex hull, this atom is
 added; then atoms whose weights would become negative are removed. The added atom lies outside the affine hull of the
-others, so the atoms stay affinely independent, and the minimum over the next corral is strictly lower. So no corral is
-repeated, and as there are finitely many corrals, the steps end. The argument also holds if several atoms lower the
-minimum equally, or if several weights become negative at the same point.
+other atoms, so the atoms stay affinely independent, and the minimum over the next corral is strictly lower. So no
+corral is repeated, and as there are finitely many corrals, the steps end. The argument also holds if several atoms
+lower the minimum equally, or if several weights become negative at the same point.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ def residual(A: FloatArray, b: FloatArray, radius: float, theta: FloatArray, siz
 def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float) -> FloatArray:
     """Return an approximate minimiser of ``theta'A theta / 2 - b'theta`` on the l1 ball, computed in float64.
 
-    The steps of `wolfe` end if every entry of the gradient is within ``tolerance / (4 sqrt(d))`` of the optimality
-    condition, or if there are too many steps. So the result is usually close to the minimiser, but this is not
-    certain. The result is zero if a linear system is singular or an entry is not finite.
+    The ball has the radius `radius`. The steps of `wolfe` end if every entry of the gradient is within ``tolerance / (4
+    sqrt(d))`` of the optimality condition, or if there are too many steps. So the result is usually close to the
+    minimiser, but this is not certain. The result is zero if a linear system is singular or an entry is not finite.
     """
     # A is scaled so that its largest entry is about 1, because the linear systems of `wolfe` also have an equation
     # with coefficients 1, for the sum of the weights; this improves the systems' condition number
@@ -142,8 +142,9 @@ def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float
 def exact_quadratic(matrix: Numbers, vector: Numbers, radius: float, start: FloatArray) -> FloatArray:
     """Return the exact minimiser, rounded to float64, of ``theta'A theta / 2 - b'theta`` on the l1 ball.
 
-    A is `matrix`, and b is `vector`. If A is not positive definite, a multiple of the identity is first added to A.
-    The vector `start` is an approximate minimiser; it affects only the number of steps of `wolfe`.
+    A is `matrix`, b is `vector`, and the ball has the radius `radius`. If A is not positive definite, a multiple of the
+    identity is first added to A. The vector `start`, an approximate minimiser, affects only the number of steps of
+    `wolfe`.
     """
     ridge = max(*np.abs(matrix).sum(axis=0), Fraction(1, 2**1074)) / 2**52
     while not positive_definite(matrix):
@@ -217,13 +218,16 @@ def fractions(values: FloatArray) -> Numbers:
 
 
 def whole(table: Numbers) -> Numbers:
-    """Return the entries of a table of Fractions, multiplied by a common denominator, as Python integers."""
+    """Return the entries of a table of Fractions, multiplied by their least common denominator, as Python integers."""
     common = math.lcm(*(Fraction(value).denominator for value in table.flat))
     return np.array([int(value * common) for value in table.flat], dtype=object).reshape(table.shape)
 
 
 def solve_exactly(system: Numbers, right: Numbers) -> Numbers:
-    """Return the exact solution of a regular linear system, by fraction-free elimination (Bareiss 1968)."""
+    """Return the exact solution x of ``system @ x = right``, by fraction-free elimination (Bareiss 1968).
+
+    The matrix `system` is regular.
+    """
     table, previous = whole(np.column_stack([system, right])), 1
     for k in range(len(table)):
         found = k + int(np.argmax(table[k:, k] != 0))
@@ -235,7 +239,7 @@ def solve_exactly(system: Numbers, right: Numbers) -> Numbers:
 
 
 def positive_definite(A: Numbers) -> bool:
-    """Return whether a matrix is positive definite, that is, all leading principal minors are positive (Sylvester)."""
+    """Return whether the matrix A is positive definite: all leading principal minors are positive (Sylvester)."""
     table, previous = whole(A), 1
     for k in range(len(table)):
         if not table[k, k] > 0:

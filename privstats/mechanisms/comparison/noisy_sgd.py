@@ -83,10 +83,10 @@ class NoisySGD(Mechanism):
       radius C, by at most 2 C, at every theta. The number of a missing row is drawn like any other number; such a row
       adds zero, which lies in the ball. So the noisy sum satisfies Gaussian DP with mu = 1 / sigma.
     - *One step, with secret numbers*: the drawn numbers are not released. So the noisy sum has the trade-off function
-      that results from Gaussian DP with mu = 1 / sigma by subsampling at the rate q = m / n (Theorem 4.2, for
-      neighbours that replace a row and samples of fixed size).
-    - *T steps* together have the T-fold product of this trade-off function, since each step may depend on earlier
-      noisy sums (Theorem 3.2). sigma is chosen so that the product satisfies (eps, delta). The last theta is a
+      that results from Gaussian DP with mu = 1 / sigma by subsampling at the rate q = m / n (Dong et al., Theorem 4.2,
+      for neighbours that replace a row and samples of fixed size).
+    - *T steps* together have the T-fold product of this trade-off function, since each step may depend on earlier noisy
+      sums (Dong et al., Theorem 3.2). sigma is chosen so that the product satisfies (eps, delta). The last theta is a
       function of the noisy sums; the other iterates are not released.
     - *Rounding*: gradients are rounded toward zero on a public grid. Their sum and the noise are added as whole
       numbers of grid steps (`add_noise`). So theta is computed from noisy sums on a public grid; its rounding is
@@ -151,7 +151,10 @@ class NoisySGD(Mechanism):
         return self.batch / self.rows
 
     def sigma(self, promise: Promise) -> float:
-        """Return the noise multiplier: the noise sd divided by 2 `clip`, the sensitivity of the sum of gradients.
+        """Return the noise multiplier with which the release satisfies the guarantee `promise`.
+
+        The multiplier is the standard deviation of the noise, divided by 2 `clip`, the sensitivity of the sum of
+        gradients.
 
         Raises
         ------
@@ -189,7 +192,10 @@ class NoisySGD(Mechanism):
             yield theta
 
     def total(self, rows: FloatArray, theta: FloatArray) -> Total:
-        """Return the exact sum of the clipped gradients at theta; replacing a row changes it by at most 2 `clip`."""
+        """Return the exact sum of the clipped gradients of the losses of `rows` at theta.
+
+        If a row is replaced, the sum changes by at most 2 `clip` in the l2 norm.
+        """
         step = step_of(self.clip, SUM_BITS)
         total = Total.nothing(len(theta), step)
         for start in range(0, len(rows), MOST_ROWS):
@@ -202,7 +208,7 @@ class NoisySGD(Mechanism):
 def shortened_to(vectors: FloatArray, longest: float) -> FloatArray:
     """Return the rows of `vectors`, with rows longer than `longest` in the l2 norm scaled down to this length.
 
-    Before that, NaN entries become zero, and infinite entries become large finite numbers of the same sign.
+    Before the scaling, NaN entries become zero, and infinite entries become large finite numbers of the same sign.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """Propose-test-release: a quantile with noise, or NaN if a private test of the quantile's stability fails.
 
-The noise is proportional to a declared bound on the change of the quantile if one unit (row or person) changes.
+The noise is proportional to a declared bound on the change of the quantile if the data of one unit (row or person)
+change.
 """
 
 from __future__ import annotations
@@ -19,18 +20,19 @@ from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation, is_number
 from privstats.privacy.release import Release
 
-PART_OF_RANGE = 64  # default eta (bound on how far one unit moves the quantile) is the range divided by this number
+# default eta (bound on a unit's effect on the quantile) is the range's length divided by this number
+PART_OF_RANGE = 64
 
 
 @dataclass(frozen=True)
 class ProposeTestRelease(Mechanism):
     """Release the quantile with noise Lap(2 eta / eps), if a noisy distance shows that the quantile is stable.
 
-    Lap(s) denotes Laplace noise of scale s. Let A be the distance, in units (rows or persons), to the nearest data set
-    at which one unit may change the quantile by more than `eta` (`local_sensitivity`). The default of `eta` is (high -
-    low) / 64, with the public range [low, high]. The noisy quantile is released if ``A + Lap(2 / eps)`` exceeds a
-    threshold, otherwise NaN is released. The threshold is ``log(1 / (2 delta)) / (eps / 2)`` for delta <= 1/2, and 0
-    for larger delta.
+    The quantile has the probability `level`, and Lap(s) denotes Laplace noise of scale s. Let A be the distance, in
+    units (rows or persons), to the nearest data set at which one unit may change the quantile by more than `eta`
+    (`local_sensitivity`). The default of `eta` is (high - low) / 64, with the public range [low, high]. The noisy
+    quantile is released if ``A + Lap(2 / eps)`` exceeds a threshold, otherwise NaN is released. The threshold is
+    ``log(1 / (2 delta)) / (eps / 2)`` for delta <= 1/2, and 0 for larger delta.
 
     Privacy: (eps, delta) (Dwork and Lei 2009), with NaN as one of the outcomes. The distances A of two neighbouring
     data sets differ by at most 1, so the test is (eps / 2)-DP. There are two cases:

@@ -34,8 +34,8 @@ class QuadraticPerturbation(Mechanism):
     share of e for the linear term.
 
     *Linear term*: b has density proportional to ``exp(-q e |b|_K / D)``, where D is the sensitivity of the score (the
-    gradient of the loss) on the set, in the norm K. The b for which a given theta is the minimiser changes by at most
-    D between neighbours, so the log density of b changes by at most q e.
+    gradient of the loss) on the set, in the norm |.|_K, which `norm` names. The b for which a given theta is the
+    minimiser changes by at most D between neighbours, so the log density of b changes by at most q e.
 
     *Ridge*: gamma is ``L / (exp((1 - q) e / k) - 1)``, where L is the largest curvature of a row and k the number of
     rows of a privacy unit. (If the exponent is above `MOST_EXPONENT`, this number replaces it, which makes gamma
@@ -52,14 +52,14 @@ class QuadraticPerturbation(Mechanism):
     print exp(e (q - 1)) in place of exp((1 - q) e), and do not state that the matrices have rank one.
 
     *Guard*: for every data set, it is proved that the computed minimiser lies within a distance r of the exact
-    minimiser (`minimise_quadratic`). So, given the exact minimiser, the computed minimisers of two neighbours differ
-    by at most 2 r. Noise v with density proportional to ``exp(-g |v|_2 / (2 r))``, where g = `GUARD` eps, is added to
-    the computed minimiser. So its release is private, too.
+    minimiser (`minimise_quadratic`). So, given the exact minimiser, the computed minimisers of two neighbours differ by
+    at most 2 r. Noise v with density proportional to ``exp(-g |v|_2 / (2 r))``, where g = `GUARD` eps, is added to the
+    computed minimiser. So the release of the sum is private, too.
 
     Parameters
     ----------
     norm : {"linf", "l1", "l2"}
-        Norm |b|_K in the density of the random vector b of the linear term.
+        Name of the norm |.|_K in the density of the random vector b of the linear term.
     split : float
         Share q, of the budget without the guard, for the linear term; the share 1 - q is for the ridge.
     """

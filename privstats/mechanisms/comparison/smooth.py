@@ -19,14 +19,15 @@ from privstats.privacy.promise import ApproxDP, Promise, Relation
 from privstats.privacy.release import Release
 
 TINY = float(np.finfo(float).tiny)
-LEAST_DELTA = 1e-100  # a delta up to this is refused, because the noise scale (see `Smooth`) might become infinite
+# a delta of at most this number is refused, because the noise scale (see `Smooth`) might become infinite
+LEAST_DELTA = 1e-100
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
     """Return the quantile at `level`, and bounds on its change if one unit (row or person) changes.
 
-    `exact` contains the values; their public range and grid are attributes of `within`. Entry q = 0, 1, 2, ... of the
-    array of bounds applies to every data set that differs from the given data in q units.
+    `exact` contains the values, and `within` has their public range and grid. `relation` is the neighbouring relation.
+    Entry q = 0, 1, 2, ... of the array of bounds applies to every data set that differs from the given data in q units.
 
     Raises
     ------
@@ -42,9 +43,10 @@ def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[fl
 def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
     """Return a noisy quantile, clamped to the public range and rounded to the public grid, shape (1,).
 
-    `point` is the noisy quantile, and `largest` is a public bound on the scale of its noise. Only every 2^j-th grid
-    point is used, with the smallest j >= 0 for which these points are at least 2^-30 of `largest` apart. So about 2^20
-    floats, or more, are rounded to each point, and the last bits of `point`, which depend on the rows, are lost.
+    `point` is the noisy quantile, `within` has the public range and grid, and `largest` is a public bound on the scale
+    of its noise. Only every 2^j-th grid point is used, with the smallest j >= 0 for which these points are at least
+    2^-30 of `largest` apart. So about 2^20 floats, or more, are rounded to each point, and the last bits of `point`,
+    which depend on the rows, are lost.
     """
     low, high, step = within.low, within.high, within.grid
     step = math.ldexp(step, max(0, math.ceil(math.log2(largest) - DRAWN_BITS - math.log2(step))))
@@ -52,7 +54,7 @@ def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
 
 
 def with_delta(promise: Promise) -> ApproxDP:
-    """Return the guarantee if it is (eps, delta)-DP; otherwise raise an error.
+    """Return the guarantee `promise` if it is (eps, delta)-DP; otherwise raise an error.
 
     Raises
     ------
@@ -72,7 +74,7 @@ def laplace_number(rng: Rng) -> float:
 
 @dataclass(frozen=True)
 class Smooth(Mechanism):
-    """Release ``T + N Z``, where T is a quantile, Z is noise of a fixed law, and N is the scale of the noise.
+    """Release ``T + N Z``, where T is the quantile at `level`, Z is noise of a fixed law, and N is the noise scale.
 
     The scale N is computed from the smooth sensitivity S_beta of T, which has two properties. First, T changes by at
     most S_beta if one unit (row or person) changes. Second, the values of S_beta at two neighbours have a ratio of at
@@ -80,10 +82,10 @@ class Smooth(Mechanism):
     replaced, missing, removed and added rows.
 
     Privacy: the guarantee holds for two neighbours if two conditions are satisfied for some beta. First, their
-    quantiles T differ by at most alpha(beta) times the smaller of their two scales N. Second, the ratio of their
-    scales is at most e^beta. `admissible` computes alpha(beta), which depends on the law of Z. With N the minimum over
-    beta of ``S_beta / alpha(beta)``, both conditions are satisfied, although the beta of the minimum depends on the
-    data (proof in `admissible`). They are also satisfied if scales N below a tiny positive limit are raised to this
+    quantiles T differ by at most alpha(beta) times the smaller of their two scales N. Second, the ratio of their scales
+    is at most e^beta. `admissible` computes alpha(beta), which depends on the law of Z. With N the minimum over beta of
+    ``S_beta / alpha(beta)``, both conditions are satisfied, although the beta of the minimum depends on the data (proof
+    in `admissible`). Both conditions are also satisfied if scales N below a tiny positive limit are raised to this
     limit. The last bits of ``N Z`` depend on the rows and are therefore rounded away (`on_the_line`). N is not public,
     so the law of the noise is not returned.
     """
@@ -94,11 +96,11 @@ class Smooth(Mechanism):
 
     @abstractmethod
     def curve(self, promise: Promise) -> tuple[FloatArray, FloatArray]:
-        """Return two public arrays of equal length: shifts alpha(beta), and bounds beta on log ratios of scales.
+        """Return two public arrays of equal length: shifts alpha(beta), and bounds beta on log ratios of noise scales.
 
-        The guarantee holds for two neighbours if the ratio of their noise scales is at most e^beta, and their
-        quantiles differ by at most alpha(beta) times the smaller scale. An entry alpha(beta) = 0 means that beta is
-        not usable.
+        The guarantee `promise` holds for two neighbours if the ratio of their noise scales is at most e^beta, and their
+        quantiles differ by at most alpha(beta) times the smaller scale. An entry alpha(beta) = 0 means that beta is not
+        usable.
         """
 
     @abstractmethod
@@ -108,7 +110,8 @@ class Smooth(Mechanism):
     def scale(self, moves: FloatArray, promise: Promise) -> float:
         """Return the noise scale N, computed from bounds on the change of the quantile if one unit changes.
 
-        ``moves[q]`` is the bound at data sets that differ from the data in q units (rows or persons).
+        ``moves[q]`` is the bound at data sets that differ from the data in q units (rows or persons). With noise of
+        scale N, the release satisfies the guarantee `promise`.
         """
         alphas, betas = self.curve(promise)
         usable = alphas > 0
@@ -135,7 +138,8 @@ class SmoothCauchy(Smooth):
     Privacy: see `Smooth`, which defines alpha(beta). For Cauchy noise, alpha(beta) follows from the largest log ratio
     of two Cauchy densities (`admissible.cauchy`). Nissim, Raskhodnikova and Smith (2007), Lemmas 2.6 and 2.7, and
     Gillenwater and Munoz Medina (2020), Proposition 3, take alpha = beta = eps / 6. With this choice the noise
-    satisfies eps-DP, too, but it is at least about six times as large as the noise of this class at the same beta.
+    satisfies eps-DP, too, but this noise is at least about six times as large as the noise of this class at the same
+    beta.
     """
 
     label = "smooth cauchy"

@@ -1,11 +1,11 @@
 r"""Minimisers of the sum of row losses, a ridge penalty and a linear term, with proved bounds on the numerical error.
 
 The objective ``f(theta) = sum_i w_i l(x_i'theta + o_i; y_i) + gamma |theta|^2 / 2 + tilt'theta`` is the sum of the
-losses l of the rows (weight w_i, predictors x_i, offset o_i, response y_i), a ridge penalty and a linear term. It is
-gamma-strongly convex, so that ``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma`` for its minimiser theta* and any
-theta. The result of Newton's method in float64 is accepted only if a bound on the gradient, rounding included, proves
-that it lies within ``tolerance / gamma`` of theta*, for a given `tolerance`. Otherwise, the descent is continued in
-decimal arithmetic, with enough digits to make the gradient's rounding error far smaller than `tolerance`; finitely
+losses l of the rows (weight w_i, predictors x_i, offset o_i, response y_i), a ridge penalty and a linear term. The
+objective is gamma-strongly convex, so that ``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma`` for its minimiser theta*
+and any theta. The result of Newton's method in float64 is accepted only if a bound on the gradient, rounding included,
+proves that it lies within ``tolerance / gamma`` of theta*, for a given `tolerance`. Otherwise, the descent is continued
+in decimal arithmetic, with enough digits to make the gradient's rounding error far smaller than `tolerance`; finitely
 many steps suffice (see below). No data set causes an error, not even separated or constant responses.
 
 *Many rows.* The bound on the rounding error grows with the number of rows, and so does the curvature of f, but gamma
@@ -39,8 +39,9 @@ from privstats.numerics.exact import step_of
 from privstats.numerics.law import FloatArray
 
 UNIT = 2.0**-53  # relative rounding error of one float64 operation
-ROWS = 8000  # number of rows per batch, below 2^13, so that intermediate arrays fit in the cache
-SCORE_BITS = 49  # the grid step of scores is about 2^-49 times their bound; a batch's sum is at most 2^62 grid steps
+ROWS = 8000  # number of rows processed at a time, below 2^13, so that intermediate arrays fit in the cache
+# the grid step of scores is about 2^-49 times their bound; the sum over ROWS rows is at most 2^62 steps
+SCORE_BITS = 49
 HESSIAN_BITS = 20  # the grid step of vectors v (a row's Hessian is vv') is about 2^-20 times their bound
 # largest number of Newton steps in float64, halved steps included; number of steps after which bisection is tried
 MOST_STEPS, PATIENT = 1000, 60
@@ -135,8 +136,8 @@ class Tilted:
     Parameters
     ----------
     scan : callable
-        Function that applies a given function to the rows, part by part, and returns the results. A part is an array
-        of shape (rows, d + 3) with the columns w, x, y and o.
+        Function that applies its argument, a function, to each part of the rows, and returns the results. A part is an
+        array of shape (rows, d + 3) with the columns w, x, y and o.
     within : BoundedLosses
         The loss l, and bounds that all rows satisfy: on o, on w x, and on the contribution of a row to the Hessian.
     gamma : float
@@ -154,7 +155,7 @@ class Tilted:
         """Return the objective f's gradient, a bound on the l2 norm of its rounding error, f's Hessian, and `errors`.
 
         The rows are read once. `errors`, shape (2,), has two sums that are needed for the bound and do not depend on
-        `theta`. They are computed if the argument is None, and can be given to later calls.
+        `theta`. The sums are computed if the argument `errors` is None, and can be given to later calls.
 
         *The bound*: let u = 2^-53, and let a row have the weight w, d predictors x, the offset o and the largest
         curvature k. Its linear predictor has a rounding error of at most ``(d + 2) u (|x| |theta| + |o|)`` (Higham
@@ -219,12 +220,12 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
 
     "Close" means a distance of at most ``tolerance / gamma``, with gamma the coefficient of the ridge penalty in f.
     This is proved if the gradient's norm, rounding errors included, is at most `tolerance`. If no step reaches such a
-    point, the point with the smallest gradient is returned; the curvature of f near it may still prove the distance
-    (`curved_enough`).
+    point, the point with the smallest gradient is returned; the curvature of f near this point may still prove the
+    distance (`curved_enough`).
 
     A Newton step beyond the minimum of f along it is halved. If losses bend sharply, as check losses with narrow
-    smoothing do, a halved step ends before the bend, so that no Hessian contains its curvature. After `PATIENT` steps,
-    the minimum along a step that was too long is therefore found by bisection.
+    smoothing do, a halved step ends before the bend, so that no Hessian contains the curvature of the bend. After
+    `PATIENT` steps, the minimum along a step that was too long is therefore found by bisection.
     """
     theta = step = np.zeros(len(f.tilt))
     best, least, most, start, errors, long = theta, math.inf, math.inf, 0.0, None, False
@@ -236,10 +237,11 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
             best, least, most = theta, size, bound
         if bound <= tolerance:
             return theta, True
-        if not math.isfinite(size) or size <= wrong / 8:  # if finite, the gradient may be mere rounding error
+        # the gradient is not finite, or so short that it may consist of rounding errors
+        if not math.isfinite(size) or size <= wrong / 8:
             break
         slope, bisect = float(gradient @ step), count >= PATIENT and long
-        # the last Newton step was too long, or too inexact; or its half was too short, and the steps do not converge
+        # halve the step if it ended beyond the minimum of f along it or, in a bisection, if it ended before the minimum
         if slope > CLOSE * start or (bisect and slope < -CLOSE * start and (theta + step / 2 != theta).any()):
             step, start, long = step / 2, start / 2, True
             theta = theta - math.copysign(1.0, slope) * step
@@ -320,11 +322,11 @@ def exact(f: Tilted, tolerance: float, start: FloatArray) -> FloatArray:
 def digits_for(within: BoundedLosses, tolerance: float) -> int:
     """Return the number of decimal digits with which the gradient's rounding error is far smaller than `tolerance`.
 
-    With n rows and d coefficients, the rounding error of the sum of scores (gradients of the rows' losses) is about
-    ``n d max(1, S) 10^-digits``. Here ``S = radius max_slope`` bounds the norm of a row's score. The error grows with
-    the norm of the coefficients, which is limited only by the ridge penalty, to a multiple of n. So the error can be n
-    times as large. The number of digits is at least ``log10(max(1, S) / tolerance) + SPARE_DIGITS``; 10^SPARE_DIGITS
-    is far larger than ``n^2 d``.
+    With n rows and d coefficients, the rounding error of the sum of scores (gradients of the rows' losses) is about ``n
+    d max(1, S) 10^-digits``. Here ``S = radius max_slope``, computed from the bounds in `within`, bounds the norm of a
+    row's score. The error grows with the norm of the coefficients, which is limited only by the ridge penalty, to a
+    multiple of n. So the error can be n times as large. The number of digits is at least ``log10(max(1, S) / tolerance)
+    + SPARE_DIGITS``; 10^SPARE_DIGITS is far larger than ``n^2 d``.
     """
     largest = max(1.0, within.radius * within.loss.max_slope)
     return max(DIGITS, SPARE_DIGITS + math.ceil(math.log10(largest) - math.log10(tolerance)))
@@ -334,8 +336,8 @@ def digits_for(within: BoundedLosses, tolerance: float) -> int:
 class Steepest:
     """Loss whose second derivative at a response y is the largest second derivative of the given `loss` at y.
 
-    `Derivatives` takes it in place of `loss`, to compute an upper bound, up to rounding, of the losses' Hessian at
-    every theta. First derivatives are not needed for this bound, and are set to zero.
+    `Derivatives` takes this loss in place of `loss`, to compute an upper bound, up to rounding, of the losses' Hessian
+    at every theta. First derivatives are not needed for this bound, and are set to zero.
     """
 
     loss: RowLoss

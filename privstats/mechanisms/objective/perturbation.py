@@ -20,9 +20,10 @@ from privstats.privacy.release import Release
 GUARD = 0.01  # share of the budget for the guard, which is noise that covers the numerical error of the minimiser
 LEAST_GUARD = 1e-5  # smallest scale of the guard's noise, in units of the coefficients theta
 FARTHEST = 2.0**13  # largest norm of the coefficient vector; longer vectors are scaled down to this norm
-# allowance for 16 rounding errors of numbers up to `FARTHEST`: in theta, in scaling it down, and in adding the noise
+# allowance for 16 rounding errors of numbers up to `FARTHEST`: in theta, in scaling theta down, and in adding the noise
 ROUNDING = 2.0**-49 * FARTHEST
-# largest exponent in the formula for the ridge coefficient; a smaller one gives a larger ridge, which is private, too
+# upper limit of the exponent in the formula for the coefficient of the ridge penalty; a smaller exponent gives a larger
+# coefficient, which is private, too
 MOST_EXPONENT = 6.0
 
 
@@ -36,7 +37,7 @@ class TiltLaw:
     Parameters
     ----------
     noise : ScaledLaw
-        Law of b, a vector with as many coordinates as t.
+        Law of the vector b, which has one coordinate for each coordinate of t.
     ridge : float
         Coefficient gamma of the penalty ``gamma |t|^2 / 2``.
     """
@@ -67,7 +68,7 @@ class ObjectivePerturbation(Mechanism):
     a norm |.|_K, where R is the largest ``w |x|_K`` of a row.
 
     Privacy: eps-DP. The share `GUARD` of eps is spent on a second noise, against the numerical error of t (see
-    *Guard*). Let e be the rest of eps, divided by the largest number of rows of a privacy unit.
+    *Guard*). Let e be the remaining share of eps, divided by the largest number of rows of a privacy unit.
 
     *Proof.* The losses are convex on all of R^m, and their slopes (first derivatives) are Lipschitz functions. So t is
     a function of b, with an inverse b(t), and both functions are Lipschitz. The density of t is
@@ -96,16 +97,16 @@ class ObjectivePerturbation(Mechanism):
 
     The proof follows Awan and Slavkovic (2021, Theorem 4.1 and Algorithm 2) and Kifer, Smith and Thakurta (2012). Awan
     and Slavkovic print ``exp(e (q - 1)) - 1``, which makes gamma negative, and assume, without saying so, that a row's
-    Hessian has rank one. They bound slope and curvature separately. Bounds on the pairs are closer: with the
-    probability p of a logistic row, s = max(p, 1 - p) is largest where h = p (1 - p) is smallest.
+    Hessian has rank one. Awan and Slavkovic bound slope and curvature separately. Bounds on the pairs are closer: with
+    the probability p of a logistic row, s = max(p, 1 - p) is largest where h = p (1 - p) is smallest.
 
     *Guard*: the computed minimiser is a function of exact sums over the rows, and is proved to lie within r of the
     exact minimiser, for every data set (module `minimise`). The released vector is the computed minimiser plus
     spherical noise. This noise is calibrated to the sensitivity 2 r with the share `GUARD` of eps, so that the
     guarantee does not depend on the numerical error. Both minimisers are scaled down to a norm of at most `FARTHEST`,
     2^13, which does not increase their distance. This norm limits the rounding errors of the coefficients, of their
-    scaling and of adding the noise; r includes these errors. At small eps, the scale of the noise is increased to
-    ``4 ROUNDING / (GUARD eps)`` to cover them.
+    scaling and of adding the noise; r includes these errors. At small eps, the scale of the noise is increased to ``4
+    ROUNDING / (GUARD eps)`` to cover the rounding errors.
 
     Neighbouring relation: the argument `relation` of `release`; neighbours may differ in replaced, added, removed or
     missing rows. A guarantee in mu is satisfied through a stricter guarantee in eps.
@@ -145,12 +146,12 @@ def calibrated(promise: Promise, within: BoundedLosses, relation: Relation, spli
     """Return the rate c of the noise in the linear term, and the coefficient gamma of the ridge penalty.
 
     The random vector b in the linear term has a density proportional to ``exp(-c |b|_K / R)``. Here |.|_K is the norm
-    `within.geometry`, and R = ``within.radius`` is the largest weighted norm of a row's predictors. Let e be the
-    budget eps without the share `GUARD` (noise that covers the numerical error of the minimiser), divided by the
+    `within.geometry`, and R = ``within.radius`` is the largest weighted norm of a row's predictors. Let e be the budget
+    eps of `promise` without the share `GUARD` (noise that covers the numerical error of the minimiser), divided by the
     largest number ``relation.rows`` of rows in which neighbours differ. As `ObjectivePerturbation` states, c is the
-    share `split` of e, divided by S or 2 S, where S is the loss's largest slope. The ridge coefficient gamma is the
-    smallest that the privacy proof allows, rounded up, but at least ``C k / (exp(MOST_EXPONENT) - 1)``, where
-    C = ``within.curvature`` and k is the loss's `max_curvature`.
+    share `split` of e, divided by the loss's largest slope S or, if neighbours replace rows, by 2 S. The ridge
+    coefficient gamma is the smallest that the privacy proof allows, rounded up, but at least ``C k /
+    (exp(MOST_EXPONENT) - 1)``, where C = ``within.curvature`` and k is the loss's `max_curvature`.
     """
     loss, others = within.loss, int(relation.exchange)
     e = (1 - GUARD) * promise.as_pure().for_group(relation.rows).eps

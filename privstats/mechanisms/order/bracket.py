@@ -29,15 +29,15 @@ RARE = 30.0  # a proposed boundary is outside the window of sorted values with a
 
 
 def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> FloatArray:
-    """Return J = 2 or 3 ascending random numbers, shape (J,), whose ranks among the values are near `targets`.
+    """Return J = 2 or 3 ascending random numbers, shape (J,), with ranks among the values near the ranks `targets`.
 
     The density of the numbers (boundaries) is proportional to ``exp(-rate e)``, where e is the largest of the J
-    absolute rank errors ``|rank - target|``. Targets are multiples of `FINE`, 2^-20, so that rank errors are exact in
-    float64. A random radius is drawn, then boundaries with rank errors up to the radius. At first, only values in a
-    window of ranks around the targets are sorted, and the probability of a radius beyond the window is computed from
-    an upper bound on the mass of these radii. If such a radius is proposed, all values are sorted, and the proposal is
-    accepted with a probability equal to the ratio of the mass to the bound. After a rejection, the numbers are drawn
-    from the density itself, over all values. So the draw is exact for every window.
+    absolute rank errors ``|rank - target|``. Target ranks are multiples of 2^-20, so that rank errors are exact in
+    float64. A random radius is drawn, then boundaries whose absolute rank errors are at most the radius. At first, only
+    values in a window of ranks around the targets are sorted, and the probability of a radius beyond the window is
+    computed from an upper bound on the mass of these radii. If such a radius is proposed, all values are sorted, and
+    the proposal is accepted with a probability equal to the ratio of the mass to the bound. After a rejection, the
+    numbers are drawn from the density itself, over all values. So the draw is exact for every window.
     """
     parts, n, J = Parts(values.grid), values.n, len(targets)
     nearest = float(np.abs(targets - np.clip(np.rint(targets), 0, n)).max())
@@ -65,8 +65,9 @@ class RankBoxes:
     """Boxes of vectors of J released numbers (boundaries), one box for each of m upper limits `r` on rank errors.
 
     Box i is a product of J intervals, its sides. Side j extends from ``a[j, i]`` to ``b[j, i]`` (arrays of shape (J,
-    m)). It consists of the numbers whose rank among the values differs from the target rank of boundary j by at most
-    ``r[i]``. The ends of the sides are numbers of parts of the range (`Parts`), so that lengths are exact integers.
+    m)). Side j consists of the numbers whose rank among the values differs from the target rank of boundary j by at
+    most ``r[i]``. The ends of the sides are numbers of parts of the range (`Parts`), so that lengths are exact
+    integers.
     """
 
     r: FloatArray
@@ -106,9 +107,9 @@ class RankBoxes:
     def volume(self) -> FloatArray:
         """Return, for each of the m boxes, the volume of the set of its points with x_1 <= ... <= x_J, shape (m,).
 
-        For a given x_2, x_1 lies in an interval of some length f and, if J = 3, x_3 in an interval of length g. The
-        volume is the integral over x_2 of f (J = 2) or ``f g`` (J = 3). As f and g are piecewise linear in x_2, it is
-        computed from their values at the ends of the pieces, as a sum of non-negative numbers.
+        Given x_2, the number x_1 lies in an interval of length f and, if J = 3, the number x_3 in an interval of length
+        g. The volume is the integral over x_2 of f (J = 2) or ``f g`` (J = 3). As f and g are piecewise linear in x_2,
+        the integral is computed from the values of f and g at the ends of the pieces, as a sum of non-negative numbers.
         """
         (first, *_), (up_to, *_) = self.a, self.b
         low, high, last, from_ = self.a[1], self.b[1], self.b[-1], self.a[-1]
@@ -124,10 +125,10 @@ class RankBoxes:
 
         The range is divided into numbered parts. The box is a product of J intervals of part numbers, its sides: one
         for each released number (boundary). A proposal consists of one part drawn uniformly from each side,
-        independently. It is rejected if the J part numbers do not ascend. If k boundaries lie in the same part, the
-        proposal is accepted with probability 1 / k!, the probability that k uniform numbers in one part are in order.
-        On average, at least one in J! proposals is accepted: if J numbers lie in the J sides in any order, the sorted
-        numbers also lie in the sides, because the lower ends of the sides ascend, and so do the upper ends.
+        independently. The proposal is rejected if the J part numbers do not ascend. If k boundaries lie in the same
+        part, the proposal is accepted with probability 1 / k!, the probability that k uniform numbers in one part are
+        in order. On average, at least one in J! proposals is accepted: if J numbers lie in the J sides in any order,
+        the sorted numbers also lie in the sides, because the lower ends of the sides ascend, and so do the upper ends.
         """
         while True:
             x = rng.integers(self.a[:, box], self.b[:, box], None)

@@ -3,24 +3,24 @@
 The J drawn numbers, called boundaries, divide the values into J + 1 cells with c_0, ..., c_J values. The target number
 w_j of a cell is the difference of its neighbouring target ranks. On the ascending points ``x_1 <= ... <= x_J`` of an
 interval, the density is proportional to ``exp(-sum_j rates_j |c_j - w_j|)``, with given positive rates (Gillenwater,
-Joseph and Kulesza 2021). It is constant as long as each boundary stays in one gap between sorted values. So a gap is
-drawn for each boundary, from the last to the first, with weights that are integrals of the density. A forward pass
-computes these weights beforehand, boundary by boundary, with one convolution by a Laplace kernel for each. The
+Joseph and Kulesza 2021). The density is constant as long as each boundary stays in one gap between sorted values. So a
+gap is drawn for each boundary, from the last to the first, with weights that are integrals of the density. A forward
+pass computes these weights beforehand, boundary by boundary, with one convolution by a Laplace kernel for each. The
 positions of m boundaries in one gap have the volume ``length^m / m!``.
 
 *Windows.* At first, only values whose ranks differ by at most `width` from a target rank are read. Let e_j be the rank
 error of boundary j: the number of values below it, minus its target rank. With e_0 = e_(J+1) = 0, the density is
-proportional to ``exp(-sum_j rates_j |e_(j+1) - e_j|)``. If all e_j are clamped to [-width, width], no
-``|e_(j+1) - e_j|`` increases. So the density at the clamped errors is an upper bound of the density, called the
-envelope. It does not depend on the values outside the windows, because there the clamped errors are constant.
-Boundaries are proposed from the envelope, and accepted with probability density / envelope, which is 1 if each
-boundary lies in its window. After a rejection, they are drawn from the density itself, over all values. The result has
-the same law as if proposals were repeated until one is accepted. So the draw is exact for every width.
+proportional to ``exp(-sum_j rates_j |e_(j+1) - e_j|)``. If all e_j are clamped to [-width, width], no ``|e_(j+1) -
+e_j|`` increases. So the density at the clamped errors is an upper bound of the density, called the envelope. The
+envelope does not depend on the values outside the windows, because there the clamped errors are constant. Boundaries
+are proposed from the envelope, and accepted with probability density / envelope, which is 1 if each boundary lies in
+its window. After a rejection, the boundaries are drawn from the density itself, over all values. The result has the
+same law as if proposals were repeated until one is accepted. So the draw is exact for every width.
 
 *Ties.* Values are rounded to a public grid. The range is divided into public grid cells, one around each grid point,
 and each value is moved to a random part of its grid cell (`Parts`). This noise is not released, and is the same for
-both neighbours; the law of the boundaries is a mixture over it. Each boundary is drawn exactly, as the index of a
-random part of its gap. Values are sorted before the noise is added: given a seed, row order has no effect.
+both neighbours; the law of the boundaries is a mixture over this noise. Each boundary is drawn exactly, as the index of
+a random part of its gap. Values are sorted before the noise is added: given a seed, row order has no effect.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ class Parts:
     """The cells around the points of a public grid, each divided into equal parts, which are numbered from 0.
 
     An ordinary cell has 2^bits parts. The cells around zero and around both ends of the grid have ``1 + more`` times
-    as many, because many values may be equal to these points. Equal values are moved to random parts of their cell; in
-    a wider cell the gaps between them are longer, so that boundaries (noisy quantiles) are drawn from them more often.
+    this number of parts, because many values may be equal to zero or to an end of the grid. Equal values are moved to
+    random parts of their cell; in a wider cell the gaps between the moved values are longer, so that boundaries (noisy
+    quantiles) are drawn from these gaps more often.
 
     A value is given as the index k of its part. A gap between two values k < l consists of the parts k, ..., l - 1,
     and a boundary in the gap lies in each of these parts with the same probability. The part of a boundary determines
@@ -142,7 +143,7 @@ class Targets:
     def spans(self, n: int) -> list[tuple[int, int]]:
         """Return the windows of ranks around the target ranks: pairs (start, stop) for the ranks start + 1 to stop.
 
-        Windows that overlap are merged.
+        The ranks are limited to the ranks 1 to n of the n values. Windows that overlap are merged.
         """
         spans: list[tuple[int, int]] = []
         for target in self.ranks:
@@ -161,7 +162,7 @@ class Targets:
         return np.clip(ranks - self.ranks[:, None], -self.width, self.width)
 
     def cost(self, errors: FloatArray) -> float:
-        """Return minus the log density, up to a constant, of boundaries with the given rank errors, shape (J,).
+        """Return minus the log density, up to a constant, of J boundaries with the rank errors `errors`, shape (J,).
 
         The result is the sum of ``rates[j] |e_(j+1) - e_j|`` over j = 0, ..., J, where e_j is the rank error (rank
         minus target rank) of boundary j, and e_0 = e_(J+1) = 0.
@@ -169,7 +170,7 @@ class Targets:
         return float(self.rates @ np.abs(np.diff(errors, prepend=0.0, append=0.0)))
 
     def excess(self, ranks: FloatArray) -> float:
-        """Return log(envelope / density), for the joint density of J boundaries with the given ranks, shape (J,).
+        """Return log(envelope / density), for the joint density of J boundaries with the ranks `ranks`, shape (J,).
 
         The envelope is an upper bound of the density: the density at rank errors that are clamped to [-width, width],
         where `width` is the half-width of the windows of ranks around the target ranks.
@@ -190,9 +191,11 @@ def draw_joint(
     values : Ranked
         The n values, rounded to the public grid from which the boundaries are drawn.
     targets : ndarray, shape (J,)
-        Target ranks of the boundaries, ascending, in [0, n]. Their differences are the target numbers of the cells.
+        Target ranks of the boundaries, ascending, in [0, n]. The difference of two neighbouring target ranks is the
+        target number of values in the cell between the two boundaries.
     rates : ndarray, shape (J + 1,)
-        For each cell, the decrease of the log density per value above or below the cell's target number; positive.
+        For each cell, the decrease of the log density per value above or below the cell's target number of values;
+        positive.
     rng : Rng
     width : float, optional
         Half-width of the windows of ranks around the targets. Values outside the windows are read only if a proposed
@@ -207,8 +210,8 @@ def draw_joint(
     targets = np.clip(targets, 0.0, n)
     if width is None:
         # `Targets.cost`, minus the log density, is `nearest` if each rank is the whole number nearest to its target.
-        # It is at least 2 width min(rates) if a boundary is outside its window; with this width, such a draw is
-        # improbable.
+        # The cost is at least 2 width min(rates) if a boundary is outside its window; with the width computed here,
+        # such a draw is improbable.
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1
@@ -225,12 +228,31 @@ def draw_joint(
 def draw_between(
     values: IntArray, ranks: FloatArray, wanted: Targets, parts: Parts, rng: Rng
 ) -> tuple[IntArray, NDArray[np.intp]]:
-    """Return J boundaries (noisy quantiles) drawn from the envelope of their density, and the indices of their gaps.
+    """Draw J boundaries (noisy quantiles) from the envelope, an upper bound of their joint density.
 
-    The envelope is an upper bound of the density: the density at clamped rank errors (`Targets.errors`). The target
-    ranks and the parameters of the density are in `wanted`. The boundaries and the sorted `values` are indices of
-    parts of grid cells (`Parts`). `ranks`, shape (len(values) + 1,), has the rank of a boundary in each gap: the gap
-    below the smallest value, the gaps between two values, and the gap above the largest value.
+    The envelope is the density at rank errors that are clamped to an interval (`Targets.errors`). Boundaries and values
+    are given as indices of parts of grid cells (`Parts`). There is a gap below the smallest value, a gap between any
+    two neighbouring values, and a gap above the largest value.
+
+    Parameters
+    ----------
+    values : ndarray of int, shape (k,)
+        The values, sorted.
+    ranks : ndarray, shape (k + 1,)
+        Rank of a boundary in each gap.
+    wanted : Targets
+        Target ranks of the boundaries, and parameters of their density.
+    parts : Parts
+        The cells of the grid, and their parts.
+    rng : Rng
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of int, shape (J,)
+        The boundaries, in ascending order.
+    ndarray of int, shape (J,)
+        Index of the gap in which each boundary lies.
     """
     knots = np.concatenate([[0], values, [parts.end]])
     sizes = np.diff(knots)
@@ -245,14 +267,16 @@ class Window:
     """The sorted values whose ranks lie in given intervals of ranks, called spans.
 
     A span (start, stop) consists of the ranks start + 1, ..., stop. `values` has the values with ranks in the spans,
-    each stored as the index of a random part of the cell around its grid point (`Parts`). They divide the range into
-    ``len(values) + 1`` gaps. The mask `holes` marks the gaps that contain further values. `labels` has the rank of a
-    boundary (noisy quantile) in each gap; in a gap with further values, it is the rank at the lower end of the gap or,
-    for the first gap, at its upper end.
+    each stored as the index of a random part of the cell around its grid point (`Parts`). These values divide the range
+    into ``len(values) + 1`` gaps. The mask `holes` marks the gaps that contain further values. `labels` has the rank of
+    a boundary (noisy quantile) in each gap; in a gap with further values, it is the rank at the lower end of the gap
+    or, for the first gap, at its upper end.
 
     `stretches` has, for each span, the smallest and the largest grid point of its values. `inside` has all values
     between these two points, in sorted order, including ties at the points with ranks outside the span. The other
-    values are read only if the method `all` is called.
+    values are read only if the method `all` is called. The other fields are the column of all values (`of_all`), the
+    cells of the grid (`parts`), the source of randomness (`rng`), and the result of `all` after its first call
+    (`everything`).
     """
 
     values: IntArray
@@ -267,13 +291,16 @@ class Window:
 
     @classmethod
     def of(cls, values: Ranked, spans: Sequence[tuple[int, int]], parts: Parts, rng: Rng) -> Window:
-        """Return the `Window` of the values with ranks in `spans`: ascending, separate pairs (start, stop)."""
+        """Return the `Window` of the values with ranks in `spans`: ascending, separate pairs (start, stop).
+
+        Each value is moved to a random part of the grid cell around it; `parts` has the cells and their parts.
+        """
         (first, _), filled = spans[0], [span for span in spans if span[0] < span[1]]
         labels = np.concatenate([[first], *(np.arange(start + 1, stop + 1) for start, stop in spans)]).astype(float)
         holes = np.append(np.diff(labels) > 1, labels[-1] < values.n)
         holes[0] |= first > 0
         near, less = values.near(filled)
-        # positions of the spans in the sorted array of the values that were read
+        # positions of the spans' values in the sorted array of the values that were read
         places = [(start - below, stop - below) for (start, stop), below in zip(filled, less, strict=True)]
         sorted_at = np.partition(near, [k for start, stop in places for k in (start, stop - 1)]) if filled else near
         stretches = [(sorted_at[start], sorted_at[stop - 1]) for start, stop in places]
@@ -308,8 +335,8 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
     """Return two lists of arrays, `arrive` and `leave`: log weights of the first j boundaries, for each j and gap.
 
     The boundaries (noisy quantiles) lie, in ascending order, in K gaps between sorted values; a gap may contain
-    several. A weight is an integral, over all positions of boundaries 1, ..., j, of their part of the unnormalised
-    joint density.
+    several. A weight is the integral, over all positions of boundaries 1, ..., j, of the factors of the unnormalised
+    joint density that belong to these boundaries.
 
     Parameters
     ----------
@@ -324,7 +351,7 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
     -------
     arrive : list of ndarray, shape (K,)
         ``arrive[j][i]``, j = 0, ..., J - 1, is the log weight if boundaries 1, ..., j lie in gaps before gap i, and
-        boundary j + 1 has a fixed position in gap i. It includes the factor of the cell below boundary j + 1.
+        boundary j + 1 has a fixed position in gap i. This weight includes the factor of the cell below boundary j + 1.
     leave : list of ndarray, shape (K,)
         ``leave[j][i]``, j = 1, ..., J, is the log weight if boundary j lies in gap i, without the factor of the next
         cell. ``leave[0]`` is empty.
@@ -342,11 +369,11 @@ def forward_pass(errors: FloatArray, lengths: FloatArray, rates: FloatArray) -> 
 def in_gaps(
     arrive: list[FloatArray], leave: list[FloatArray], errors: FloatArray, log_length: FloatArray, rates: FloatArray
 ) -> FloatArray:
-    """Return the list entry ``leave[j]``, shape (K,), that `forward_pass` defines, for the first j boundaries.
+    """Return ``leave[j]``, shape (K,), an array of log weights of the first j boundaries that `forward_pass` defines.
 
-    It has, for each of K gaps, the log weight of boundaries 1, ..., j with boundary j in this gap. The lists `arrive`
-    and `leave` are given up to index j - 1. `errors`, shape (j, K), has the rank errors of the boundaries in each gap,
-    `log_length` the logs of the gaps' lengths, and `rates` is as in `forward_pass`.
+    The array has, for each of K gaps, the log weight of boundaries 1, ..., j if boundary j lies in this gap. The lists
+    `arrive` and `leave` are given up to index j - 1. `errors`, shape (j, K), has the rank errors of the boundaries in
+    each gap, `log_length` the logs of the gaps' lengths, and `rates` is as in `forward_pass`.
 
     The weight for gap i is a sum over the number m = 1, ..., j of boundaries in gap i. Term m is computed only for
     gaps in which an upper bound of the terms m, m + 1, ... together is not negligible. For a gap of length L, this
@@ -376,7 +403,7 @@ def backward_pass(
     """Return the index of a random gap between sorted values for each boundary (noisy quantile), shape (J,), ascending.
 
     The gaps are drawn jointly, with a probability proportional to the integral of the boundaries' joint density over
-    all positions in these gaps. They are drawn from the last boundary to the first. `forward` is the result of
+    all positions in these gaps. The gaps are drawn from the last boundary to the first. `forward` is the result of
     `forward_pass` for the same `errors`, `lengths` and `rates`.
     """
     arrive, leave = forward
@@ -420,9 +447,10 @@ def empty_cells(errors: FloatArray, rates: FloatArray) -> Iterator[FloatArray]:
 def same_gap(m: int, log_length: FloatArray, arrive: FloatArray, empty: FloatArray) -> FloatArray:
     """Return the log weight of placing m boundaries in one gap, and all preceding boundaries in earlier gaps.
 
-    The weight is a product of three factors: the volume ``length^m / m!`` of the m boundaries' positions in the gap;
-    ``exp(-empty)``, for the m - 1 cells without values between them (`empty_cells`); and ``exp(arrive)``, for the
-    preceding boundaries in earlier gaps (`forward_pass`). An array argument has one entry for each gap.
+    The weight is a product of three factors: the volume ``length^m / m!`` of the m boundaries' positions in the gap,
+    with the log of the gap's length in `log_length`; ``exp(-empty)``, for the m - 1 cells without values between them
+    (`empty_cells`); and ``exp(arrive)``, for the preceding boundaries in earlier gaps (`forward_pass`). An array
+    argument has one entry for each gap.
     """
     return m * log_length + (arrive - (math.lgamma(m + 1) + empty))
 
@@ -431,10 +459,10 @@ def laplace_kernel(x: FloatArray, before: FloatArray, after: FloatArray, rate: f
     """Return ``log sum_{i < k} exp(x_i - rate |after_k - before_i|)`` for each gap k = 0, ..., K - 1, shape (K,).
 
     This is the log weight of a boundary (noisy quantile) in gap k, summed over all gaps i < k of the preceding
-    boundary. `x` has the log weights of the preceding boundary in the K gaps, `before` its rank errors, and `after`
-    the rank errors of the boundary itself. Rank errors ascend from gap to gap, so the terms with
-    ``before_i <= after_k`` come first. They and the later terms are summed separately; no cumulative sums are
-    subtracted, because this would lose digits.
+    boundary. `x` has the log weights of the preceding boundary in the K gaps, `before` its rank errors, and `after` the
+    rank errors of the boundary itself. Rank errors ascend from gap to gap, so the terms with ``before_i <= after_k``
+    come first. These terms and the later terms are summed separately; no cumulative sums are subtracted, because a
+    subtraction would lose digits.
     """
     k = np.arange(len(x))
     cut = np.minimum(np.searchsorted(before, after, side="right"), k)

@@ -1,4 +1,4 @@
-"""Mechanisms for the mode: choose one of several public candidates, with higher probability if it is more frequent."""
+"""Mechanisms for the mode: choose one of several public candidates, a frequent candidate with a higher probability."""
 
 from __future__ import annotations
 
@@ -52,10 +52,11 @@ class PermuteAndFlip(ModeMechanism):
 
     Privacy: eps-DP (McKenna and Sheldon 2020). The mechanism is sampled in another way that has the same law (Ding et
     al. 2021): independent exponential noise with scale (l1 sensitivity) / eps is added to every total, and the
-    candidate with the largest sum is chosen. Given the noise of all other candidates, a candidate is chosen if and only
-    if its own noise exceeds a threshold. Let t be this threshold in units of the scale. The candidate is chosen with
-    probability ``min(1, exp(-t))``. Between neighbours t changes by at most eps, so this probability changes by a
-    factor of at most e^eps. Neighbouring relation: the relation for which the sensitivity is computed.
+    candidate with the largest sum of total and noise is chosen. Given the noise of all other candidates, a candidate is
+    chosen if and only if its own noise exceeds a threshold. Let t be this threshold in units of the scale. The
+    candidate is chosen with probability ``min(1, exp(-t))``. Between neighbours t changes by at most eps, so this
+    probability changes by a factor of at most e^eps. Neighbouring relation: the relation for which the sensitivity is
+    computed.
 
     The expected difference between the largest total and the total of the chosen candidate is never larger than with
     `ModeExponential`.
@@ -65,7 +66,8 @@ class PermuteAndFlip(ModeMechanism):
 
     def choose(self, deficits: FloatArray, rng: Rng) -> int:
         noisy = exponential(rng, deficits.shape) - deficits
-        first = np.flatnonzero(noisy == noisy.max())  # ties, due to rounding only, are broken at random
+        # ties between totals with noise, due to rounding only, are broken at random
+        first = np.flatnonzero(noisy == noisy.max())
         return int(first[int(rng.integers(0, len(first), None))])
 
 

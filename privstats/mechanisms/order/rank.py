@@ -52,10 +52,10 @@ class Rank(Mechanism):
     a distance between the numbers' ranks and the target ranks.
 
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The density is proportional to ``exp(-eps error / (2 S
-    rows))``. One changed row changes the error by at most the sensitivity S, so the rows in which neighbours differ,
-    at most `rows`, change it by at most ``S rows``. So the exponent changes by at most eps / 2, and the log normaliser
-    changes by at most eps / 2, too. Neighbouring relation: the argument `relation` of `release`, under which at most
-    ``rows = relation.rows`` rows are replaced, or added or removed.
+    rows))``. One changed row changes the error by at most the sensitivity S, so the rows in which neighbours differ, at
+    most `rows`, change the error by at most ``S rows``. So the exponent changes by at most eps / 2, and the log
+    normaliser changes by at most eps / 2, too. Neighbouring relation: the argument `relation` of `release`, under which
+    at most ``rows = relation.rows`` rows are replaced, or added or removed.
 
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho is the rank of a grid point x among n
     values: R(rho) = x, where R is the piecewise linear function through (0, low), (1, y_1), ..., (n, y_n), (n + 1,
@@ -171,7 +171,7 @@ class Rank(Mechanism):
 
         The endpoints are NaN for levels whose intervals cannot have the stated confidence; the quantiles at these
         levels are drawn separately. `law` describes a joint draw for all levels, and its method `hopeful` omits these
-        levels. If ``law.alone`` is true, the array contains only endpoints.
+        levels. If ``law.alone`` is true, the array contains only endpoints. The other arguments are as in `drawing`.
         """
         draw = law.hopeful(within.about[0]) if within.about else law
         kept = np.isin(self.levels, () if draw is None else draw.levels)
@@ -189,9 +189,10 @@ class Rank(Mechanism):
 
 
 def grid_of(within: Range) -> RankGrid:
-    """Return the public grid of a range.
+    """Return the public grid of the range `within`.
 
-    If no step is declared, the step is about 2^-30 of the range, but at least 2^-50 of the largest absolute value.
+    If no step is declared, the step is about 2^-30 of the length of the range, but at least 2^-50 of the largest
+    absolute value in the range.
     """
     reach = max(abs(within.low), abs(within.high))
     step = within.grid or max(step_of(within.high - within.low, GRID_BITS), step_of(reach, COUNTED_BITS))
@@ -199,9 +200,10 @@ def grid_of(within: Range) -> RankGrid:
 
 
 def moved_by_one(level: float, relation: Relation) -> float:
-    """Return the sensitivity S for a single quantile: the largest change of a rank error due to one changed row.
+    """Return the sensitivity S for the quantile of probability `level`: the largest effect of one row on a rank error.
 
-    The rank error is the distance of the rank of a grid point from the target rank of the quantile.
+    The rank error is the distance of the rank of a grid point from the target rank of the quantile. The row is
+    replaced, or added or removed, as `relation` states.
     """
     return 1.0 if relation.exchange else max(level, 1 - level)
 
@@ -209,8 +211,9 @@ def moved_by_one(level: float, relation: Relation) -> float:
 def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
     """Return the sensitivity S for several quantiles: the largest change of their joint error due to one changed row.
 
-    The numbers drawn as quantiles divide the values into cells. The error is the sum over the cells of the absolute
-    difference between the number of values in the cell and its target number.
+    The numbers drawn as quantiles, with probabilities `levels`, divide the values into cells. The error is the sum over
+    the cells of the absolute difference between the number of values in the cell and the cell's target number. The row
+    is replaced, or added or removed, as `relation` states.
     """
     shares = np.diff(levels, prepend=0.0, append=1.0)
     return 2.0 if relation.exchange else 2 * (1 - float(shares.min()))
@@ -219,7 +222,8 @@ def moved_by_several(levels: tuple[float, ...], relation: Relation) -> float:
 def draw_ends(ends: Ends, values: Ranked, rng: Rng) -> FloatArray:
     """Return random quantiles with their confidence intervals, ascending: lower endpoint, quantile, upper endpoint, ...
 
-    The quantiles are left out if ``ends.alone`` is true.
+    `ends` has the levels, the confidence and the rate of the draw, and `values` the data. The quantiles are left out if
+    ``ends.alone`` is true.
     """
     n = values.n
     if ends.box:

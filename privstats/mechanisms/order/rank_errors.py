@@ -55,7 +55,8 @@ class RankErrors:
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
         positive = 1 + np.searchsorted(np.cumsum(weights) / weights.sum(), rng.uniform(0.0, 1.0, size), side="right")
-        order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)  # a random set of increments is positive
+        # the positive increments are a random subset of all m increments
+        order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)
         up = order < np.minimum(positive, self.J)[:, None]
         parts = exponential(rng, (size, m))
         sides = (parts * up).sum(axis=1, keepdims=True), (parts * ~up).sum(axis=1, keepdims=True)
@@ -67,7 +68,8 @@ class RankErrors:
         """Return the variance of each ``e_j - e_(j-1)`` for the rank errors e in a Laplace bridge with rate 1."""
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
-        squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))  # E(sum of squared increments) / s^2
+        # mean, given k and s, of the sum of squared increments, divided by s^2 (`sample`)
+        squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))
         return float(weights @ squares / weights.sum()) / m * self.J * (self.J + 1) / 4
 
     def covariance(self, onto: FloatArray) -> FloatArray:

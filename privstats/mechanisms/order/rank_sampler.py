@@ -88,10 +88,11 @@ class Runs:
 def draw_rank(values: Ranked, level: float, rate: float, width: float | None = None) -> Callable[..., FloatArray]:
     """Return a function that draws independent grid points with ranks near the target T = level (n + 1).
 
-    T is the target rank, for n values. Only a window of knots (values, and the ends of the grid) around T is sorted. A
-    point outside the window is proposed with probability proportional to an upper bound of its mass, the density at the
-    nearer edge of the window. If a point outside the window is proposed, all values are sorted, and the point is
-    accepted with a probability equal to the ratio of its density to the bound. So the draw is exact for every window.
+    T is the target rank, for n values. Only a window of knots (the values, and the ends of the grid) with ranks near T
+    is sorted. A point outside the window is proposed with probability proportional to an upper bound of its mass, the
+    density at the nearer edge of the window. If a point outside the window is proposed, all values are sorted, and the
+    point is accepted with a probability equal to the ratio of its density to the bound. So the draw is exact for every
+    window.
 
     Parameters
     ----------
@@ -102,8 +103,8 @@ def draw_rank(values: Ranked, level: float, rate: float, width: float | None = N
     rate : float
         Decrease of the log density per rank, positive.
     width : float, optional
-        Number of knots on each side of T in the window. The default is large enough to make draws outside the window
-        improbable.
+        Number of knots in the window on each side of the target rank T. The default is large enough to make draws
+        outside the window improbable.
 
     Returns
     -------
@@ -145,8 +146,8 @@ def log_density(
 ) -> FloatArray:
     """Return the log probability with which `draw_rank` draws each of the m grid points `at`, shape (m,).
 
-    The grid has the points in [low, high] that are multiples of `step`. `level` is the probability of the quantile, and
-    `rate` the decrease of the log density per rank.
+    The grid consists of the multiples of `step` in [low, high]. The sample is `values`. `level` is the probability of
+    the quantile, and `rate` the decrease of the log density per rank.
     """
     grid, target = RankGrid(low, high, step), level * (len(values) + 1)
     knots = np.concatenate([[grid.first], np.sort(grid.units(values)), [grid.last]])
@@ -168,13 +169,22 @@ def knots_between(values: Ranked, start: int, stop: int) -> FloatArray:
 
 
 def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> Runs:
-    """Return the grid points from the first to the last given knot, divided into `Runs`.
+    """Return the grid points from the first to the last knot in `knots`, divided into `Runs`.
 
-    Knots 0, ..., n + 1 are the first grid point, the n sorted values and the last grid point. `knots` contains
-    consecutive knots, in grid steps, and `start` is the number of the first of them. The rank `target` lies between
-    the numbers of the first and the last given knot; `rate` is the decrease of the log density per rank. Omitted knots
-    may be equal to the first or the last given knot. They would not change the distance of `target` from the interval
-    of ranks of this grid point, and so not the result.
+    Knots 0, ..., n + 1 are the first grid point, the n sorted values and the last grid point. Knots that are not in
+    `knots` may be equal to its first or last knot. Such ties do not change the result, because they do not change the
+    distance of the target rank from the interval of ranks of this grid point.
+
+    Parameters
+    ----------
+    knots : ndarray, shape (k,)
+        Knots number start, ..., start + k - 1, in grid steps.
+    start : int
+        Number of the first knot in `knots`.
+    target : float
+        Target rank, between start and start + k - 1.
+    rate : float
+        Decrease of the log density per rank, positive.
     """
     point, index, ties = np.unique(knots, return_index=True, return_counts=True)
     lower = start + index.astype(float)
@@ -196,7 +206,7 @@ def runs_between(knots: FloatArray, start: int, target: float, rate: float) -> R
 
 
 def rank_distance(knots: FloatArray, units: FloatArray, target: float) -> FloatArray:
-    """Return the distance of the rank of each of m grid points from the target rank, shape (m,).
+    """Return the distance of the rank of each of the m grid points `units` from the rank `target`, shape (m,).
 
     The rank is interpolated between the sorted `knots`: the first grid point, the values and the last grid point. At a
     point that several knots share, the rank is an interval; the distance is 0 if the target rank is in the interval.

@@ -1,4 +1,4 @@
-"""Values on a public grid, found by their ranks; all values are counted, but only values near a few ranks are read.
+"""Values on a public grid, found by their ranks; all values are counted, but only values near given ranks are read.
 
 A column is never loaded as a whole. A cell is a run of neighbouring grid points. One scan of the rows counts the values
 in each cell, and so shows which cells contain the values with the target ranks. If a cell with a target rank contains
@@ -21,7 +21,7 @@ from privstats.numerics.exact import multiples
 from privstats.numerics.law import FloatArray, IntArray
 
 CUT_BITS = 13  # log2 of the largest number of parts into which a cell of grid points is divided
-ROOM = 1 << 18  # cells are divided if more values than this would be read besides the values with the requested ranks
+ROOM = 1 << 18  # cells are divided if more than ROOM values would be read besides the values with the requested ranks
 
 Spans = Sequence[tuple[int, int]]  # spans (start, stop) of the ranks start + 1, ..., stop
 Stretches = Sequence[tuple[float, float]]  # intervals of grid points: first and last point, in grid steps
@@ -29,7 +29,7 @@ Stretches = Sequence[tuple[float, float]]  # intervals of grid points: first and
 
 @dataclass(frozen=True)
 class RankGrid:
-    """The grid of the multiples of `step` in [low, high]; if there are none, the multiple nearest to `low`."""
+    """The grid of the multiples of `step` in [low, high]; if no multiple lies there, the multiple nearest to `low`."""
 
     low: float
     high: float
@@ -116,7 +116,7 @@ class Ranked:
             self._cut(wide)
 
     def take(self, stretches: Stretches) -> FloatArray:
-        """Return the values in the given intervals of the grid, in grid steps and in the order of the rows."""
+        """Return the values in the intervals `stretches` of the grid, in grid steps and in the order of the rows."""
         return np.concatenate([np.zeros(0), *self.values.scan(partial(points_near, self.grid, stretches))])
 
 

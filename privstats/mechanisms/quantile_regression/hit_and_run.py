@@ -20,7 +20,7 @@ even with ties, equal predictors, or a single informative row. The largest Kolmo
 predictors with correlation .999 at tau = 0.99 and the largest allowed rate, 8; sampling error alone is up to .16.
 
 The first state, the axes and the law of the random directions are computed from the rows before the chain begins. The
-stationary law does not depend on them.
+stationary law does not depend on these three choices.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from privstats.mechanisms.quantile_regression.rows import Pool, RowFrame
 from privstats.numerics.law import FloatArray, Rng
 
 SWEEPS = 200
-SELDOM = 2.0**-8  # a window is enlarged if the bound on the mass beyond an end exceeds this share of the mass inside
+# a window (an interval of a line) is enlarged if the bound on the mass beyond one of its ends exceeds this share of the
+# mass inside the window
+SELDOM = 2.0**-8
 WIDER_WINDOW = 1.5  # factor by which a window, or the box for which rows are selected (`look`), is enlarged if needed
 
 
@@ -68,8 +70,9 @@ def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
 class Outside:
     """An upper bound on the density along a line, beyond one end of an interval (the window).
 
-    The bound is ``exp(-height - slope s)`` at the distance s from this end; s is at most `length`. If the slope is
-    negative, there is no bound.
+    The bound is ``exp(-height - slope s)`` at the distance s from this end of the window. The largest possible s is
+    `length`, the distance from this end to the boundary of the parameter set. If the slope is negative, there is no
+    bound.
     """
 
     height: float
@@ -218,10 +221,10 @@ class CheckLines:
         """Return the centre and half-length of the first window, the interval of a line in which pieces are computed.
 
         Both results are values of t for the points ``theta + t v`` of the line, where theta is the current state and
-        ``v = basis @ way`` (`RowFrame`). They are computed from a quadratic approximation of the loss. If the target
-        density depends on the loss, the half-length is five standard deviations of the approximate density on the
-        line. If it depends on the score, the half-length is such that, approximately, the mass outside the window is
-        at most `SELDOM` times the mass inside. `length` is the length, in units of t, of the part of the line in the
+        ``v = basis @ way`` (`RowFrame`). Both results are computed from a quadratic approximation of the loss. If the
+        target density depends on the loss, the half-length is five standard deviations of the approximate density on
+        the line. If it depends on the score, the half-length is such that, approximately, the mass outside the window
+        is at most `SELDOM` times the mass inside. `length` is the length, in units of t, of the part of the line in the
         parameter set.
         """
         target = self.target

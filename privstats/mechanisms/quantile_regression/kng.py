@@ -36,10 +36,10 @@ class KNGQuantile(Mechanism):
     the rows with predictors x and response y. |.|_K is the norm `norm`, and D the sensitivity of G in this norm.
 
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). The scores G of two neighbouring data sets differ by at most
-    D in the norm K, at every theta (`CheckLosses`), so the exponent changes by at most eps / 2. The log normaliser
+    D in the norm |.|_K, at every theta (`CheckLosses`), so the exponent changes by at most eps / 2. The log normaliser
     changes by at most eps / 2, too; on a bounded set this change is not zero. If y equals x'theta for some row,
-    G(theta) is one of several subgradients. Given the rows, the set of theta with y = x'theta has measure zero unless
-    x is zero, so densities do not change; rows with x = 0 add nothing to G. The draw is then rounded to a public grid.
+    G(theta) is one of several subgradients. Given the rows, the set of theta with y = x'theta has measure zero unless x
+    is zero, so densities do not change; rows with x = 0 add nothing to G. The draw is then rounded to a public grid.
 
     Ties between rows do not affect the proof. A small secret noise, uniform and independent of the rows, may be added
     to every y first (`jitter`). The proof holds given this noise, which is equal for the rows that neighbours have in
@@ -49,20 +49,21 @@ class KNGQuantile(Mechanism):
     Up to three coefficients (`exact_for`), theta is drawn exactly, by rejection. With more coefficients, theta is the
     last state of a Markov chain of a fixed number of sweeps. The guarantee is then proved only for the stationary law
     of the chain; the distance of the law of the last state from the stationary law was measured by simulation, and no
-    bound on it is proved (`hit_and_run`). The time of a draw depends on the rows and is not protected. If the rate
-    ``eps / (2 D)`` exceeds `AMPLE`, it is lowered to `AMPLE`; a lower rate is more private.
+    bound on this distance is proved (`hit_and_run`). The time of a draw depends on the rows and is not protected. If
+    the rate ``eps / (2 D)`` exceeds `AMPLE`, it is lowered to `AMPLE`; a lower rate is more private.
 
-    The paper is corrected in three points. D is not ``2 (1 - tau) sup |x|``, which is too small for tau > 1/2 and
-    larger than needed if a row is added or removed. The parameter set must be bounded, since otherwise the density has
-    no finite integral. theta is not drawn by a random walk of fixed scale.
+    The mechanism differs from Reimherr and Awan (2019) in three points. D is not ``2 (1 - tau) sup |x|``, which is too
+    small for tau > 1/2 and larger than needed if a row is added or removed. The parameter set must be bounded, since
+    otherwise the density has no finite integral. theta is not drawn by a random walk of fixed scale.
 
     Parameters
     ----------
     norm : {"hull", "linf", "l1", "l2"}
-        Norm K of the score G. The unit ball of "hull" is the convex hull of the changes of G when a row is replaced,
-        or the ball of "linf" if rows are added or removed or there is no intercept (`CheckLosses`).
+        Name of the norm |.|_K of the score G. The unit ball of "hull" is the convex hull of the changes of G when a row
+        is replaced, or the ball of "linf" if rows are added or removed or there is no intercept (`CheckLosses`).
     jitter : float
-        Half-width of the uniform noise that separates equal y, relative to half the range of y; 0 for no noise.
+        Half the length of the interval of the uniform noise that separates equal y, divided by half the length of the
+        range of y; 0 for no noise.
     """
 
     gathers = 100

@@ -2,10 +2,10 @@
 
 The minimiser solves a linear program with one variable per row. A smaller program is solved instead, because most
 residuals have the same sign at all theta near the minimiser. A check loss is the larger of two linear functions of
-theta, one for each sign of the residual. For most rows, it is replaced by the linear function of the expected sign,
-and only the sum of these functions enters the program. The replacement does not increase the minimum. So, if all
-replaced rows have the expected signs at the solution, the solution minimises the sum of check losses (Portnoy and
-Koenker 1997).
+theta, one for each sign of the residual. For most rows, the check loss is replaced by the linear function of the
+expected sign, and only the sum of these functions enters the program. The replacement does not increase the minimum.
+So, if all replaced rows have the expected signs at the solution, the solution minimises the sum of check losses
+(Portnoy and Koenker 1997).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def dual_size(norm: str, v: FloatArray, tilt: float = 0.0) -> FloatArray:
 
 
 def score(x: FloatArray, y: FloatArray, tau: float, theta: FloatArray) -> FloatArray:
-    """Return ``sum (1{y <= x'theta} - tau) x``, shape (d,): a (sub)gradient of the sum of check losses."""
+    """Return ``sum (1{y <= x'theta} - tau) x``, shape (d,): a (sub)gradient of the sum of check losses at theta."""
     return np.asarray(((y <= x @ theta) - tau) @ x)
 
 
@@ -104,7 +104,7 @@ def loss(x: FloatArray, y: FloatArray, tau: float, theta: FloatArray) -> float:
 
 
 def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatArray:
-    """Return a minimiser on ``|theta|_1 <= radius`` of the check losses of ``y - x'theta``, by linear programming.
+    """Return a minimiser on ``|theta|_1 <= radius`` of the sum of check losses of ``y - x'theta``, by linear programs.
 
     Parameters
     ----------
@@ -136,10 +136,10 @@ def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatAr
 
 
 def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return an estimate of the Hessian of the expected loss at theta, a positive definite matrix of shape (d, d).
+    """Return an estimate, at theta, of the Hessian of the loss's expected value: a positive definite (d, d) matrix.
 
-    The loss is the sum of check losses, and the score is its gradient. The Hessian is estimated from the rows with the
-    smallest absolute residuals, about n^(3/4) rows.
+    The loss is the sum of check losses of the rows (x, y). The Hessian is estimated from the rows with the smallest
+    absolute residuals, about n^(3/4) rows.
     """
     n, d = x.shape
     H = np.eye(d)
@@ -152,8 +152,8 @@ def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
 def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np.intp], float]:
     """Return the indices of about n^(3/4) rows with the smallest absolute residuals, and a bound on these residuals.
 
-    The residuals are taken at theta. The bound is the larger of two numbers: the largest of these absolute residuals,
-    and (d + 1) / (n + 1), for n rows and d predictors.
+    The residuals of the rows (x, y) are taken at theta. The bound is the larger of two numbers: the largest of these
+    absolute residuals, and (d + 1) / (n + 1), for n rows and d predictors.
     """
     n, d = x.shape
     away = np.abs(y - x @ theta)
@@ -163,7 +163,7 @@ def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np
 
 
 def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return theta after a few Newton steps toward the minimiser of the sum of check losses.
+    """Return theta after a few Newton steps toward the minimiser of the sum of check losses of the rows (x, y).
 
     A step is taken only if it reduces the l1 norm of the score by at least a tenth and stays in the ball ``|theta|_1 <=
     radius``.
@@ -182,12 +182,12 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
     """Return the minimiser on ``|theta|_1 <= radius`` of the sum of check losses, by linear programs with few rows.
 
-    Each program keeps the check losses of some rows, at first of the rows with the smallest absolute residuals at
-    `theta`. For every other row, a linear function replaces the check loss; it is equal to the check loss wherever the
-    residual has the same sign as at `theta`, and smaller elsewhere. So the minimum of the program is a lower bound.
-    The search ends if no replaced row has another sign at the solution, or if the best loss is close to the lower
-    bound (`TOLERANCE`). Otherwise, the check losses of rows with another sign are kept in the next program, too. After
-    `ROUNDS` programs, the best theta so far is returned.
+    Each program keeps the check losses of some of the rows (x, y), at first of the rows with the smallest absolute
+    residuals at `theta`. For every other row, a linear function replaces the check loss; this function is equal to the
+    check loss wherever the residual has the same sign as at `theta`, and smaller elsewhere. So the minimum of the
+    program is a lower bound. The search ends if no replaced row has another sign at the solution, or if the best loss
+    is close to the lower bound (`TOLERANCE`). Otherwise, the check losses of rows with another sign are kept in the
+    next program, too. After `ROUNDS` programs, the best theta so far is returned.
     """
     u = y - x @ theta
     below, weight = u <= 0, int(min(WORST, 500 + 4 * np.abs(score(x, y, tau, theta)).sum()))

@@ -28,8 +28,8 @@ ROUND = 32  # a round of the sampler proposes 1 + (number of boxes) / ROUND poin
 # score, and 2 FAR_LOSS / sqrt(rate) if it depends on the loss, for the attribute `rate` of `Target`. For boxes outside
 # this cube the sampler starts with the bounds on the density that `Cuts` computes.
 FAR, FAR_LOSS = 400.0, 20.0
-# a box is halved in the coordinates along which the log density varies most: those whose entry of `strain` is at least
-# this share of the largest entry
+# a box is halved in the coordinates along which the log density varies most: each coordinate whose entry of `strain`
+# (the estimated variation) is at least this share of the largest entry
 EVEN = 0.4
 EXACT_DIM = 3  # largest number of coefficients for which draws are exact; with four, an exact draw took 17 to 44 s
 
@@ -45,11 +45,19 @@ def exact_for(dim: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ThetaBox:
-    """A box of coefficients theta, with a lower bound on the potential in the box.
+    """A box of quantile regression coefficients theta, with a lower bound on the potential in the box.
 
-    The box has the centre `middle` and the half-widths `halves` in linear coordinates of theta (`RowFrame`). The
-    density of theta is proportional to ``exp(-rate potential)``; the potential is the norm of the score, or the loss.
-    `rows` computes the score and the loss at any point of the box.
+    The density of theta is proportional to ``exp(-rate potential)``, where `rate` is a number in `Target`. The
+    potential is the norm of the score or, if the density depends on the loss, the loss.
+
+    Parameters
+    ----------
+    middle, halves : ndarray, shape (d,)
+        Centre of the box, and half the length of each of its sides, in linear coordinates of theta (`RowFrame`).
+    bound : float
+        The lower bound on the potential.
+    rows : Rows
+        The rows of the data, in a form from which the score and the loss are computed at any point of the box.
     """
 
     middle: FloatArray
@@ -109,10 +117,10 @@ class CheckBoxes:
     def cuts_about(self, shells: list[tuple[float, Rows]]) -> Cuts:
         """Return `Cuts`: lower bounds on the potential, from the convex loss and its gradient at a few points.
 
-        The potential is the norm of the score (the gradient) or, if the density depends on the loss, the loss.
-        `shells` describes nested cubes around the minimiser of the loss, beginning with the largest. For each cube, it
-        has a pair: the half-width, and the `Rows` that compute the score and the loss in the cube. The points are
-        taken from at most three of the five smallest cubes.
+        The potential is the norm of the score (the gradient) or, if the density depends on the loss, the loss. `shells`
+        describes nested cubes around the minimiser of the loss, beginning with the largest. For each cube, `shells` has
+        a pair: the half-width, and the `Rows` that compute the score and the loss in the cube. The points are taken
+        from at most three of the five smallest cubes.
         """
         d = len(self.frame.centre)
         corners = np.vstack([np.eye(d), -np.eye(d), list(product((-1.0, 1.0), repeat=d))])
@@ -200,11 +208,11 @@ class CheckBoxes:
     def bounds(self, rows: Rows, middles: FloatArray, halves: FloatArray) -> FloatArray:
         """Return lower bounds on the potential (norm of the score, or loss) in each of k boxes, shape (k,).
 
-        Box i has the centre ``middles[i]`` and the half-widths `halves`, shape (d,). The bound on the norm of the
-        score (the gradient of the loss) is computed from the range of ``v'score`` in the box for several directions v
-        (see the function `ways`). If the score is known to have at most two values in the box (`Rows.jumps`), the
-        smaller of their norms is also a bound. The bound on the loss, which is convex, is the minimum in the box of
-        the tangent at the centre.
+        Box i has the centre ``middles[i]`` and the half-widths `halves`, shape (d,). `rows` computes the score and the
+        loss in all boxes. The bound on the norm of the score (the gradient of the loss) is computed from the range of
+        ``v'score`` in the box for several directions v (see the function `ways`). If the score is known to have at most
+        two values in the box (`Rows.jumps`), the smaller of their norms is also a bound. The bound on the loss, which
+        is convex, is the minimum in the box of the tangent at the centre.
         """
         target, d = self.target, len(halves)
         if target.norm == "loss":

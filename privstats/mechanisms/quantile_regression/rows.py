@@ -117,7 +117,7 @@ class RowFrame:
             chosen.append(k)
             unit = rest[k] / np.linalg.norm(rest[k])
             rest = rest - np.outer(rest @ unit, unit)
-        null = np.linalg.svd(x[chosen])[2][len(chosen) :]  # theta directions that change no fitted value
+        null = np.linalg.svd(x[chosen])[2][len(chosen) :]  # directions of theta that change no fitted value
         rates = np.append(steep[chosen], np.full(len(null), _flattest(target)))
         rates = rates ** (0.5 if target.norm == "loss" else 1.0)
         inverse: FloatArray = np.asarray(np.vstack([x[chosen], null]) * rates[:, None])
@@ -181,8 +181,9 @@ class Rows(Protocol):
     def undecided(self, middle: FloatArray, halves: FloatArray) -> FloatArray:
         """Return the number of rows whose residual changes sign in a box, divided among the coordinates, shape (d,).
 
-        These rows are called undecided. A coordinate's share of a row is proportional to the coordinate's contribution
-        to the range of the row's residual in the box. The result may be an estimate from some of the rows.
+        The box has the centre `middle` and the half-widths `halves`, in coordinates of `RowFrame`. Rows whose residual
+        changes sign are called undecided. A coordinate's share of a row is proportional to the coordinate's
+        contribution to the range of the row's residual in the box. The result may be an estimate from some of the rows.
         """
 
 
@@ -212,8 +213,8 @@ class Ties:
     def of(cls, target: Target) -> Ties | None:
         """Return the rows of `target`, grouped by their vectors x of predictors, or None if they cannot be grouped.
 
-        They cannot be grouped if there are no rows, or more than `DISTINCT` distinct x, or if the box that contains
-        the parameter set is too long for `drawn_on_grid` (`RowFrame.longest` exceeds `LONGEST`).
+        Grouping is impossible if there are no rows, or more than `DISTINCT` distinct x, or if the box that contains the
+        parameter set is too long for `drawn_on_grid` (`RowFrame.longest` exceeds `LONGEST`).
         """
         key = target.x @ np.sqrt(np.arange(2.0, 2.0 + target.x.shape[1]))
         if len(key) == 0 or len(np.unique(key[:: 1 + len(key) // GLANCE])) > DISTINCT:
@@ -240,10 +241,11 @@ class Ties:
         return pull[0], float(value[0])
 
     def below(self, fits: FloatArray, side: Literal["left", "right"] = "right") -> NDArray[np.intp]:
-        """Return, for each box and each distinct x, how many of the rows with this x have a response below a fit.
+        """Return, for each box and each distinct x, the number of rows with this x whose response is below a given fit.
 
-        `fits` has these fits x'theta, each minus the fit at the minimiser of the loss. `fits` and the result have the
-        shape (boxes, k). A response equal to the fit counts as below it if `side` is "right".
+        `fits` has the fits x'theta, one for each box and each x; from each fit, the fit at the minimiser of the loss is
+        subtracted. `fits` and the result have the shape (boxes, k). A response equal to the fit counts as below the fit
+        if `side` is "right".
         """
         return np.column_stack([np.searchsorted(v, fits[:, k], side) for k, v in enumerate(self.u)])
 
@@ -287,7 +289,7 @@ class Ties:
 class Pool:
     """Undecided rows of a quantile regression: rows whose residuals change sign in a box of theta.
 
-    Sums over all rows are also stored; they are correct where no undecided row has a response below its fit.
+    Sums over all rows are also stored; the stored sums are correct where no undecided row has a response below its fit.
 
     Parameters
     ----------
