@@ -1,8 +1,8 @@
 """AdaSSP, Algorithm 2 of Wang (2018), "Revisiting differentially private linear regression", for comparison.
 
 AdaSSP solves the normal equations of sufficient statistics with Gaussian noise, under (eps, delta)-DP; a ridge is
-chosen from a private smallest eigenvalue. The code uses float64 arithmetic and an ordinary random generator: it is for
-benchmarks, not for private data.
+chosen from a private release of the smallest eigenvalue of X'X. The code uses float64 arithmetic and an ordinary random
+generator: it is for benchmarks, not for private data.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import math
 import numpy as np
 
 RHO = 0.05  # failure probability of the bound behind the ridge, as in the paper
-# Sensitivities of the smallest eigenvalue, of X'X (Frobenius norm) and of X'y (l2 norm), in units of |x|^2, |x|^2 and
-# |x| |y|. In the paper a row is added or removed. If row (x, y) is replaced by (w, v), |xx' - ww'|_F^2 is at most
-# |x|^4 + |w|^4, |xy - wv| is at most |xy| + |wv|, and the eigenvalue rises by at most |w|^2 or falls by at most |x|^2.
+# Sensitivities of the smallest eigenvalue of X'X, of X'X (Frobenius norm) and of X'y (l2 norm), in units of B^2, B^2
+# and B C; B bounds a row's norm |x|, and C bounds |y|. In the paper a row is added or removed. If row (x, y) is
+# replaced by (w, v), |xx' - ww'|_F^2 is at most |x|^4 + |w|^4, |xy - wv| is at most |xy| + |wv|, and the eigenvalue
+# rises by at most |w|^2 or falls by at most |x|^2.
 SENSITIVITY = {"add_remove": (1.0, 1.0, 1.0), "replace": (1.0, math.sqrt(2), 2.0)}
 
 

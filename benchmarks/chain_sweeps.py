@@ -24,7 +24,7 @@ from privstats.mechanisms.quantile_regression.rejection import CheckBoxes
 from privstats.numerics.law import FloatArray
 
 MARKS = (5, 20, 50, 100, SWEEPS)
-SETTINGS = ((0.5, 0.2), (0.95, 0.2), (0.95, 2.0), (0.99, 8.0))  # pairs (tau, rate of the score in the log density)
+SETTINGS = ((0.5, 0.2), (0.95, 0.2), (0.95, 2.0), (0.99, 8.0))  # quantile level, rate of the score in the log density
 ROWS, EXACT, AGAIN = 60, 1000, 200
 WAYS = np.column_stack([np.eye(3), [0.0, 1.0, 1.0], [0.0, 1.0, -1.0]])
 
@@ -43,12 +43,18 @@ def rows(name: str, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
 
 
 def apart(one: FloatArray, other: FloatArray) -> float:
-    """Return the largest Kolmogorov-Smirnov distance between two samples of theta, over the functions in `WAYS`."""
+    """Return the largest Kolmogorov-Smirnov distance between two samples, over linear functions of the coefficients.
+
+    The columns of `WAYS` are the weights of the linear functions.
+    """
     return max(float(ks_2samp(a, b).statistic) for a, b in zip((one @ WAYS).T, (other @ WAYS).T, strict=True))
 
 
 def distances(target: Target, replicates: int, rng: np.random.Generator) -> list[float]:
-    """Return the chain's distance from the exact law after each number of sweeps, and the distance due to chance."""
+    """Return the chain's distance from the exact law after each number of sweeps in `MARKS`, and that due to chance.
+
+    The distance due to chance is the 95 % point of the distance between two samples of exact draws.
+    """
     boxes, lines = CheckBoxes(target), CheckLines(target)
     exact = np.array([boxes.draw(rng) for _ in range(EXACT)])
     ends: dict[int, list[FloatArray]] = {mark: [] for mark in MARKS}

@@ -1,10 +1,11 @@
 """Errors and interval lengths of every method for a linear regression under eps: the choice of mech="auto".
 
 Data: X ~ U(-1, 1), intercept 0, p slopes from -1 to 1, N(0, 1) errors, responses clipped to public bounds of 6 (8 for p
-= 12); n = 1e3, 1e4, 1e5, p = 1, 2, 5, 12, and eps = .25, 1, 4. Errors are medians over replicates of the L2 distance of
-all coefficients from the truth, in original units; lengths are median lengths of the slopes' 95 % intervals. A method
-that gives no intervals in more than a tenth of a cell's fits ("-") is left out of the comparison in this cell. objpert
-is run with theta_bound = 1, which holds in every cell, and with 2; kng has the default of 2.
+= 12). Each combination of n = 1e3, 1e4, 1e5, p = 1, 2, 5, 12 and eps = .25, 1, 4 is a cell. Errors are medians over
+replicates of the L2 distance of all coefficients from the truth, in original units; lengths are median lengths of the
+slopes' 95 % intervals. A method that gives no intervals in more than a tenth of a cell's fits ("-") is left out of the
+comparison in this cell. objpert is run with theta_bound = 1, which holds in every cell, and with 2; kng has the default
+of 2.
 
 auto chooses within a fit, after its first releases. Targets: with intervals, auto is within 10 %, and 2 Monte Carlo
 standard errors, of the best method in at least two thirds of the cells, by length and by error (exceptions are printed;
@@ -49,7 +50,10 @@ Key = tuple[int, int, float]
 
 
 class Runs(NamedTuple):
-    """Errors and interval lengths of one method in one cell, one number for each replicate; NaN without an interval."""
+    """Errors of the estimates and interval lengths of one method in one cell, a number for each replicate.
+
+    The interval length of a replicate is the median length of the slopes' intervals, and NaN if an interval is missing.
+    """
 
     errors: np.ndarray
     lengths: np.ndarray
@@ -66,7 +70,7 @@ Cell = dict[str, Runs]
 def cells(
     n: int, p: int, replicates: int, seed: int, budgets: tuple[float, ...] = BUDGETS, methods: tuple[str, ...] = ()
 ) -> dict[float, Cell]:
-    """Fit every method to the same data sets; return the results by eps and method."""
+    """Fit the methods named in `methods` (by default all) to the same data sets; return results by eps and method."""
     rng = np.random.default_rng([seed, n, p])
     truth = np.array([0.0, *np.linspace(-1, 1, p)])
     formula, domain = model(p)
@@ -103,7 +107,11 @@ def centre(values: np.ndarray) -> tuple[float, float]:
 
 
 def exception(key: Key, cell: Cell, measure: str) -> str | None:
-    """Return a text if a method with intervals beats auto by more than 10 % and Monte Carlo error, otherwise None."""
+    """Return a text if auto has no intervals in a cell, or is not near the best method with intervals; otherwise None.
+
+    Auto is near the best if its `measure`, "errors" or "lengths", exceeds the best by at most 10 % and Monte Carlo
+    error.
+    """
     if not cell["auto"].valid:
         return f"n = {key[0]}, p = {key[1]}, eps = {key[2]:g}, {measure}: auto has no intervals"
     found = {name: centre(getattr(cell[name], measure)) for name in WITH if name in cell and cell[name].valid}
@@ -116,7 +124,7 @@ def exception(key: Key, cell: Cell, measure: str) -> str | None:
 
 
 def misses(found: dict[Key, Cell]) -> tuple[list[str], list[str]]:
-    """Return the missed targets, and the cells in which another method beats auto."""
+    """Return the missed targets, and texts about the cells in which another method beats auto."""
     missed, exceptions = [], []
     for measure in ("lengths", "errors"):
         beaten = [exception(key, cell, measure) for key, cell in found.items()]
@@ -144,7 +152,7 @@ def misses(found: dict[Key, Cell]) -> tuple[list[str], list[str]]:
 
 
 def plot(found: dict[Key, Cell], path: Path) -> None:
-    """Draw errors and lengths against n eps, as multiples of those of auto, for the largest p."""
+    """Draw errors and lengths against n eps, as multiples of the errors and lengths of auto, for the largest p."""
     figure, panels = new_figure(2)
     p = max(key[1] for key in found)
     keys = sorted((key for key in found if key[1] == p), key=lambda key: (key[0] * key[2], key[0]))

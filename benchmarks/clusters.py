@@ -3,14 +3,14 @@
 The clusters are Dask with two processes and Spark with two threads (`local[2]`, which does not retry a failed task),
 each if it is installed. Targets: equal releases and estimates under one seed in each of `--replicates` turns, for
 moments, steps, a binomial GLM by steps and by a perturbed minimiser, three quantiles and means by group, with
-`subset=`, `weights=`, `unit=` and missing cells; processor time of Dask, over all processes, of at most `--most` times
+`subset=`, `weights=`, `unit=` and missing values; processor time of Dask, over all processes, of at most `--most` times
 the time of one process that reads the same Parquet files, plus `START` seconds for the fixed cost of Dask, in the best
 turn after the first. The processor time of the idle cluster is measured before and subtracted.
 
 Dask's workers are started with the settings of memory that the guide on scale recommends; ``--usual-memory`` leaves
-them out. They read the files once and hold the rows and their blocks until the fit ends; the single process reads the
-files in each pass, as it does without `memory_limit=`. The time of one process with all rows in memory is also printed,
-without a target.
+the settings out. The workers read the files once and hold the rows and their blocks until the fit ends; the single
+process reads the files in each pass, as it does without `memory_limit=`. The time of one process with all rows in
+memory is also printed, without a target.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.clusters --seed 1 [--n 1000000] [--parts 8]
 """
@@ -35,7 +35,7 @@ from benchmarks.common import arguments, verdict
 from benchmarks.sources import DOMAIN, FORMULA, GROUPS, drawn
 
 WAIT = 2.0  # seconds during which the processor time of an idle cluster is measured
-# settings of memory in Dask's workers: what Arrow and the C library free is kept for the next fit (guide on scale)
+# settings of Dask's workers: memory that Arrow and the C library free is kept for the next fit (guide on scale)
 KEPT = {"MIMALLOC_PURGE_DELAY": -1, "MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
 START = 0.05  # seconds of processor time of any fit on Dask for its plan, tasks and messages
 MEANT = {"unit": "who", "rows_per_unit": 4}
@@ -55,7 +55,7 @@ VERBS: dict[str, Callable[[Any], Any]] = {
 
 
 def rows_of(n: int, seed: int) -> pd.DataFrame:
-    """Return n synthetic rows with weights, units and missing cells."""
+    """Return n synthetic rows with weights, units and missing values."""
     rng = np.random.default_rng(seed)
     data = drawn(n, rng)
     data["w"], data["who"] = rng.uniform(0, 2, n), rng.integers(0, max(1, n // 3), n).astype(float)

@@ -115,7 +115,11 @@ def fits(case: Case, scene: str, size: float, rng: np.random.Generator) -> tuple
 
 @dataclass(frozen=True)
 class Cell:
-    """Coverage of combined and of single fits for each estimate, and length relative to the best single fit."""
+    """Coverage of combined and of single fits for each estimate, and median length relative to the best single fit.
+
+    `given` is the share of combined intervals that are given, and `differ` the share of replicates in which a note says
+    that the sites differ.
+    """
 
     covers: np.ndarray
     single: np.ndarray
@@ -136,7 +140,7 @@ class Cell:
 
 
 def cell(case: Case, wanted: np.ndarray, scene: str, size: float, replicates: int, rng: np.random.Generator) -> Cell:
-    """Return the results of the replicates of one case, scene and budget."""
+    """Return the results of the replicates of one case, scene and size of the budget; `wanted` are the true values."""
     hits, single, ratios, differ = [], [], [], 0
     for _ in range(replicates):
         made, rows = fits(case, scene, size, rng)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FIGURES = Path(__file__).with_name("figures")
 STEP = 2.0**-42  # unit of exact totals: products of two entries of `privstats.numerics.exact.ROW_BITS` bits
-REPLACED = REPLACE_ROW.relation(folded=False, may_be_absent=False)  # one row is replaced, and no row is missing
+REPLACED = REPLACE_ROW.relation(folded=False, may_be_absent=False)  # one row is replaced, and no row is left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class InMemory:
     rows: int = 1 << 15  # rows in a block
 
     def scan(self, take: Callable[[np.ndarray], Any] = np.asarray) -> Iterator[Any]:
-        """Return `take` of each block of values, shape (m, 1)."""
+        """Return an iterator over the values of the function `take` at each block of values, shape (m, 1)."""
         return (take(self.values[start : start + self.rows, None]) for start in range(0, len(self.values), self.rows))
 
     def parts(self) -> list[np.ndarray]:
@@ -66,13 +66,18 @@ def as_total(sums: np.ndarray) -> Total:
 
 
 def moments_of(p: int, groups: tuple[tuple[int, ...], ...] = ()) -> BoxProducts:
-    """Return the set of the products of entries of rows (1, p predictors, response), as in dp_lm."""
+    """Return the set of the products of entries of rows (1, p predictors, response), as in dp_lm.
+
+    Each tuple in `groups` has the positions, from 1, of the dummies of one factor among the predictors.
+    """
     entries = p - sum(map(len, groups)) + len(groups)
     return BoxProducts(p + 1, intercept=True, counted=False, last_scale=response_scale(2 + entries), groups=groups)
 
 
 def noise_law(name: str, within: BoxProducts) -> ScaledLaw:
-    """Return the law of the noise at eps = 1 if one row is replaced; for another eps, divide the draws by eps.
+    """Return the noise law `name` for the products `within`, at eps = 1 if one row is replaced.
+
+    For another eps, divide the draws by eps.
 
     "K" is the hull law of the package; from three predictors on its body is the paper's, which is larger than the
     convex hull. "l1 crude" is the l1 law of the paper: squares are doubled, so that every entry changes by at most 2,
@@ -88,15 +93,15 @@ def noise_law(name: str, within: BoxProducts) -> ScaledLaw:
 def by_normal_equations(moments: np.ndarray, ridge: float = 0.0) -> np.ndarray:
     """Return the estimates (5), or with a ridge (6), of Awan and Slavkovic (2021) from noisy moment matrices.
 
-    The matrices have shape (m, p + 2, p + 2). A noisy X'X that is not positive definite is not repaired: its
-    pseudoinverse is used.
+    With p predictors the m matrices have shape (m, p + 2, p + 2). A noisy X'X that is not positive definite is not
+    repaired: its pseudoinverse is used.
     """
     A, b = moments[:, :-1, :-1], moments[:, :-1, -1]
     return (np.linalg.pinv(A + ridge * np.eye(A.shape[1]), hermitian=True) @ b[:, :, None])[:, :, 0]
 
 
 def new_figure(panels: int, share_y: bool = True, rows: int = 1) -> tuple[Figure, np.ndarray]:
-    """Return a figure that needs no display, and its panels: side by side, or in rows that share their axes."""
+    """Return a figure that needs no display, and its panels: side by side, or in rows with shared axes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -135,7 +135,7 @@ def limit(kappa_1: float, kappa_2: float, k: int) -> float:
 
 
 def distance(eps: float, k: int, mu: float) -> tuple[float, float]:
-    """Return the exact maxima of ``G_mu - f`` and of ``f - G_mu``, where f is the trade-off function of k steps.
+    """Return the exact maxima of ``G_mu - f`` and of ``f - G_mu``: f is the trade-off function of k eps-DP steps.
 
     f is linear between corners and G_mu is convex: G_mu - f is largest at a corner, f - G_mu where the slopes are
     equal.
@@ -149,7 +149,9 @@ def distance(eps: float, k: int, mu: float) -> tuple[float, float]:
 
 
 def outside(k: int, c: float, printed: bool) -> float:
-    """Return the largest violation of the theorem's bounds by f over many levels; negative if f stays inside.
+    """Return the largest violation of the limit theorem's bounds by the trade-off function f of k steps.
+
+    The maximum is over many levels alpha; it is negative if f stays inside the bounds.
 
     Parameters
     ----------
@@ -224,7 +226,10 @@ def kappa_rows() -> list[tuple[str, float, float, float, float]]:
 
 
 def misses_of_kappas(rows: list[tuple[str, float, float, float, float]]) -> list[str]:
-    """Return the functions whose quadrature, with a plus sign before kappa_2, differs from the closed form."""
+    """Return texts about the trade-off functions whose kappas by quadrature differ from the closed form.
+
+    kappa_2 has a plus sign in both.
+    """
     return [f"{name}: kappas {found}" for name, *found in rows if max(abs(np.subtract(found[:2], found[2:]))) > SAME]
 
 

@@ -49,13 +49,13 @@ def uniform(rng: np.random.Generator, n: int) -> pd.DataFrame:
 
 
 def narrow(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows of a predictor in four per cent of its bounds, and a response with a quadratic mean."""
+    """Return rows of a predictor that fills four per cent of its bounds, and a response with a quadratic mean."""
     x = rng.uniform(48, 52, n)
     return pd.DataFrame({"x": x, "y": 0.5 * (x - 50) ** 2 + rng.normal(size=n)})
 
 
 def rare(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows with three levels; one level has 1 % of the rows."""
+    """Return rows of a predictor, a response and a factor with three levels; one level has 1 % of the rows."""
     g = rng.choice(3, n, p=[0.6, 0.39, 0.01])
     x = rng.uniform(-1, 1, n)
     return pd.DataFrame({"g": np.array(list("abc"))[g], "x": x, "y": x + 0.3 * g + rng.normal(size=n)})
@@ -103,7 +103,7 @@ def lm(formula: str, domain: dict[str, Any]) -> Population:
 
 
 def measured(designs: Sequence[Design], replicates: int, seed: int) -> tuple[float, float, float]:
-    """Return the lowest coverage, the length relative to intervals without privacy, and the share not given."""
+    """Return the lowest coverage, the length relative to no privacy, and the share of intervals not given."""
     least, lengths, given = 1.0, [], []
     for what, whole, promise in designs:
         truth = plain(reference(what, whole).params)
@@ -135,7 +135,10 @@ def table() -> dict[str, str]:
 
 @contextmanager
 def replaced(others: Mapping[str, Any]) -> Iterator[None]:
-    """Replace constants of `constants` or `inference.estimate` in all modules that import them, within a context."""
+    """Replace constants by `others`, new values by name, in all modules that import the constants, within a context.
+
+    The constants are those of the modules `constants` and `inference.estimate`.
+    """
     old = {name: getattr(constants if hasattr(constants, name) else estimate, name) for name in others}
     modules = [(m, name) for name in others for m in _users(name, old[name])]
     for module, name in modules:
@@ -183,7 +186,7 @@ def spelled(value: Any) -> str:
 
 
 def line(name: str, halved: str, doubled: str) -> str:
-    """Return the line of a constant in the table of METHODS.md."""
+    """Return the line of a constant in the table of METHODS.md, with the results for it halved and doubled as texts."""
     meaning = table()[name].replace("|", r"\|")
     return f"| `{name}` | {spelled(getattr(constants, name))} | {halved} | {doubled} | {meaning} |"
 

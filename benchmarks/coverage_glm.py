@@ -1,7 +1,7 @@
 """Coverage and length of 95 % intervals of dp_glm: logistic regression.
 
 The p predictors are uniform on [-1, 1] with slopes from -1 to 1; the intercept makes half of the outcomes ones
-("balanced"), or one in twenty ("rare"). One row is replaced, and no row is missing.
+("balanced"), or one in twenty ("rare"). Neighbouring data sets differ in one replaced row, and no value is missing.
 
 Targets: among fits that give intervals, the coverage over all coefficients of a cell is in [.93, .97] up to 3 Monte
 Carlo standard errors. From 10,000 rows on and eps = 1 (mu = .5) on, at most 2 % of the fits give no intervals (NaN);
@@ -31,7 +31,7 @@ from benchmarks.common import arguments, verdict
 
 LARGE, DUE, MOST_SILENT = 10_000, {"eps": 1.0, "mu": 0.5}, 0.02
 OUTCOMES = {"balanced": 0.5, "rare": 0.05}
-TOLERANCE = 3.0  # Monte Carlo standard errors
+TOLERANCE = 3.0  # tolerance of the targets, in Monte Carlo standard errors
 PUBLIC = 200_000  # number of simulated rows for the intercept and for lengths without privacy
 
 
@@ -97,7 +97,8 @@ def cell(outcome: str, p: int, n: int, promise: str, replicates: int, seed: int)
         return Cell(math.nan, math.nan, math.nan, math.nan, math.nan, 1.0)
     covered = ((ends[..., 0] <= theta) & (theta <= ends[..., 1]))[told]
     length = float(np.median(ends[told, 1:, 1] - ends[told, 1:, 0]))
-    spread = max(float(covered.mean(axis=1).std()), 0.22 / math.sqrt(p + 1))  # errors are correlated
+    # the errors of a fit's coefficients are correlated
+    spread = max(float(covered.mean(axis=1).std()), 0.22 / math.sqrt(p + 1))
     return Cell(
         coverage=float(covered.mean()),
         error=spread / math.sqrt(len(covered)),

@@ -68,7 +68,7 @@ class Cell:
     """Coverage and length of the intervals over the replicates of one cell of the design."""
 
     coverage: np.ndarray  # by coefficient; a missing interval is a miss if kappa <= .4, else left out
-    length: float  # median over slopes and replicates
+    length: float  # median length of the intervals over slopes and replicates
     kappa: float  # median ratio of noise to information
     replicates: int
     given: float  # share of intervals that are not NaN

@@ -1,8 +1,8 @@
 """Coverage and length of 95 % intervals of dp_median, dp_quantile and dp_mean.
 
 Distributions: normal, skewed, heavily tied and bimodal, with bounds as a user would declare them. Settings: "public" (a
-row is replaced, no row is missing), "missing" (a row is replaced, rows may be missing), "private" (a row is added or
-removed).
+row is replaced, no value is missing), "missing" (a row is replaced, values may be missing), "private" (a row is added
+or removed, values may be missing).
 
 Targets: among fits that give an interval, coverage is at least .93, and at most .97 for continuous distributions, up to
 3 Monte Carlo standard errors. A cell whose budget is too small for intervals in nearly all fits (NaN) is shown as
@@ -36,7 +36,7 @@ from privstats.results.results import Results
 SIZES, BUDGETS = (200, 1000, 10_000), (0.2, 1.0)
 VERBS = ("q0.5", "q0.1", "q0.25", "q0.9", "mean")
 SETTINGS = {"public": ("replace", True), "missing": ("replace", False), "private": ("add_remove", False)}
-TOLERANCE = 3.0  # Monte Carlo standard errors
+TOLERANCE = 3.0  # tolerance of the targets, in Monte Carlo standard errors
 MIDDLE = 0.37  # centre of symmetric laws; zero, a special value of the mechanism, would be too easy
 NONE = 0.9  # share of fits without an interval above which a cell has no target
 
@@ -77,7 +77,7 @@ def _two(sd: float) -> Population:
 
 
 def _earnings() -> Population:
-    """Return yearly earnings in thousands: log-normal ones, of which 3 % are those of few who earn far more."""
+    """Return yearly earnings in thousands: a mixture of two log-normal laws, one for the 3 % who earn far more."""
     shares, means, sds = np.array([0.97, 0.03]), np.array([4.03, 5.5]), np.array([0.72, 0.7])
 
     def draw(rng: np.random.Generator, n: int) -> FloatArray:
@@ -156,7 +156,7 @@ class Cell:
     """Coverage and length of the intervals over the replicates of one cell of the design."""
 
     coverage: float  # among fits with an interval
-    length: float  # median
+    length: float  # median length of the intervals
     ratio: float  # median length divided by the median length without privacy
     nothing: float  # share of fits without an interval
     replicates: int
@@ -228,7 +228,7 @@ def _one(design: tuple[str, int, float, str, str], replicates: int, seed: int) -
 
 
 def row(design: tuple[str, int, float, str, str], found: Cell) -> tuple[str, ...]:
-    """Return a line of the table."""
+    """Return the line of the table for one cell of the design, with the results `found`."""
     numbers = (f"{found.coverage:.3f}", f"{found.length:.3g}", f"{found.ratio:.2f}", f"{found.nothing:.2f}")
     return (
         *map(str, design),
@@ -238,7 +238,10 @@ def row(design: tuple[str, int, float, str, str], found: Cell) -> tuple[str, ...
 
 
 def settings_of(verb: str) -> Sequence[str]:
-    """Return the settings in which the intervals of a function differ."""
+    """Return the names of the settings to compare for the estimate `verb`, a mean or a quantile.
+
+    Settings "public" and "missing" differ for means only.
+    """
     return tuple(SETTINGS) if verb == "mean" else ("public", "private")
 
 

@@ -50,7 +50,10 @@ HARD = ((2000, 1.0), (5000, 0.5), (20_000, 1.0))  # n and mu of the variants
 
 @dataclass(frozen=True)
 class Fit:
-    """Results of one replicate: shares of coefficients covered and given, length, and ratio of noise to information."""
+    """Results of one replicate: shares of true coefficients covered and of intervals given, median length of intervals.
+
+    `noise_to_signal` is the ratio of noise to information.
+    """
 
     covered: float
     given: float

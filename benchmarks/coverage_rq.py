@@ -4,7 +4,7 @@
 number of coefficients, intercept included. Errors: normal, exponential (skewed), and ``(1 + x_1 / 2)`` times normal, so
 that the slope differs between quantiles. Budgets: eps, or mu (Gaussian). One row is replaced, none is missing. Other
 settings: "add_remove", where the number of rows is private; "no intercept", where the conditional quantile has
-intercept 0; "factor", where two levels replace the last predictor.
+intercept 0; "factor", where a factor with two levels replaces the last predictor.
 
 Targets: among fits that give intervals, the coverage over all coefficients of a cell is at least .93, and from 10,000
 rows on at most .97, up to 3 Monte Carlo standard errors. From 10,000 rows and eps = 1 (mu = .5) on, every fit gives
@@ -37,10 +37,10 @@ import privstats as ps
 from benchmarks.common import arguments, verdict
 from privstats.numerics.law import FloatArray
 
-LARGE = 10_000  # rows from which on all fits must give intervals, and coverage has an upper limit
+LARGE = 10_000  # number of rows from which on all fits must give intervals, and coverage has an upper limit
 PROMISES = ("eps=1", "eps=2", "mu=0.5", "mu=1")
 RESPONSE = (-8.0, 8.0)
-TOLERANCE = 3.0  # Monte Carlo standard errors
+TOLERANCE = 3.0  # tolerance of the targets, in Monte Carlo standard errors
 SETTINGS = ("replace", "add_remove", "no intercept", "factor")
 
 

@@ -50,7 +50,7 @@ from privstats.mechanisms.comparison.local_sensitivity import smooth
 RELATION = "add_remove"
 ETAS = (0.5, 0.1, 0.01, 0.001)
 RARE = 1e-6
-EDGES = -60.0, 60.0  # range of log beta in which a root is searched
+EDGES = -60.0, 60.0  # range of log beta in which beta* of Theorem 1 is searched
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,11 @@ class Bounds:
 
     @cached_property
     def pieces(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Runs of equally likely answers: distances of the ends from the median, (m, 2); widths; distances in rows."""
+        """Three arrays for the m runs of equally likely answers.
+
+        They are the distances of a run's ends from the median, shape (m, 2); the runs' widths; and the runs' distances
+        from the median in rows.
+        """
         within = self.sample.within
         grid = Grid.within(*within, within.step, QUANTILE_BITS)
         starts, counts, distances = quantile_pieces(
@@ -129,7 +133,7 @@ class Bounds:
 
     @cached_property
     def C(self) -> float:
-        """The largest C with lambda(H_t) >= C t for t from 1 to the distance of the farthest answer."""
+        """The largest constant C with lambda(H_t) >= C t for t from 1 to the distance of the farthest answer."""
         _, widths, distances = self.pieces
         inside = np.cumsum(np.bincount(distances, widths))
         return float((inside[1:-1] / np.arange(2, len(inside))).min())

@@ -226,7 +226,10 @@ def plot(found: dict[str, dict[float, Cell]], rest: dict[str, dict[float, dict[s
 
 
 def midway(drawn: list[Sample]) -> list[tuple[str, ...]]:
-    """Return mean distances of Duff and the rank mechanism from the midpoint of the two middle values."""
+    """Return, as texts, mean distances of the answers of Duff and of the rank mechanism from the midpoint, by eps.
+
+    The midpoint is that of the two middle values of a data set.
+    """
     centers = [float(np.median(one.values)) for one in drawn]
     rows = []
     for method in (DUFF, RANK):

@@ -1,7 +1,7 @@
 """The memory of methods that need all rows at once, compared with the number of bytes that the plan states.
 
 The script measures the peak memory of a fit without its data, by Python's `tracemalloc`, with all rows and with half of
-the rows (more than one block); the difference is the memory of the further rows. Almost nothing is kept between passes
+the rows (more than one block); the difference is the memory of the other half. Almost nothing is kept between passes
 (`memory_limit`). Targets: the measured memory is at most the bytes for each row that the plan states, and for each
 method at least .4 of them in one of its calls; a method that takes the rows in parts needs at most `PARTS` bytes for
 each row.
@@ -25,7 +25,7 @@ import privstats as ps
 from benchmarks.common import verdict
 from benchmarks.sources import DOMAIN, drawn
 
-PARTS = 4  # bytes for each row
+PARTS = 4  # bytes for each row that a method may need if it takes the rows in parts
 EPS: dict[str, Any] = {"eps": 1.0}
 BOTH: dict[str, Any] = {"eps": 1.0, "delta": 1e-8}
 CALLS: dict[str, tuple[str, str, dict[str, Any]]] = {

@@ -1,4 +1,4 @@
-"""Coverage and length of intervals in hard cases, in which they failed or may fail, each with its own budgets.
+"""Coverage and length of intervals in hard cases, in which intervals failed or may fail, each with its own budgets.
 
 Targets are as in `benchmarks.populations`: samples are drawn from a population, and the truth is the fit to all its
 rows.
@@ -84,7 +84,7 @@ def three_levels(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def two_values(rng: Rng, n: int) -> pd.DataFrame:
-    """Return counts with means .2 and 3.7 at the two values of a number: rows are less spread out than normal ones."""
+    """Return counts with means .2 and 3.7 at the two values of a number, which has shorter tails than a normal one."""
     x = rng.integers(0, 2, n).astype(float)
     return pd.DataFrame({"x": x, "y": np.minimum(rng.poisson(np.exp(-1.7 + 3 * x)), 100)})
 
@@ -138,7 +138,7 @@ def trend_by_level(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def late_by_level(rng: Rng, n: int) -> pd.DataFrame:
-    """Return the predictors of `trend_by_level` with a binary outcome whose odds depend on them."""
+    """Return the predictors of `trend_by_level` with a binary outcome whose odds depend on the predictors."""
     data = trend_by_level(rng, n)
     eta = 0.3 + np.where(data["g"] == "b", 0.1, 0.05) * (data["year"] - 2005)
     return data.assign(y=(rng.uniform(size=n) < 1 / (1 + np.exp(-eta))) * 1)
@@ -248,7 +248,7 @@ def levels_alone(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def cubic(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a cubic mean, whose powers are nearly collinear because the predictor is positive."""
+    """Return rows of a response with a cubic mean, and a positive predictor, whose powers are nearly collinear."""
     x = rng.uniform(0, 10, n)
     return pd.DataFrame({"x": x, "y": 1 + 3 * x - 0.6 * x**2 + 0.03 * x**3 + rng.normal(size=n)})
 
@@ -260,14 +260,14 @@ def years(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def rare_yes(constant: float, rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a rare binary outcome, for a fit by least squares."""
+    """Return rows of a rare binary outcome, whose log odds have this constant, for a fit by least squares."""
     X = rng.uniform(-1, 1, (n, 3))
     y = rng.uniform(size=n) < 1 / (1 + np.exp(-constant - 2 * X[:, 0]))
     return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y.astype(int)})
 
 
 def rare_by_level(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of an outcome of which eight in 10,000 rows are 1, with different rates at the levels of a factor."""
+    """Return rows of an outcome that is 1 in eight of 10,000 rows, with different rates at the levels of a factor."""
     rates = {"a": 0.0004, "b": 0.0008, "c": 0.0012, "d": 0.0015, "e": 0.01}
     g = rng.choice(list(rates), n, p=[0.5, 0.25, 0.15, 0.094, 0.006])
     return pd.DataFrame({"g": g, "y": (rng.uniform(size=n) < np.vectorize(rates.get)(g)).astype(int)})
@@ -280,7 +280,7 @@ def rare_when_short(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def counts(mean: float, slope: float, rng: Rng, n: int) -> pd.DataFrame:
-    """Return Poisson counts with mean `mean` at x = 0 and a predictor x with a log-linear slope."""
+    """Return a predictor x and Poisson counts, whose log mean is linear in x; `mean` is their mean at x = 0."""
     x = rng.normal(0, 0.74, n)
     return pd.DataFrame({"x": x, "y": rng.poisson(mean * np.exp(slope * x))})
 
@@ -293,7 +293,7 @@ def curved_counts(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def counts_by_level(rng: Rng, n: int) -> pd.DataFrame:
-    """Return Poisson counts with slopes that differ between five levels, of which two have a tenth of the rows."""
+    """Return Poisson counts whose slopes differ between five levels; two levels together have a tenth of the rows."""
     k, x = rng.choice(5, n, p=[0.4, 0.3, 0.2, 0.05, 0.05]), rng.normal(size=n).clip(-4, 4)
     eta = -0.15 + 0.25 * x + np.array([0, 0.15, -0.15, 0.1, 0.2])[k] + 0.1 * x * (k == 1)
     return pd.DataFrame({"g": np.array(list("abcde"))[k], "x": x, "y": rng.poisson(np.exp(eta)).clip(0, 30)})
@@ -306,7 +306,7 @@ def lognormal(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def dispersed(zeros: float, shape: float, mean: float, rng: Rng, n: int) -> pd.DataFrame:
-    """Return overdispersed counts: Poisson means times a gamma variable, and a share of additional zeros."""
+    """Return overdispersed counts: Poisson means times a gamma variable, and a share `zeros` of additional zeros."""
     x, g = rng.normal(size=n).clip(-4, 4), rng.choice(["a", "b"], n, p=[0.8, 0.2])
     means = mean * np.exp(0.3 * x + 0.4 * (g == "b")) * rng.gamma(shape, 1 / shape, n)
     y = np.where(rng.random(n) < zeros, 0, rng.poisson(means)).clip(0, 50 * mean)
@@ -320,13 +320,13 @@ def curved(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def few_of_some(rng: Rng, n: int) -> pd.DataFrame:
-    """Return counts at six levels, of which three have a tenth of the rows."""
+    """Return counts at six levels, of which three together have a tenth of the rows."""
     k = rng.choice(6, n, p=[0.4, 0.3, 0.2, 0.06, 0.02, 0.02])
     return pd.DataFrame({"g": np.array(list("abcdef"))[k], "y": rng.poisson(2 * np.exp(0.2 * k)).clip(0, 40)})
 
 
 def skewed_level(rng: Rng, n: int) -> pd.DataFrame:
-    """Return counts at six levels, of which three have a tenth of the rows and a scatter several times as large."""
+    """Return counts at six levels; three, with a tenth of the rows together, have a scatter several times as large."""
     k = rng.choice(6, n, p=[0.4, 0.3, 0.2, 0.06, 0.02, 0.02])
     rare, x, h = k >= 3, rng.normal(size=n) + 0.6 * (k - 1), rng.integers(0, 2, n)
     eta = (0.35 + 0.6 * rare) * x + 0.1 * k + 0.2 * h + 0.1 * rng.normal(size=n) + 0.5 * rare
@@ -335,7 +335,7 @@ def skewed_level(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def rare_slopes(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows at six levels, of which three have a tenth of the rows and another slope."""
+    """Return rows at six levels; three levels, with a tenth of the rows together, have another slope."""
     k = rng.choice(6, n, p=[0.4, 0.3, 0.2, 0.06, 0.02, 0.02])
     x, h = (rng.normal(size=n) + 0.3 * k - 0.4).clip(-5, 5), rng.integers(0, 2, n)
     y = 0.5 * k + (0.5 + 0.3 * (k >= 3)) * x + 0.3 * h + rng.normal(size=n)
@@ -343,7 +343,7 @@ def rare_slopes(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def several(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of five normal predictors, one of two values, and a response with normal errors."""
+    """Return rows of five normal predictors, a predictor with two values, and a response with normal errors."""
     x, w = rng.normal(size=(n, 5)).clip(-5, 5), rng.integers(0, 2, n)
     y = 50 + 0.9 * x.sum(axis=1) + 3 * w + 8 * rng.normal(size=n)
     return pd.DataFrame({**{f"x{k}": x[:, k] for k in range(5)}, "w": w, "y": y.clip(0, 100)})
@@ -507,7 +507,7 @@ CASES = {
         for constant in (-4.0, -5.5)
     },
     **{
-        # noise hides one predictor; without a remedy the other predictor would take its effect
+        # noise hides the predictor `cause`; without a remedy the predictor `proxy` would take its effect
         f"hidden_cause_{name}": Case(
             lm(cause_and_proxy, "y ~ cause + proxy", {"cause": bounds, "proxy": (-4, 4), "y": (-5, 5)}),
             1000,

@@ -1,10 +1,10 @@
-"""Second moments of uniform points of the convex hull of moment differences: the source of the constants of `body`.
+"""Second moments of uniform points of the convex hull of moment differences, stored as constants in the module `body`.
 
     python benchmarks/hull_moments.py --seed 1 [--draws 20000000]
 
-The script prints E u^2 of first-order products, squares (doubled) and cross products of uniform points, for one and two
-predictors, with Monte Carlo standard errors. It exits with a non-zero status if a stored constant is more than four
-standard errors away.
+The script prints E u^2 of the coordinates u of uniform points (first-order products, squares, doubled, and cross
+products), for one and two predictors, with Monte Carlo standard errors. It exits with a non-zero status if a stored
+constant is more than four standard errors away.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ BATCH = 100_000
 
 
 def simulated(q: int, draws: int, seed: int) -> list[tuple[float, float]]:
-    """Return the mean and its standard error of u^2 for each kind of coordinate u of a uniform point."""
+    """Return the mean of u^2, and its standard error, for each kind of coordinate u of uniform points.
+
+    The points are in the convex hull for q - 1 predictors.
+    """
     chance = public_stream(seed)
     means = []
     for _ in range(max(2, draws // BATCH)):

@@ -267,7 +267,7 @@ def normal_delta(first: tuple[float, float], second: tuple[float, float], eps: f
 
 
 def law(name: str, z: Sample) -> tuple[float, float]:
-    """Return mean and standard deviation of the release of a sample."""
+    """Return the mean and the standard deviation of the release of a sample."""
     return estimate(name, z), noise_scale(gamma(name, z), z.n)
 
 
@@ -287,7 +287,10 @@ def between(n: int, m: int) -> tuple[Sample, Sample]:
 
 
 def out_of_reach(n: int, m: int) -> tuple[Sample, Sample]:
-    """Return m rows at 0 and a cluster further from T than c, and the neighbour with a row moved to the cluster."""
+    """Return a sample with a cluster further from T than Huber's c, and its neighbour with a row moved to the cluster.
+
+    m rows are at 0, half of the others at -10 and half in the cluster. With the moved row T is within c of the cluster.
+    """
     half, near = (n - m) // 2, HUBER_C * (1 + 1 / (2 * m))
     return sample((half, -FAR), (half, near), (m, 0.0)), sample((half - 1, -FAR), (half + 1, near), (m, 0.0))
 
@@ -299,7 +302,7 @@ def halves(n: int) -> tuple[Sample, Sample]:
 
 
 def replacements(n: int) -> Iterator[tuple[Sample, Sample]]:
-    """Yield pairs of neighbours: quantiles of N(0, 1), and the same with one row replaced by each of many values."""
+    """Yield pairs of neighbours: n quantiles of N(0, 1), and the quantiles with one replaced by each of many values."""
     z = quantiles(n)
     for i in range(n):
         for value in (*np.linspace(-4, 4, 17), -FAR, FAR):
@@ -307,7 +310,7 @@ def replacements(n: int) -> Iterator[tuple[Sample, Sample]]:
 
 
 def worst(n: int, every: int = 1) -> float:
-    """Return the largest realised delta of Huber's location over the pairs of `replacements`, or a part of them."""
+    """Return the largest realised delta of Huber's location over each `every`-th pair of `replacements`."""
     return max(realised("Huber", pair) for pair in itertools.islice(replacements(n), 0, None, every))
 
 
@@ -419,7 +422,7 @@ def misses_of_influence(curves: dict[str, list[float]]) -> list[str]:
 
 
 def distances(name: str, sizes: Iterable[int] = NEARBY) -> list[float]:
-    """Return the largest distance of sensitivity curves at normal quantiles from IF, by the number of rows."""
+    """Return the largest distance of sensitivity curves at normal quantiles from the influence function, by size."""
     at = influence(name, SHOWN)
     return [float(np.abs(sensitivity_curve(name, SHOWN, quantiles(n - 1)) - at).max()) for n in sizes]
 
@@ -441,7 +444,10 @@ def misses_of_delta(broken: dict[str, float], by_rows: dict[str, dict[int, float
 
 
 def misses_of_errors(cells: dict[tuple[str, int], Errors]) -> list[str]:
-    """Return the cells in which dp_lm is further from the truth than the release."""
+    """Return texts about the cells in which dp_lm errs more than the release, or the release errs too much.
+
+    For location, an error of the release above a third of gamma / eps is too much.
+    """
     missed = []
     for (model, n), found in cells.items():
         ours, theirs = mean(found.newton), mean(found.release)

@@ -54,8 +54,9 @@ SIZES, LARGE = (100, 1000, 10_000, 100_000, 1_000_000), 10_000_000
 FRONT_DOOR = 10_000  # largest number of rows for which the honest version calls dp_lm
 FEWER = 1_000_000  # from this number of rows on, a third of the replicates is run
 BLOCK = 250_000
-STEPS, STRIDE = 10_000, 0.1  # steps of the random walk, and their standard deviation
-REFERENCE = {10_000: 0.344, 100_000: 0.0412, 1_000_000: 0.00683}  # errors of a reference KNG, paper's version
+STEPS, STRIDE = 10_000, 0.1  # number of steps of the random walk, and their standard deviation
+# by number of rows: error of a reference implementation of KNG, in the paper's version
+REFERENCE = {10_000: 0.344, 100_000: 0.0412, 1_000_000: 0.00683}
 MECHANISMS: dict[str, type[Mechanism]] = {
     "expmech": Exponential,
     "objpert": QuadraticPerturbation,
@@ -69,7 +70,7 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 ORDINARY, EXACT, WALK = "OLS", "KNG", "KNG walk"
 COLUMNS = (ORDINARY, *METHODS, WALK)
-Errors = dict[str, dict[str, np.ndarray]]  # distances by version and method, one for each replicate
+Errors = dict[str, dict[str, np.ndarray]]  # L2 distances to the truth by version and method, one for each replicate
 
 
 class Sample(NamedTuple):
@@ -102,7 +103,7 @@ def draw(n: int, rng: np.random.Generator) -> Sample:
 def by_mechanism(
     A: np.ndarray, b: np.ndarray, rng: np.random.Generator, mech: str, radius: float = B, **options: float
 ) -> np.ndarray:
-    """Return a private estimate from normal equations by a mechanism of the package, in scaled units."""
+    """Return a private estimate from the normal equations by the mechanism `mech`, in units of the scaled response."""
     within = SquaredLosses(D, radius)
     exact = as_total(np.column_stack([A, b])[within.pairs])
     mechanism = MECHANISMS[mech](**options)
@@ -124,7 +125,7 @@ def exact_constant(A: np.ndarray, b: np.ndarray, rng: np.random.Generator, radiu
     """
     d = len(b)
     c = EPS / (4 * (1 + radius))
-    ball = d * math.log(2 * radius) - gammaln(d + 1)  # log volumes
+    ball = d * math.log(2 * radius) - gammaln(d + 1)  # log volume of the ball; below, log volume of {s <= 1}
     level = d * math.log(2 / c) - np.linalg.slogdet(A)[1]
     edge = math.exp((ball - level) / d)
     log_inner = level + gammaln(d + 1) + math.log(max(gammainc(d + 1, edge), 1e-300))

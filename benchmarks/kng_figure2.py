@@ -42,7 +42,7 @@ TRUTH = np.array([0.0, 1.0])
 SURE = 0.99  # confidence that a miss is not due to chance
 FREE = 50.0  # radius that does not restrict the minimiser
 SIZES = (10, 100, 1000, 10_000, 100_000)
-FEWER, AIM = 100_000, 10_000  # rows from which on a third of the replicates is run, and targets apply
+FEWER, AIM = 100_000, 10_000  # numbers of rows from which on a third of the replicates is run, and targets apply
 ORDINARY, CRUDE, TIGHT, REPLACE, ADD = (
     "non-private",
     "exp mech, paper's",
@@ -53,7 +53,7 @@ ORDINARY, CRUDE, TIGHT, REPLACE, ADD = (
 METHODS = {"paper": (CRUDE, TIGHT, REPLACE, ADD), "honest": (TIGHT, REPLACE, ADD)}
 STYLES = {ORDINARY: "k-", CRUDE: "C3s--", TIGHT: "C1s-", REPLACE: "C0o-", ADD: "C2o-"}
 DOMAIN = ps.Domain({"x": (-1, 1), "y": (-R, R)}, complete=True)
-Errors = dict[str, dict[str, np.ndarray]]  # distances by version and method, one for each replicate
+Errors = dict[str, dict[str, np.ndarray]]  # L2 distances to the truth by version and method, one for each replicate
 
 
 def draw(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

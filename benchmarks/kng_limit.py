@@ -52,7 +52,10 @@ def normal_equations(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.n
 
 
 def least_squares(n: int, norm: str, draws: int, rng: np.random.Generator, eps: float = EPS) -> np.ndarray:
-    """Return |A (theta - theta^)| in the norm, divided by a scale so that its limit is Gamma(d), shape (draws,)."""
+    """Return the scaled lengths |A (theta - theta^)| of draws theta by KNG, shape (draws,), where A is X'X.
+
+    The lengths are in the norm `norm`, divided by a scale with which their limit is Gamma(d).
+    """
     A, b = normal_equations(n, rng)
     ordinary = np.linalg.solve(A, b)
     longest = {"linf": 1.0, "l2": math.sqrt(len(TRUTH))}[norm]
@@ -80,7 +83,10 @@ def median_law(values: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def median_distance(values: np.ndarray, eps: float, density: float) -> float:
-    """Return the Kolmogorov distance of KNG's law of the median from the Laplace law, on a grid within each gap."""
+    """Return the Kolmogorov distance of KNG's law of the median from the Laplace law, on a grid within each gap.
+
+    `density` is the population's density at the median.
+    """
     z, below = median_law(values, eps)
     fine = np.linspace(z[:-1], z[1:], 16, axis=1).ravel()
     return float(np.abs(np.interp(fine, z, below) - stats.laplace(scale=2 / (eps * density)).cdf(fine)).max())

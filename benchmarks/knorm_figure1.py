@@ -68,7 +68,7 @@ def norms() -> dict[str, Norm]:
 
 
 def sensitivities() -> dict[tuple[str, str], float]:
-    """Return, by norm, the sensitivity (1), the largest norm in S, and the bound (2), the norm of largest entries."""
+    """Return, by norm, the sensitivity (1), the largest norm in S, and the bound (2), that of the largest entries."""
     edge = boundary(400_001)
     found = {(name, EXACT): float(norm(edge).max()) for name, norm in norms().items()}
     found |= {(name, BOUND): float(np.linalg.norm([2.0, 2.0], order)) for name, order in ORDERS.items()}
@@ -82,12 +82,18 @@ def line(degrees: float) -> np.ndarray:
 
 
 def on_the_line(sensitivity: float, length: float) -> float:
-    """Return the standard deviation of noise at eps = 1, given that it lies on a line (Lemma 4.4)."""
+    """Return the standard deviation of noise at eps = 1, given that the noise lies on a line (Lemma 4.4).
+
+    `length` is the norm of a vector of Euclidean length 1 along the line.
+    """
     return math.sqrt(2) * sensitivity / length
 
 
 def drawn(name: str, draws: np.ndarray, e: np.ndarray, expected: float) -> tuple[float, int]:
-    """Return the standard deviation of the draws in a strip around the line e, and the number of these draws."""
+    """Return the standard deviation of the draws in a strip around the line with direction e, and their number.
+
+    `expected` is the standard deviation on the line, which determines the width of the strip.
+    """
     across = draws @ np.array([-e[0, 1], e[0, 0]])
     near = draws[np.abs(across) < STRIP * expected]
     return float((near @ e[0]).std()), len(near)
@@ -154,7 +160,7 @@ def free_entries() -> list[str]:
 
 
 def longest_multiple(points: np.ndarray, e: np.ndarray) -> float:
-    """Return the largest t with t e in the hull of points: the norm of e is 1 / t."""
+    """Return the largest factor t with which t e lies in the hull of points; 1 / t is the hull's norm of e."""
     from scipy.optimize import linprog
 
     k, m = points.shape

@@ -7,7 +7,7 @@ n = 1e4 rows, as in their text (the caption says 1e5). The figure shows median L
 The norms l1, l2 and linf with half of the budget for the linear term (q = 1/2), and linf with q = .85, have the penalty
 that the paper's proof requires, ``(m / 4) / (exp(eps (1 - q)) - 1)`` (printed with ``exp(eps (q - 1))``, which makes it
 negative). "joint" is `dp_glm` with ``inference="none"``, which divides the budget differently and has the smaller
-penalty of `perturbation`.
+penalty of the module `perturbation`.
 
 Targets: the median distance of "joint" is at most .36, .145 and .106 at eps = 1/8, 1/2 and 2 (figures of one seed),
 plus 3 standard errors of medians.
@@ -65,7 +65,10 @@ def as_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def by_paper(norm: str, split: float, x: np.ndarray, y: np.ndarray, eps: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the estimate by objective perturbation with separate bounds on slope and curvature."""
+    """Return the estimate by objective perturbation in a norm, with separate bounds on slope and curvature.
+
+    `split` is the share of eps for the linear term, the paper's q.
+    """
     longest = math.sqrt(M)
     within = WeightedLosses(M, Apart(), {"l1": float(M), "l2": longest, "linf": 1.0}[norm], M, longest, geometry=norm)
     rows = SimpleNamespace(scan=lambda function: [function(as_rows(x, y))])

@@ -42,7 +42,7 @@ VERSIONS = {
     "honest": f"public abs(Y) <= {R:g}",
 }
 BLOCK = 250_000
-# shares of slopes of a reference implementation in 200 replicates, by eps
+# shares of slopes inside the intervals by a reference implementation, in 200 replicates, for each eps
 REFERENCE = {
     (10_000, "linf"): (0.023, 0.050, 0.099, 0.172, 0.370, 0.688, 0.988),
     (10_000, "K"): (0.024, 0.031, 0.079, 0.184, 0.378, 0.696, 0.977),
@@ -68,7 +68,10 @@ def draw(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, floa
 
 
 def intervals(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return least-squares estimates and the half-lengths of their 95 % intervals, each of shape (m, p + 1)."""
+    """Return least-squares estimates and the half-lengths of their 95 % intervals, each of shape (m, p + 1).
+
+    They are computed from m matrices of moments of (1, x, y).
+    """
     inverse = np.linalg.inv(moments[:, :-1, :-1])
     theta = by_normal_equations(moments)
     squares = moments[:, -1, -1] - (theta * moments[:, :-1, -1]).sum(axis=1)
@@ -77,7 +80,10 @@ def intervals(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def proportions(n: int, replicates: int, seed: int) -> tuple[dict[str, Proportions], float]:
-    """Return, by version and law, the share of private slopes inside the intervals; and the share of true slopes."""
+    """Return the share of private slopes inside the intervals of least squares, by version and law; and of true slopes.
+
+    The share of true slopes inside the intervals does not depend on version and law.
+    """
     rng = np.random.default_rng([seed, n])
     drawn = [draw(n, rng) for _ in range(replicates)]
     raw, clipped = np.array([one[0] for one in drawn]), np.array([one[1] for one in drawn])
@@ -111,7 +117,7 @@ def misses(n: int, version: str, found: Proportions) -> list[str]:
     for name in ("linf", "K"):
         if (n, name) in REFERENCE:
             mean, wanted = found[name].mean(axis=0), np.array(REFERENCE[n, name])
-            binomial = np.sqrt(wanted * (1 - wanted) / (P * len(found[name])))  # error if all replicates agree
+            binomial = np.sqrt(wanted * (1 - wanted) / (P * len(found[name])))  # standard error if all replicates agree
             room = 0.02 + 3.5 * math.sqrt(2) * np.maximum(doubt(found[name]), binomial)
             off = wanted - mean
             bad = (np.abs(off) if version == "paper" else off) > room

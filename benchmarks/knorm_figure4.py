@@ -94,7 +94,10 @@ def scaled(sales: Sales, honest: bool) -> np.ndarray:
 
 
 def grouped(rows: np.ndarray, dummies: int) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-    """Return rows with dummies 0 and 1, the matrix that maps coefficients back to dummies -1 and 1, and the dummies."""
+    """Return rows with dummies 0 and 1, a matrix for coefficients, and the positions of the dummies.
+
+    The matrix maps coefficients back to those of dummies -1 and 1.
+    """
     p = rows.shape[1] - 2
     group = tuple(range(p + 1 - dummies, p + 1))
     apart, back = rows.copy(), np.eye(p + 1)
@@ -143,7 +146,7 @@ def doubt(values: np.ndarray) -> np.ndarray:
 
 
 def misses(title: str, result: Distances) -> list[str]:
-    """Return the missed targets on a data set."""
+    """Return texts about the missed targets on a data set under one scaling, both named in `title`."""
     missed = []
     median = {name: np.median(result.found[name, "(5)"], axis=0) for name in LAWS}
     error = {name: doubt(result.found[name, "(5)"]) for name in LAWS}

@@ -1,7 +1,7 @@
 """The local model compared with one trusted party: errors by number of rows, and coverage of intervals.
 
-Data: x1, x2 ~ U(-1, 1), y = .3 + .7 x1 - .5 x2 + N(0, .4^2), with declared bounds (-1, 1) and (-3, 3). Errors are
-distances to the estimate without privacy, the root of the same Huber-Mallows score:
+Data: x1, x2 ~ U(-1, 1), y = .3 + .7 x1 - .5 x2 + N(0, .4^2), with declared bounds (-1, 1) and (-3, 3). All methods use
+one Huber-Mallows score. Errors are distances to the estimate without privacy, the root of this score:
 
 - *local*: `local_gradient_descent`, 20 steps of size .5. Each row adds noise of its own.
 - *central*: one party averages the same score and adds one draw of noise in each of K = 60 steps, of sd 2 B sqrt(K) /
@@ -135,7 +135,10 @@ def errors(number: int, n: int, seed: int) -> Errors:
 
 
 def hits_of_descent(number: int, n: int, mu: float, seed: int) -> tuple[list[bool], float, float]:
-    """Return whether each interval covers the truth, and the length and the noise share of the first slope."""
+    """Return whether each interval covers the truth, and two numbers for the first slope.
+
+    The numbers are the length of the slope's interval, and the share of noise in the slope's variance.
+    """
     rng = np.random.default_rng([seed, n, number, 1])
     fit = descend(draw(n, rng), mu, rng)
     low, high = fit.conf_int().to_numpy().T
@@ -143,7 +146,7 @@ def hits_of_descent(number: int, n: int, mu: float, seed: int) -> tuple[list[boo
 
 
 def hits_of_response(number: int, n: int, eps: float, seed: int) -> tuple[list[bool], float, float]:
-    """Return whether the interval covers the truth, its length, and the variance share of the randomisation."""
+    """Return whether the interval covers the truth, its length, and the randomisation's share of the variance."""
     rng = np.random.default_rng([seed, n, number, 2])
     fit = ps.local.randomized_response(rng.uniform(size=n) < SHARE, eps, rng=rng)
     low, high = fit.conf_int()

@@ -1,4 +1,4 @@
-"""Moments of designs with factors of many levels: share given, coverage and length of intervals.
+"""Moments of designs with factors of many levels: share of coefficients given, coverage and length of intervals.
 
 Samples are drawn from a population, and the truth is the fit to all its rows; lengths are relative to least squares
 without privacy. Houses and vocabulary need the folder `PRIVSTATS_DATA`. Targets: a share `GIVEN` of the coefficients is
@@ -25,7 +25,7 @@ from benchmarks.common import arguments
 from benchmarks.populations import FOLDER
 
 GIVEN, COVERED = 0.9, 0.95
-N = 400_000  # rows of a synthetic population
+N = 400_000  # number of rows of a synthetic population
 CELLS: Mapping[str, tuple[tuple[int, dict[str, float], str], ...]] = {
     "6 levels, 4 numbers": ((6_000, {"eps": 1.0}, "suffstats"), (6_000, {"mu": 1.0}, "auto")),
     "20 levels": ((20_000, {"eps": 1.0}, "auto"), (10_000, {"mu": 1.0}, "auto")),
@@ -66,7 +66,11 @@ def populations(rng: np.random.Generator) -> Iterator[tuple[str, pd.DataFrame, s
 def cell(
     rows: pd.DataFrame, formula: str, domain: dict[str, Any], n: int, budget: dict[str, float], mech: str, seeds: range
 ) -> tuple[str, float, float, float, float]:
-    """Return the most frequent method, the shares given and covered, the length, and the std error of the coverage."""
+    """Return the most frequent method, shares given and covered, the relative length, and the std error of a share.
+
+    The shares are that of given coefficients, and that of given coefficients whose interval covers the truth, whose
+    std error is the last number.
+    """
     truth, ends, lengths, methods = smf.ols(formula, rows).fit().params, [], [], []
     for seed in seeds:
         sample = rows.sample(n, replace=True, random_state=seed, ignore_index=True)

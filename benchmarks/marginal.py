@@ -1,4 +1,4 @@
-"""Coverage of marginal means, comparisons and slopes if the model is wrong: for each row, and for all rows together.
+"""Coverage of marginal means, comparisons and slopes if the model is wrong: in each row of a table, and in all rows.
 
     python -m benchmarks.marginal --seed 1 --replicates 100
 
@@ -36,7 +36,7 @@ MODELS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "glm": ("z ~ x + C(g) + C(h)", {"family": "binomial"}),
 }
 CELLS = ((1000, {"eps": 1.0}), (1000, {"eps": 2.0}), (3000, {"mu": 0.5}), (5000, {"mu": 10.0}))
-AT = (0.5, 2.0, 3.5)  # at the last value, the mean of the logistic model is nearly constant
+AT = (0.5, 2.0, 3.5)  # values of x in the tables; at the last one, the logistic model's mean is nearly constant
 LEAST = 0.93  # required coverage, unless the coverage without privacy is lower
 Z = 1.96  # half-length of a first-order interval, in std errors
 STEP = 1e-4  # step of central differences for slopes without privacy
@@ -75,7 +75,10 @@ def quantities(fit: Any, params: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def usual(model: str, rows: pd.DataFrame, truth: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
-    """Return, by table, coverage without privacy: the share of intervals that cover, and whether all of them cover."""
+    """Return, by table, the coverage of intervals without privacy, single and simultaneous.
+
+    The first number is the share of single intervals that cover, the second whether all simultaneous intervals cover.
+    """
     fit = fitted(model, rows)
     params, root = np.asarray(fit.params), np.linalg.cholesky(np.asarray(fit.cov_params()))
     at = quantities(fit, params)
@@ -104,9 +107,10 @@ def tables(fit: ps.Results) -> dict[str, Callable[[bool], pd.DataFrame]]:
 def measured(
     model: str, n: int, promise: Mapping[str, float], replicates: int, seed: int, **call: Any
 ) -> dict[str, pd.DataFrame]:
-    """Return, by table, one row for each sample: four coverages, and the share given.
+    """Return, by table, one row for each sample: five coverages, and the share of the table's rows that are given.
 
-    The coverages are those of single, first-order and simultaneous intervals, and of intervals without privacy.
+    The coverages are those of single, first-order and simultaneous intervals, and those of single and of simultaneous
+    intervals without privacy.
     """
     whole = rows_of(np.random.default_rng(seed), WHOLE)
     population, (formula, options) = fitted(model, whole), MODELS[model]
@@ -134,7 +138,10 @@ def measured(
 
 
 def lacking(table: pd.DataFrame, kind: str, level: float) -> float:
-    """Return by how much the coverage is below `level`, or below that without privacy, beyond 2.6 standard errors."""
+    """Return by how much the coverage is below what is required, beyond 2.6 standard errors.
+
+    Required is `level`, or the coverage without privacy if this is lower.
+    """
     given = table[kind].dropna()
     wanted = min(level, table[f"usual {kind}"].mean())
     return float(wanted - given.mean() - 2.6 * given.std() / max(1, len(given)) ** 0.5)

@@ -3,10 +3,10 @@
 Errors are exact expectations: for Duff and the rank mechanism from the probabilities of runs of grid points, for noise
 from its distribution function, clipped to the public range as in Gillenwater and Munoz Medina (2020).
 
-The baselines are of two kinds: "paper", as stated there, and those of this package, with the same guarantee and less
-noise. The baselines of the paper are not in the package: the first two are valid but loose. LaplaceLN with a sigma
-chosen from the data is not known to be private: the proof for a beta chosen from the data holds only if the shape of
-the noise is fixed.
+The baselines are of two kinds: "paper", as stated in that paper, and those of this package, with the same guarantee and
+less noise. The baselines of the paper are not in the package: Cauchy and Laplace are valid but loose. LaplaceLN with a
+sigma chosen from the data is not known to be private: the proof for a beta chosen from the data holds only if the shape
+of the noise is fixed.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Range(NamedTuple):
 
     @property
     def step(self) -> float:
-        """Step of the grid: the largest power of 2 that is at most 2^-24 of the width."""
+        """Step of the grid: the largest power of 2 that is at most 2^-24 of the width of the range."""
         return 2.0 ** math.floor(math.log2(self.high - self.low) - 24)
 
 
 class Noise(NamedTuple):
-    """Noise ``scale Z`` with Z Cauchy (if `sigma` is None), or Laplace times exp(sigma N(0, 1))."""
+    """Noise ``scale Z``: Z is Cauchy if `sigma` is None, otherwise Laplace times exp(sigma N(0, 1))."""
 
     scale: float
     sigma: float | None
@@ -70,14 +70,20 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Pairs (alpha, beta), and a sigma for each pair; the data choose one pair, with noise ``S_beta / alpha Z``."""
+    """Pairs (alpha, beta), and a sigma for each pair; the data choose one pair, with noise ``S_beta / alpha Z``.
+
+    S_beta is the smooth sensitivity, and Z the noise variable with this sigma.
+    """
 
     alphas: np.ndarray
     betas: np.ndarray
     sigmas: np.ndarray | None
 
     def noise(self, moves: np.ndarray) -> Noise:
-        """Return the noise whose scale times e^(sigma^2 / 2), the mean of exp(sigma N(0, 1)), is smallest."""
+        """Return the noise whose scale times e^(sigma^2 / 2), the mean of exp(sigma N(0, 1)), is smallest.
+
+        `moves` are local sensitivities by distance, from which the smooth sensitivity is computed.
+        """
         log_scale = smooth(moves, self.betas) - np.log(self.alphas)
         spread = 0.0 if self.sigmas is None else self.sigmas**2 / 2
         best = int(np.argmin(log_scale + spread))
@@ -85,7 +91,7 @@ class Calibration:
 
 
 def among(alphas: np.ndarray, betas: np.ndarray, sigmas: np.ndarray | None) -> Calibration:
-    """Return the calibration of the pairs with a positive alpha."""
+    """Return the calibration with those of the pairs (alpha, beta) whose alpha is positive, and their sigmas."""
     usable = alphas > 0
     return Calibration(alphas[usable], betas[usable], None if sigmas is None else sigmas[usable])
 
@@ -113,9 +119,11 @@ def laplace_exact(eps: float, delta: float) -> Calibration:
 
 
 def laplace_ln(c: float, eps: float) -> Calibration:
-    """Return pairs by Bun and Steinke (2019), Proposition 3: ``beta / sigma + e^(1.5 sigma^2) alpha <= c``.
+    """Return the calibration of LaplaceLN noise by Bun and Steinke (2019), Proposition 3.
 
-    sigma minimises the variance and is the only positive root of ``5 c sigma^3 / beta - 5 sigma^2 - 1 = 0``.
+    The pairs (alpha, beta) satisfy ``beta / sigma + e^(1.5 sigma^2) alpha <= c``, where c^2 / 2 is the cost in
+    concentrated privacy. sigma minimises the variance and is the only positive root of
+    ``5 c sigma^3 / beta - 5 sigma^2 - 1 = 0``.
     """
     betas = admissible.betas(eps)
     roots = [np.roots([5 * c / beta, -5.0, 0.0, -1.0]) for beta in betas]
@@ -239,9 +247,10 @@ def nearness_error(sample: Sample, eps: float) -> float:
 def tested_error(sample: Sample, relation: str, eps: float, delta: float) -> float:
     """Return the mean distance from the median of the answers of propose-test-release with the best known eta.
 
-    This is the smallest eta whose test in `ProposeTestRelease` passes with probability 1/2: the local sensitivity at
-    the number of steps that the test requires, whose noise is symmetric. An eta chosen from the data is not private: it
-    shows how good propose-test-release can be if half of the answers may be missing.
+    eta is the proposed bound on the local sensitivity. The best is the smallest eta whose test in `ProposeTestRelease`
+    passes with probability 1/2: the local sensitivity at the distance that the test requires, as the noise of the test
+    is symmetric. An eta chosen from the data is not private: it shows how good propose-test-release can be if half of
+    the answers may be missing.
     """
     e, moves = eps / 2, sample.moves[relation]
     steps = math.ceil(-math.log(min(1.0, 2 * delta)) / e)

@@ -1,11 +1,11 @@
-"""The method chosen by auto against every other method: share given, length and coverage, by function, rows and budget.
+"""The method chosen by auto against every other method: share of coefficients given, length and coverage of intervals.
 
 Five designs: predictors that fill their bounds ("filled"), a factor with two predictors ("factor"), medical visits of
 the RAND experiment in statsmodels ("visits"), a skewed predictor and its square in wide bounds ("wide"), and two
 predictors with correlation .95 ("paired"); means and medians use one column of three of the designs. A cell is a
 function, a design, a budget and a number of rows. The length in a cell is the median over coefficients of the median
-half-length over 1.96 std errors without privacy; a coefficient given in less than half of the fits has infinite length.
-Coverage is over all given intervals.
+half-length divided by 1.96 std errors without privacy; a coefficient given in less than half of the fits has infinite
+length. Coverage is over all given intervals.
 
 Targets, against the best method that covers in a cell: auto gives no fewer coefficients, up to two binomial standard
 errors (over fits, because a fit gives its coefficients together), and its length is at most 1.1 times as large, 1.25
@@ -139,7 +139,10 @@ COLUMN_VERBS = ("dp_mean", "dp_median")
 
 
 class Cell(NamedTuple):
-    """Results of a method: share of coefficients given, their length and coverage, and the std error of the length."""
+    """Results of a method: share of coefficients given, relative length and coverage of their intervals.
+
+    `coefficients` is the number of coefficients, and `error` the std error of the logarithm of the length.
+    """
 
     given: float
     length: float
@@ -205,7 +208,11 @@ def wholes(verbs: list[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def compared(cells: Mapping[str, Cell], rows: float, replicates: int, before: float) -> str:
-    """Return the targets that auto misses in a cell, in words."""
+    """Return the targets that auto misses in a cell, in words.
+
+    `rows` is the number of rows times the budget, and `before` the share of coefficients that auto gives with the next
+    smaller number of rows.
+    """
     auto = cells["auto"]
 
     def covers(cell: Cell) -> bool:

@@ -54,9 +54,9 @@ WORTH = 3  # effective number of independent coefficients among five, for the Mo
 # coverage of Newton's steps in the paper's figure 6: uncorrected, corrected
 SOURCE = {500: (0.70, 0.93), 1_000: (0.80, 0.94), 2_000: (0.86, 0.94)}
 NEAR = 0.03
-RATES, DISTANT = (1_000, 2_000, 4_000, 8_000, 16_000), 0.1  # rows of (c), and the tolerance of its slope of -1
+RATES, DISTANT = (1_000, 2_000, 4_000, 8_000, 16_000), 0.1  # numbers of rows in (c), and tolerance of its slope, -1
 STEPS = 70  # steps of descent in (c): the distance grows like the square root of this number
-FEWER = 3  # replicates of other parts divided by those of (c)
+FEWER = 3  # number of replicates of the other parts divided by that of (c)
 COUNTS = (0.5, 0.3, -0.2, 0.1, 0.0)  # Poisson coefficients of (d), for normal predictors
 CLIPS, MANY = (2.0, 3.0, 5.0, 10.0), 400_000  # values of c in (d), and number of rows of its population
 BIAS, BIAS_NEAR = -0.093, 0.008  # bias of the intercept at c = 2, and tolerance; four standard errors are .005
@@ -121,7 +121,7 @@ def knowing(setting: Setting) -> Iterator[None]:
 
 
 def variances(fit: Any, mech: str, n: int) -> dict[str, np.ndarray]:
-    """Return the std errors of the coefficients by each variance, in the user's units, as columns have scale 1."""
+    """Return the std errors of the coefficients by each variance, in the user's units, because columns have scale 1."""
     share, bse = fit.noise_share.to_numpy(), fit.bse.to_numpy()
     alone = bse**2 * (1 - share)
     releases = {release.name: release for release in fit.releases}
@@ -182,7 +182,7 @@ def distances(task: tuple[int, int, int]) -> float:
 
 
 def newton(task: tuple[int, int, int]) -> tuple[float, float]:
-    """Return coverage and median length of the intervals of `mech="newton"`, with bounds of -5 and 5."""
+    """Return coverage and median length of the intervals of `mech="newton"`, with all columns declared in (-5, 5)."""
     n, seed, replicates = task
     setting, inside, lengths = SETTINGS[0], [], []
     domain = dict.fromkeys((*NAMES, "y"), (-5, 5))
@@ -207,7 +207,7 @@ def clipped_poisson(X: np.ndarray, y: np.ndarray, c: float) -> np.ndarray:
 
 
 def biases(seed: int) -> int:
-    """Print the bias of Poisson coefficients due to h_c; return whether the bias of the intercept misses its target."""
+    """Print the bias of Poisson coefficients due to clipping by h_c; return whether the intercept misses its target."""
     rng = np.random.default_rng([seed, 4])
     X = np.column_stack([np.ones(MANY), rng.normal(size=(MANY, 4))])
     y = rng.poisson(np.exp(X @ COUNTS)).astype(float)

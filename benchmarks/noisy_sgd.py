@@ -30,7 +30,10 @@ LOSS = HuberLoss()
 
 
 def by_renyi(sigma: float, q: float, steps: int) -> float:
-    """Return eps at `DELTA` by the Renyi accountant of dp_accounting if a row is replaced; NaN if not installed."""
+    """Return eps at `DELTA` by the Renyi accountant of dp_accounting if a row is replaced; NaN without this package.
+
+    sigma is the noise multiplier of a step, and q the sampling rate.
+    """
     try:
         from dp_accounting import dp_event, privacy_accountant
         from dp_accounting.rdp import rdp_privacy_accountant

@@ -1,9 +1,9 @@
 """The cost of fits to rows in parts: passes, bytes sent and returned, and growth with the number of parts.
 
 All parts are processed in this process, one after the other, so the processor time is that of the package alone,
-without a scheduler (`benchmarks.clusters` has one). Targets: the passes and sizes in `docs/guides/scale.md` are those
-counted here; with `MANY` parts instead of `FEW`, the same rows take at most `TASK` more seconds for each further part
-and pass.
+without a scheduler (`benchmarks.clusters` has one). Targets: the numbers of passes and of bytes in
+`docs/guides/scale.md` are those counted here; with `MANY` parts instead of `FEW`, the same rows take at most `TASK`
+more seconds for each further part and pass.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.passes --seed 1 [--n 500000] [--rows 1000000000000]
 """

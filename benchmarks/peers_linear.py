@@ -57,7 +57,7 @@ REFERENCE = {
     (5, "strong", 10_000, 1.0): 0.0568, (5, "strong", 100_000, 1.0): 0.0053,
     (12, "strong", 10_000, 1.0): 0.370, (12, "strong", 100_000, 1.0): 0.0360,
 }  # fmt: skip
-SHARPER = 4  # factor on the replicates for targets with a margin of 10 %
+SHARPER = 4  # factor on the number of replicates for targets with a margin of 10 %
 ROOT = Path(__file__).parents[1]
 WORKER = Path(__file__).with_name("peers_worker.py")
 

@@ -6,7 +6,7 @@ a row is replaced, except for AdaSSP:
 
 - newton and moments: dp_lm(mu=mu), and the same with mech="suffstats"; 95 % intervals are included in budget and time.
 - AdaSSP: (eps, 1e-6)-DP, which is implied by mu-GDP but does not imply it; a row is added or removed, as in its paper.
-  Both are to its advantage. No intervals.
+  Both differences are to its advantage. No intervals.
 - diffprivlib: pure eps-DP at the same eps, because it has no delta. This is a stronger guarantee than (eps, 1e-6), but
   it does not imply mu-GDP (its mu is `pure_mu(eps)`, about five times as large). No intervals.
 - gradient descent: steps of length 1 (safe for uncorrelated predictors) from 0; each row's gradient is clipped, the
@@ -38,8 +38,8 @@ from benchmarks.peers_linear import DELTA, Fit, Fitted, Runs, Sample, by_adassp,
 from privstats.privacy.tradeoff import gdp_eps
 
 PREDICTORS = {1000: 5, 10_000: 10, 100_000: 10}  # number of predictors, by n
-DESIGNS = {"a": 1.2, "rho9": 1.0}  # largest ratio of newton's error to the oracle's, by design
-CORRELATED = 10_000  # rows of the cell with design rho9
+DESIGNS = {"a": 1.2, "rho9": 1.0}  # largest ratio of newton's error to that of the oracle choice
+CORRELATED = 10_000  # number of rows of the cell with design rho9
 BUDGETS = (0.5, 1.0)
 CLIPS = (1 / 16, 1 / 8, 1 / 4)  # clipping lengths, as shares of a row's longest gradient at theta = 0
 STEPS = (10, 20, 40)
@@ -111,7 +111,7 @@ def compare(
 
 
 def targets(row: dict[str, Runs], oracle: float) -> list[str]:
-    """Return the targets that a cell misses."""
+    """Return the targets that a cell misses; `oracle` is the largest ratio of newton's error to the oracle choice's."""
     newton, found = row[NEWTON], []
     if newton.refused:
         return [f"refused: {newton.refused}"]

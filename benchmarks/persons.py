@@ -27,7 +27,7 @@ import statsmodels.formula.api as smf
 import privstats as ps
 from benchmarks.common import arguments, verdict
 
-WHOLE = 400_000  # rows of a population
+WHOLE = 400_000  # number of rows of a population
 LEAST, LONGEST = 0.92, 2.0
 DOMAIN = {"x": (-1, 1), "g": ["a", "b", "c"], "y": (-8, 12), "b": bool, "zero_one": (0, 1), "counts": (0, 60)}
 
@@ -154,9 +154,10 @@ def population_values(persons: Persons, cell: Cell, seed: int) -> pd.Series:
 
 
 def measured(persons: Persons, cell: Cell, n: int, budget: dict[str, float], seed: int, replicates: int) -> np.ndarray:
-    """Return whether terms are given, covered, and covered by the reference, and lengths, shape (fits, terms, 4).
+    """Return four numbers for the interval of each term in each fit, shape (fits, terms, 4).
 
-    Lengths are divided by the length of the reference; a term that is not given is NaN in the second place.
+    They are whether the interval is given, whether it covers the truth (NaN if it is not given), whether the reference
+    covers the truth, and the length of the interval divided by that of the reference.
     """
     mean, truth = (persons.most + 1) / 2, population_values(persons, cell, seed)
     found = []
@@ -173,7 +174,11 @@ def measured(persons: Persons, cell: Cell, n: int, budget: dict[str, float], see
 
 
 def row(found: np.ndarray) -> tuple[float, float, float, float]:
-    """Return the share given, the lowest coverage of a term, the reference's coverage of it, and the median length."""
+    """Return the share of intervals given, the lowest coverage of a term, that of the reference, and the length.
+
+    The lowest coverage is among the terms that the reference covers with a frequency of at least .93, and the coverage
+    of the reference is for the same term. The length is the median of relative lengths.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # numpy warns of a mean of no numbers if no fit gives a term
         covered, known = np.nanmean(found[..., 1], axis=0), found[..., 2].mean(axis=0)

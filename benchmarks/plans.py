@@ -150,7 +150,7 @@ def missed(table: pd.DataFrame) -> list[str]:
 
 
 def near(table: pd.DataFrame) -> bool:
-    """Whether the expected width with hints is within a factor of `TIMES` of the realised width (median)."""
+    """Return whether the median ratio of expected widths with hints to realised widths is within a factor `TIMES`."""
     ratio = float(table["hints"].median())
     return ratio > 0 and abs(math.log(ratio)) <= math.log(TIMES)
 

@@ -35,7 +35,7 @@ import privstats as ps
 from benchmarks.common import arguments
 
 FOLDER = Path(os.environ.get("PRIVSTATS_DATA", "../shared/data"))
-WHOLE = 200_000  # rows of a synthetic population
+WHOLE = 200_000  # number of rows of a synthetic population
 FEW = 15.0  # with fewer effective score rows, no interval from a sample is reliable, with or without privacy
 FAR = 10.0  # standard errors without privacy: an estimate this far from the truth is far off
 MEDIAN_ERROR = 1.25  # standard error of a median relative to that of a mean
@@ -104,7 +104,7 @@ class Population:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def rows(self) -> pd.DataFrame:
-        """Return the population without missing cells, clamped to the declared bounds."""
+        """Return the rows of the population without missing values, clamped to the declared bounds."""
         if isinstance(self.source, str):
             data = pd.read_csv(FOLDER / self.source)
             data = data[[c for c in data if c in self.domain]].dropna().reset_index(drop=True)
@@ -117,7 +117,7 @@ class Population:
 
 
 def skewed(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return rows of a skewed predictor, and a response with a mean that is concave in it."""
+    """Return rows of a skewed predictor, and a response whose mean is concave in the predictor."""
     x = np.clip(rng.lognormal(1.3, 0.45, n), 0, 15)
     return pd.DataFrame({"x": x, "y": 11 + np.log1p(x) + rng.normal(0, 0.4, n)})
 
@@ -286,7 +286,8 @@ def measured(population: Population, n: int, promise: Mapping[str, float], repli
     """Return coverage, length and other results by coefficient, as means over samples.
 
     The columns are coverage, coverage without privacy, relative length (a median) and its relative error, the share of
-    samples in which the coefficient is given, the share in which it is far off, and the number of effective score rows.
+    samples in which the coefficient is given, the share of samples in which its interval is far from the truth, and the
+    number of effective score rows.
     """
     rows = population.rows()
     whole = reference(population, rows)

@@ -34,7 +34,11 @@ ENDS = {"mean": ("mean_ci_lower", "mean_ci_upper"), "response": ("obs_ci_lower",
 def measured(
     population: Population, n: int, promise: Mapping[str, float], replicates: int, seed: int
 ) -> Mapping[str, pd.DataFrame]:
-    """Return, for means and responses, a row for each sample: coverage, that without privacy, share given, length."""
+    """Return tables for means and for new responses, with a row for each sample.
+
+    The columns are the coverage of private intervals, the coverage of intervals without privacy, the share of private
+    intervals given, and the median ratio of lengths.
+    """
     rows = population.rows()
     whole = reference(population, rows)
     truth = {"mean": np.asarray(whole.predict()), "response": np.asarray(whole.model.endog)}

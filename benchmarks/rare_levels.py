@@ -25,7 +25,7 @@ from benchmarks.common import arguments
 
 SHOWN, COVERED, N = 0.1, 0.95, 20_000
 BUDGETS: tuple[dict[str, float], ...] = ({"mu": 1.0}, {"eps": 1.0})
-SIZES = (5.0, 6.0, 6.5, 7.0, 7.5, 8.5, 10.0, 12.0, 20.0)  # rows of the reference level, in sds of its count's noise
+SIZES = (5.0, 6.0, 6.5, 7.0, 7.5, 8.5, 10.0, 12.0, 20.0)  # count of the reference level, in sds of its noise
 NOISE = ((4, 8, 1), (4, 100, 0), (20, 8, 1), (20, 100, 0))  # number of levels, rows of the rare level, and its index
 
 
@@ -48,7 +48,11 @@ def count_sd(budget: Mapping[str, float]) -> float:
 
 
 def intervals(size: float, sd: float, budget: Mapping[str, float], seeds: range) -> tuple[float, float, float, float]:
-    """Return the share of fits that give the intercept, coverage, length, and the std error of the coverage."""
+    """Return the share of fits that give all intervals, their coverage, a length, and the std error of the coverage.
+
+    The intervals are those of the intercept and of the factor's coefficients; the length is the median relative length
+    for the intercept.
+    """
     covered, lengths = [], []
     for seed in seeds:
         rows, domain = rows_of(20, round(size * sd), 0, N, 4.0, seed)
@@ -65,7 +69,11 @@ def intervals(size: float, sd: float, budget: Mapping[str, float], seeds: range)
 
 
 def stated(levels: int, few: int, rare: int, budget: Mapping[str, float], seeds: range) -> tuple[float, ...]:
-    """Return the share of stated noises, the coverage of 1.96 std devs, its std error, and the RMS error of x."""
+    """Return four numbers about the noise that fits state for their coefficients.
+
+    They are the share of coefficients whose noise is stated; the share of these whose error is at most 1.96 stated
+    std devs, and its std error; and the root mean square error of the coefficient of x.
+    """
     rows, domain = rows_of(levels, few, rare, 4000, 2.0, seeds[0])
     exact = smf.ols("y ~ x + g", rows).fit().params
     share, covered, off_x = [], [], []

@@ -70,7 +70,11 @@ REGRESSIONS = {
 
 
 class Cell(NamedTuple):
-    """Distance, length ratio and share given over the replicates of one method at one eps."""
+    """Results over the replicates of one method at one eps: distance, ratio of lengths, and share given.
+
+    The distance and the ratio are relative to the reference; `explained` says whether a note explains each coefficient
+    that is not given.
+    """
 
     distance: float
     ratio: float
@@ -133,7 +137,7 @@ def cells(
 
 
 def misses(name: str, found: dict[tuple[str, float], Cell]) -> list[str]:
-    """Return the missed targets on a data set."""
+    """Return texts about the missed targets in the regression `name`, whose results by method and eps are `found`."""
     missed = []
     for (method, eps), cell in found.items():
         where = f"{name}, {method}, eps = {eps:g}"
@@ -147,7 +151,7 @@ def misses(name: str, found: dict[tuple[str, float], Cell]) -> list[str]:
 
 
 def plot(results: dict[str, dict[tuple[str, float], Cell]], path: Path) -> None:
-    """Draw the ratio of lengths against eps, with a panel for each data set."""
+    """Draw the ratio of interval lengths to those of the reference against eps, with a panel for each data set."""
     figure, panels = new_figure(len(results))
     for panel, (name, found) in zip(panels, results.items(), strict=True):
         budgets = sorted({eps for _, eps in found})

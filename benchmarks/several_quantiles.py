@@ -44,11 +44,11 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.losses import CheckLosses
 
 HALF, RADIUS = 8.0, 2.0  # half-range of the response, and radius of the parameter set
-LAWS = {"normal": (1.0, 0.0), "hetero": (1.0, 0.5), "narrow": (0.4, 2.0)}  # half-range of predictors, s
+LAWS = {"normal": (1.0, 0.0), "hetero": (1.0, 0.5), "narrow": (0.4, 2.0)}  # half-range of predictors, and s
 ORDERS = {3: (0.1, 0.5, 0.9), 9: tuple(k / 10 for k in range(1, 10))}
 METHODS = ("none", "apart", "a rearranged", "d projected", "b stepwise", "c sandwich", "e uneven")
 FEWER = 10_000  # from this number of rows on, a quarter of the replicates is run
-GIVE_UP = 60_000  # with more boxes than this, a draw is made on the whole set and not on the thin set
+GIVE_UP = 60_000  # with more boxes than this, a draw is made on the whole parameter set, not on its ordered part
 
 
 class Cut(CheckBoxes):
@@ -121,10 +121,10 @@ def one_by_one(targets: list[Target], order: list[int], rng: np.random.Generator
 def need(tau: float) -> float:
     """Return the relative share of the budget for the quantile level tau.
 
-    Far from the best theta the score may be as small as n times the smaller of tau and 1 - tau, or half of this if a
-    slope is steep, so an outer level needs more of the budget to avoid such theta; and where rows are few, the same
-    noise moves theta further. Shares in proportion to this need would leave too little for the median, so its square
-    root is used.
+    Far from the best coefficients the score may be as small as n times the smaller of tau and 1 - tau, or half of this
+    if a slope is steep, so an outer level needs more of the budget to avoid such coefficients; and where rows are few,
+    the same noise moves coefficients further. Shares in proportion to this need would leave too little for the median,
+    so the square root of the need is used.
     """
     return float(min(tau, 1 - tau, 0.25) ** -0.5)
 

@@ -1,4 +1,4 @@
-"""Perturbed minimisers against noisy steps at small budgets: share given, length and coverage over populations.
+"""Perturbed minimisers against noisy steps at small budgets: share of slopes given, length and coverage of intervals.
 
 For each loss, number of rows and eps the script prints the median over populations of the length (relative to intervals
 without privacy, slopes only), the mean share of slopes given, and the mean coverage of given intervals, by "auto" and
@@ -25,11 +25,11 @@ from benchmarks.populations import FOLDER, LM, OTHERS, Population, measured
 
 CELLS = ((1_000, 4.0), (2_000, 1.0), (2_000, 2.0), (2_000, 4.0), (10_000, 1.0), (10_000, 4.0))
 DOMAIN = {"x": (-5, 5), "z": (0, 1), "y": (0, 100)}
-MOST_MISSED = 0.05  # largest amount by which the share given by auto may be below that of steps
+MOST_MISSED = 0.05  # largest amount by which the share of slopes given by auto may be below that of steps
 
 
 def responses(kind: str, rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return counts or amounts with a log-linear mean and a distribution other than the family's."""
+    """Return counts or amounts with a log-linear mean; only "few" and "many" have the distribution of the family."""
     x, z = rng.normal(size=n).clip(-5, 5), (rng.uniform(size=n) < 0.4) * 1.0
     mean = np.exp(0.3 * x - 0.3 * z)
     if kind == "few":
@@ -71,7 +71,7 @@ LOSSES: Mapping[str, Mapping[str, Population]] = {
 
 
 def summary(table: Mapping[str, pd.DataFrame], replicates: int) -> tuple[float, float, float, float]:
-    """Return the mean share given, the median length, the mean coverage, and its Monte Carlo error."""
+    """Return the mean share of slopes given, the median length, the mean coverage, and its Monte Carlo error."""
     slopes = [one.drop(index="Intercept", errors="ignore") for one in table.values()]
     given = np.array([one["given"].mean() for one in slopes])
     length = np.nanmedian([one["length"].median() for one in slopes])

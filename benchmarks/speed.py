@@ -138,7 +138,7 @@ class Row:
 
 
 def least(works: Iterable[Work | None], rounds: int) -> dict[Work | None, float]:
-    """Return the smallest processor time of each work over several rounds, in turn; None has one second.
+    """Return the smallest processor time of each work over several rounds, in turn; one second stands for no work.
 
     The first round is a warm-up and is not counted, except for works of more than `LONG` seconds, which are run once.
     """
@@ -168,7 +168,7 @@ def forget() -> None:
                     getattr(each, "cache_clear", int)()
 
 
-# formulas
+# rows, formulas and fits
 def rows_of(n: int, d: int, seed: int) -> pd.DataFrame:
     """Return rows of a linear model, with outcomes of a logit and a Poisson model."""
     rng = np.random.default_rng([seed, n, d])
@@ -348,7 +348,8 @@ def medians(n: int, seed: int) -> list[Case]:
 def levels(n: int, seed: int, many: int, most: float | None = None, seconds: float | None = None) -> list[Case]:
     """Return cases that compare moments with a factor to X'X of its dummy columns; X'X is computed from repeated rows.
 
-    If `seconds` is given, also return, in seconds, the computation of the plan and a fit with a cached plan.
+    If `seconds` is given, return, in place of these, cases in seconds: the computation of the plan, and a fit with a
+    cached plan.
     """
     codes = np.random.default_rng([seed, n, many]).integers(0, many, n)
     names, part = [f"level {k}" for k in range(many)], min(n, CHUNK)
@@ -465,7 +466,7 @@ def scenes(n: int, seed: int) -> dict[str, Callable[[], list[Case]]]:
     }
 
 
-# memory
+# peaks of memory
 def peaks(n: int, seed: int) -> list[Row]:
     """Return the peak memory of calls in addition to the rows, in MB."""
     fits = verbs(rows_of(n, 5, seed), 5)
@@ -491,7 +492,7 @@ def peak(call: Call) -> float:
     return most / MB
 
 
-# Parquet
+# fits of a Parquet file
 def write(path: Path, n: int, seed: int) -> None:
     """Write rows to a Parquet file, one row group after the other."""
     import pyarrow as pa
@@ -523,8 +524,9 @@ def held() -> float:
 
 
 def filed(path: Path, rounds: int) -> list[Row]:
-    """Return the rows of a Parquet file, and the peak of the fits above the start, in a process of its own.
+    """Return the table rows about a Parquet file, and the peak memory of the fits above that at the start.
 
+    The function runs in a process of its own.
     The fits come first, because reading the file for the reference has a peak of its own.
     """
     cases, start = parquet(path), held()
@@ -546,7 +548,7 @@ def of_parquet(n: int, seed: int, rounds: int) -> list[Row]:
     return found or []
 
 
-# growth
+# growth of times with sizes
 def growth(n: int, seed: int, rounds: int) -> dict[str, dict[str, list[tuple[int, float]]]]:
     """Return pairs of a size and seconds of processor time, by growing quantity and by timed call."""
     few = n // 10

@@ -47,7 +47,7 @@ def measurements(loaded: Dataset) -> list[str]:
 
 
 def samples(loaded: Dataset, version: str) -> dict[tuple[str, str], Sample]:
-    """Return the values of each measurement and class."""
+    """Return the values of each measurement and class, within the observed range or the public bounds (`version`)."""
     data, domain = loaded
     found = {}
     for name in measurements(loaded):
@@ -93,7 +93,7 @@ def in_order(of: dict[tuple[str, str], Sample], drawn: Trials, name: str, method
 
 
 def worse(ours: np.ndarray, theirs: np.ndarray) -> bool:
-    """Return whether our mean is the larger one, beyond 3 Monte Carlo errors."""
+    """Return whether the mean of the distances `ours` is larger than that of `theirs` by over 3 Monte Carlo errors."""
     room = 3 * math.hypot(ours.std(ddof=1), theirs.std(ddof=1)) / math.sqrt(len(ours))
     return bool(ours.mean() > theirs.mean() + room)
 

@@ -1,9 +1,10 @@
 # %% [markdown]
 # # More rows than memory: a frame, a folder, a cluster
 #
-# A private fit asks for sums over rows, a few times. Where the rows lie does not matter to it, so that one argument
-# changes when they outgrow the memory of a machine: `data=` is a frame, then the path of a folder of Parquet files,
-# then a frame of Dask or Spark. The sums are exact whole numbers; the same rows give the same results to the last bit.
+# A private fit asks for sums over rows, a few times. Where the rows lie does not matter to the fit, so that only one
+# argument changes when rows outgrow the memory of a machine: `data=` is a frame, then the path of a folder of Parquet
+# files, then a frame of Dask or Spark. The sums are exact whole numbers; the same rows give the same results to the
+# last bit.
 #
 # The wages here are made up, as many as `ROWS` says. Run it with `python vignettes/big_data.py`, after
 # `pip install 'privstats[dask,plot]'`; the plot is written beside it. Noise is seeded so that the results of several
@@ -40,7 +41,7 @@ MODEL = "log_wage ~ educ + exper + I(exper**2) + region"
 
 
 def wages(n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Return synthetic wages."""
+    """Return n rows of synthetic log wages and their predictors."""
     educ, exper = rng.integers(6, 20, n), rng.uniform(0, 45, n)
     region = rng.integers(0, len(REGIONS), n)
     centre = 8.5 + 0.08 * educ + 0.03 * exper - 0.0005 * exper**2 + 0.05 * region
@@ -49,7 +50,7 @@ def wages(n: int, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def store(folder: Path, n: int, rng: np.random.Generator) -> Path:
-    """Write a folder of Parquet files, one after the other, so that no more than one of them is in memory."""
+    """Write n synthetic rows to Parquet files in a folder, so that no more than one file is in memory at a time."""
     folder.mkdir()
     for k in range(FILES):
         wages(n // FILES, rng).to_parquet(folder / f"part-{k}.parquet")
@@ -154,12 +155,13 @@ before, start = peak(), time.process_time()
 ps.dp_lm(data=pd.read_parquet(folder) if source == "frame" else folder, **options)
 print(json.dumps([time.process_time() - start, peak() - before]))
 """
-LIMIT = 50e6  # memory limit for what is kept between passes, in bytes
+LIMIT = 50e6  # limit of the memory for rows that are kept between passes, in bytes
 
 
 def measured(source: str, folder: Path) -> tuple[float, float]:
-    """Return the processor time of a fit in seconds, and its additional memory in MB.
+    """Return the processor time in seconds of a fit to the rows in a folder, and its additional memory in MB.
 
+    If `source` is "frame", all rows are read first; otherwise the fit is given the path of the folder.
     Memory of Python, of the packages and of a fit to few rows is not counted.
     """
     options = {"formula": MODEL, "mu": MU, "domain": DOMAIN, "memory_limit": LIMIT}

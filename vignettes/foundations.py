@@ -50,7 +50,7 @@ def plain(number: float) -> str:
 
 
 def correct(slide: str, printed: str, right: str, number: str) -> None:
-    """Add a row to the table of corrections."""
+    """Add a row to the table of corrections: slide, printed formula, right formula, and the number that shows it."""
     corrections.append((slide, printed, right, number))
 
 
@@ -193,7 +193,7 @@ correct(
     "m2 - m1^2",
     f"{m_2 - n * m_1**2:.0f} and {m_2 - m_1**2:.2f}; the sample's is {sample['x'].var(ddof=0):.2f}",
 )
-FEW, MANY = 20, 100  # bins
+FEW, MANY = 20, 100  # numbers of bins
 few, many = (ps.dp_hist("x", sample, ONE, bins=k, mech="laplace", domain=bounds, rng=6) for k in (FEW, MANY))
 apart = ps.dp_hist("x", sample, ONE, bins=FEW, mech="laplace", domain=bounds, neighbors="add_remove", rng=6)
 print(f"noise sd of each count: {few.bse.iloc[0]:.2f} of {FEW} bins, {many.bse.iloc[0]:.2f} of {MANY}")
@@ -230,7 +230,7 @@ correct(
 rng = np.random.default_rng(3)
 skewed = pd.DataFrame({"income": rng.lognormal(3, 1, n)})
 truth = math.exp(3.5)
-TRUE, FALSE = (0, 5000), (0, 60)  # domains
+TRUE, FALSE = (0, 5000), (0, 60)  # a true and a false domain of incomes
 wide = ps.dp_mean("income", skewed, ONE, mech="clipped", domain={"income": TRUE}, rng=1)
 narrow = ps.dp_mean("income", skewed, ONE, mech="laplace", domain={"income": FALSE}, rng=1)
 print(f"\nlog-normal incomes, mean {truth:.2f}")
@@ -297,7 +297,7 @@ axis.legend(fontsize=8)
 
 
 def until_moved(x: np.ndarray, eta: float) -> float:
-    """Return how many changed values move the median of an odd number by more than eta from where it is."""
+    """Return the least number of values whose change can move the median of an odd number of values by over eta."""
     y, m = np.sort(x), len(x) // 2
     ks = np.arange(1, m + 1)
     far = (y[m + ks] - y[m] > eta) | (y[m] - y[m - ks] > eta)
@@ -305,7 +305,7 @@ def until_moved(x: np.ndarray, eta: float) -> float:
 
 
 def until_sensitive(x: np.ndarray, eta: float) -> float:
-    """Return how many changed values lead to a data set at which one more moves the median by more than eta."""
+    """Return the least number of changed values after which one further change can move the median by over eta."""
     y, m = np.sort(x), len(x) // 2
     for k in range(m):
         i = np.arange(m - k - 1, m + 1)
@@ -406,18 +406,18 @@ noisy = {
 
 
 def score(theta: np.ndarray) -> np.ndarray:
-    """Return minus the gradient of the weighted loss."""
+    """Return minus the gradient of the mean weighted logistic loss at theta."""
     return X.T @ (weights * (y - expit(X @ theta))) / n
 
 
 def hessian(theta: np.ndarray) -> np.ndarray:
-    """Return the Hessian of the weighted loss."""
+    """Return the Hessian of the mean weighted logistic loss at theta."""
     p = expit(X @ theta)
     return (X.T * (weights * p * (1 - p))) @ X / n
 
 
 def descent(step: Callable[[np.ndarray], np.ndarray], K: int) -> np.ndarray:
-    """Return the iterates of K steps from 0, shape (K + 1, 2)."""
+    """Return the iterates of K steps from 0, shape (K + 1, 2); `step` gives the change at an iterate."""
     path = [np.zeros(2)]
     for _ in range(K):
         path.append(path[-1] + step(path[-1]))
@@ -425,7 +425,7 @@ def descent(step: Callable[[np.ndarray], np.ndarray], K: int) -> np.ndarray:
 
 
 def of_releases(fit: Results) -> np.ndarray:
-    """Return the private iterates, shape (K + 1, 2), from what a fit released."""
+    """Return the private iterates of a fit with K steps, shape (K + 1, 2), from the fit's releases."""
     released = {release.name: release for release in fit.releases}
     path = [np.zeros(2)]
     for k in range(1, sum(name.startswith("gradient") for name in released) + 1):
@@ -484,7 +484,7 @@ for names, title in (
 
 
 def decrement(theta: np.ndarray) -> float:
-    """Return ``lambda(theta) / sqrt(lambda_min)``."""
+    """Return the Newton decrement at theta divided by the square root of the Hessian's least eigenvalue."""
     H, g = hessian(theta), score(theta)
     return float(math.sqrt(g @ np.linalg.solve(H, g) / np.linalg.eigvalsh(H)[0]))
 
@@ -685,7 +685,7 @@ eta, m, K = 0.5, 0.3, 60
 
 
 def simulated(factor: float, rate: float) -> float:
-    """Return the variance of e after K steps ``e <- rate e + factor N``, from 20,000 runs."""
+    """Return the variance of an error e after K steps ``e <- rate e + factor N``, N normal, from 20,000 runs."""
     e = np.zeros(20_000)
     for _ in range(K):
         e = rate * e + factor * rng.normal(size=len(e))
@@ -720,7 +720,10 @@ kappa = 2 * quad(lambda z: min(z, C_HUBER) ** 2 * norm.pdf(z), 0, math.inf)[0]
 
 
 def fitted_scale(times: float) -> float:
-    """Return the sigma that minimises ``mean sigma rho(r / sigma) + times kappa sigma / 2``, on a grid."""
+    """Return the scale sigma that minimises ``mean sigma rho(r / sigma) + times kappa sigma / 2``, on a grid.
+
+    r are the residuals, and rho is Huber's loss.
+    """
     grid = np.geomspace(1e-3, 10, 2000)[:, None]
     u = np.abs(residuals) / grid
     rho = np.where(u < C_HUBER, u**2 / 2, C_HUBER * u - C_HUBER**2 / 2)
@@ -743,7 +746,7 @@ correct(
 
 
 def huber_location(x: np.ndarray) -> float:
-    """Return Huber's location of scale 1."""
+    """Return Huber's estimate of the location of x, with scale 1."""
     return float(brentq(lambda t: np.clip(x - t, -C_HUBER, C_HUBER).sum(), x.min(), x.max()))
 
 

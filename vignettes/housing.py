@@ -29,7 +29,7 @@ KING_COUNTY = (
     "np.log(price) ~ np.log(sqft_lot) + np.log(sqft_living) + lat + long + yr_built + bedrooms + grade + C(area)"
 )
 BAY = "log_price ~ log_lot + log_base + latitude + longitude + sale_time + age + bedrooms + C(county)"
-EVERY = 1  # every how many sales are used; 1 uses all of them
+EVERY = 1  # one in this many sales is used; 1 uses all of them
 RESEMBLING, MADE_UP = 5_000, 235_760  # numbers of synthetic sales: for the plan, and in place of real sales
 EPS_OF_METHODS = 2.0
 AREAS = ("South", "Seattle", "East")  # by zip code: 981.. is Seattle, 980.. the rest of King County
@@ -45,7 +45,7 @@ def in_king_county() -> tuple[str, str, Dataset, pd.DataFrame]:
     read["area"] = np.select([place >= 100, place.isin(EAST)], AREAS[1:], AREAS[0])
     columns = ["price", "sqft_lot", "sqft_living", "lat", "long", "yr_built", "bedrooms", "grade"]
     public = ps.Domain({**{name: known[name] for name in columns}, "area": ps.Levels(AREAS)}, complete=True)
-    bay, _ = ps.datasets.make_housing(RESEMBLING, seed=64)  # moved to King County, in a smaller part of the map
+    bay, _ = ps.datasets.make_housing(RESEMBLING, seed=64)  # sales to be moved to King County, a smaller area
     resembling = pd.DataFrame(
         {
             "price": np.exp(bay["log_price"]),
@@ -173,7 +173,7 @@ print(f"drawn: {target.name}")
 # %% [markdown]
 # ## 7. Other mechanisms
 #
-# All of these mechanisms give the same guarantee, but their results differ. The noise of clipped Newton steps, which
+# The mechanisms below give the same guarantee, but their results differ. The noise of clipped Newton steps, which
 # `mech="auto"` took above, depends on the width of the data and not on the declared bounds. The noise of noisy moments
 # depends on the bounds; it is smallest for matrix-t noise, which uses the nuclear norm. The last two mechanisms choose
 # coefficients directly, and also need a release of the curvature. If no interval can be given, its length is NaN. Each

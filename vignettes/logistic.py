@@ -24,7 +24,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 import privstats as ps
 
-EVERY = 1  # every how many rows are used; 1 uses all of them
+EVERY = 1  # one in this many rows is used; 1 uses all of them
 EPS, SMALL_EPS, MUS = 4.0, 1.0, (0.5, 1.0)
 WIDTH = 0.4  # requested width of the interval for rate_marriage
 

@@ -27,7 +27,7 @@ from privstats.results.results import Results
 
 TAUS = (0.1, 0.5, 0.9)
 EPS = 6.0  # budget of each line for Engel's households
-EVERY = 1  # every how many rows of the survey are used; 1 uses all of them
+EVERY = 1  # one in this many rows of the survey is used; 1 uses all of them
 
 
 def beside(formula: str, data: pd.DataFrame, fits: dict[float, Results]) -> pd.DataFrame:

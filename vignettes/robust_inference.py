@@ -31,7 +31,7 @@ DOMAIN = {"log_wage": ps.Scale(10.5, 1), "educ_years": (0, 22), "experience": (0
 BOUNDED = {**DOMAIN, "log_wage": (0, 20)}
 MU = 0.5
 ROWS, SLOPE = 20_000, 0.1  # number of rows and true slope of the synthetic wages
-EVERY = 1  # every how many rows of the survey are used; 1 uses all of them
+EVERY = 1  # one in this many rows of the survey is used; 1 uses all of them
 
 
 def spoilt(data: pd.DataFrame, share: float, rng: np.random.Generator) -> pd.DataFrame:

@@ -2,9 +2,9 @@
 # # Spines: private medians of two groups of patients
 #
 # 310 patients, six measurements of the spine, two classes: abnormal (AB) and normal (NO). Gillenwater and Munoz Medina
-# (2020, section 6.2) compare private medians on them. This walkthrough does the same with intervals, asks what a width
-# costs before it spends, and sets mechanisms side by side. Run it with `python vignettes/vertebral.py`; the plot is
-# written beside it. Noise is seeded here so that the text repeats itself: seeded releases are not private.
+# (2020, section 6.2) compare private medians on these measurements. This walkthrough does the same with intervals, asks
+# what a width costs before it spends, and sets mechanisms side by side. Run it with `python vignettes/vertebral.py`;
+# the plot is written beside it. Noise is seeded here so that the text repeats itself: seeded releases are not private.
 #
 # The file is at the UCI repository (`ps.datasets.load_vertebral` says where). Without it made-up patients stand in, of
 # the same shape, and everything below says so.
@@ -73,7 +73,8 @@ print(f"data: {SOURCE}")
 # ## 1. What is public
 #
 # Angles have anatomical bounds; a slipped vertebra is graded in millimetres and cannot slip by half a metre. Such
-# bounds and the two classes are declared. The smallest and the largest patient are two persons' values, and are not.
+# bounds and the two classes are declared. The smallest and the largest measurement are the values of two persons, and
+# are not declared.
 
 # %%
 print(domain)
@@ -153,13 +154,14 @@ for eps in (0.05, 0.1, 0.25, 1.0):
 # %% [markdown]
 # ## 6. Mechanisms side by side
 #
-# All of these mechanisms are private with eps = 1, some of them with delta = 0.001. "rank", the default, chooses a
-# number by its rank; "duff" by the number of patients that must be added or removed to make it the median, which for
-# medians is nearly the same; "kng" by the gradient of the absolute loss, also nearly the same. The others add noise in
-# proportion to a possible change of the median: their noise has to allow for similar data sets with fewer patients in
-# the middle. Cauchy noise has tails that reach the bounds. "propose-test-release" first tests, privately, whether a few
-# patients could move the median by more than a declared eta, and gives no answer if so. Each mechanism makes twenty
-# releases, without intervals.
+# The eight mechanisms below are private with eps = 1, four of them with delta = 0.001 as well. "rank", the default,
+# chooses a number by the rank of the number. "duff" chooses by the number of patients that must be added or removed to
+# make the chosen number the median, which for medians is nearly the choice by rank; so is the choice of "K-norm
+# gradient", by the gradient of the absolute loss. The four "smooth" mechanisms add noise in proportion to a bound on
+# the change of the median by one patient: the bound has to allow for similar data with fewer patients in the middle.
+# Cauchy noise has tails that reach the bounds of the column. "propose-test-release" first tests, privately, whether a
+# few patients could move the median by more than a declared number eta, and gives no answer if they could. Each
+# mechanism makes twenty releases, without intervals.
 
 # %%
 METHODS = {

@@ -20,11 +20,11 @@ from privstats.gate.sources import Batches, Frame
 
 CANARIES = (918273.6455, "canary-level", 77.123456789)
 N = 61  # odd, so that no array of this length is a histogram of norms, which has an even number of bins
-ROWS = (BlockRows, RowValues, Block, Conversation, Frame, Batches, Kept, File)  # what holds rows
+ROWS = (BlockRows, RowValues, Block, Conversation, Frame, Batches, Kept, File)  # classes whose objects hold rows
 
 
 def frame(n=N):
-    """Rows inside the domain of `tests.every`."""
+    """Return n rows inside the domain of `tests.every`."""
     data = pd.DataFrame({"y": np.linspace(0, 100, n), "x": np.linspace(5, 80, n), "z": np.linspace(0, 10, n)})
     data["g"] = np.array(["a", "b"])[np.arange(n) % 2]
     data["b"], data["w"], data["count"] = data["z"] > 5, np.linspace(0.5, 2, n), np.arange(n) % 7
@@ -32,7 +32,7 @@ def frame(n=N):
 
 
 def planted():
-    """The same rows with values that occur nowhere else."""
+    """Return the rows of `frame` with three planted values, `CANARIES`, which occur nowhere else."""
     data = frame()
     data.loc[3, "y"], data.loc[7, "x"], data.loc[9, "g"] = CANARIES[0], CANARIES[2], CANARIES[1]
     return data
@@ -72,7 +72,7 @@ def walk(value, depth=4, seen=None):
 
 
 def spill(error):
-    """Yield the texts of an exception, of its chained exceptions, and of variables in their frames in the package."""
+    """Yield the texts of an exception, of its chained exceptions, and of variables in the package's stack frames."""
     chain = [error]
     while chain:
         one = chain.pop()
@@ -88,7 +88,7 @@ def spill(error):
 
 
 def refusal(call, kind=ps.PrivstatsError):
-    """Return the error of a call, which must not warn or log."""
+    """Return the error that a call raises; check that the call neither warns nor logs."""
     log = io.StringIO()
     handler = logging.StreamHandler(log)
     logging.getLogger().addHandler(handler)

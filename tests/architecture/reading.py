@@ -63,7 +63,7 @@ SKIPPED = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tok
 
 
 def charged():
-    """Charge a new ledger."""
+    """Charge a guarantee to a new ledger in a file."""
     with TemporaryDirectory() as folder:
         ps.Ledger(ps.PureDP(1.0), Path(folder) / "study.sqlite").charge(
             [("all", ps.PureDP(0.5))], "dp_mean x", "laplace"
@@ -71,7 +71,7 @@ def charged():
 
 
 def rows():
-    """A few synthetic rows."""
+    """Return 2,000 synthetic rows with the columns of `DOMAIN`."""
     rng = np.random.Generator(np.random.PCG64(1))
     x = rng.uniform(-1, 1, 2000)
     y = np.clip(0.2 + 0.5 * x + 0.2 * rng.standard_normal(2000), -1, 1)
@@ -88,10 +88,10 @@ def rows():
 
 
 def places_of(route):
-    """Return the places of the trusted code that a fit runs through: file, and first line of each function.
+    """Return a pair for each function of the package that a kind of fit calls: the function's file and first line.
 
-    Rehearsals (runs of the fit on synthetic rows, to plan its queries) use the real mechanisms here, so that queries
-    which a fit may ask, but does not, are included.
+    Rehearsals (runs of the fit on synthetic rows, to plan its queries) use the real mechanisms here, so that the code
+    of queries that a fit may ask, but does not ask here, is included.
     """
     seen = set()
 
@@ -171,7 +171,7 @@ def all_lines(name):
 
 @cache
 def lists():
-    """Return the text of PRIVACY.md between the two marks."""
+    """Return the reading lists of all kinds of fit, as PRIVACY.md has them between two marks."""
     parts = []
     for route, what in TITLES.items():
         read = read_of(route)

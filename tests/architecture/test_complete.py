@@ -1,4 +1,4 @@
-"""Missing cells in columns declared complete change no total by more than the sensitivity."""
+"""Missing values in columns declared complete change no total by more than the sensitivity."""
 
 import itertools
 
@@ -13,7 +13,7 @@ from tests.every import CALLS, DOMAIN, ROWS_APART
 from tests.laws.neighbours import step, transcripts, with_rows  # noqa: F401
 
 COMPLETE = ps.Domain(DOMAIN, complete=True)
-MISSING = [  # each call uses some of these columns
+MISSING = [  # values that a row may get in place of its own; each call uses some of the columns
     dict.fromkeys(DOMAIN, np.nan),
     dict.fromkeys(DOMAIN),
     dict.fromkeys(DOMAIN, pd.NA),
@@ -48,9 +48,9 @@ def test_a_missing_cell_moves_no_total_beyond_the_claim(transcripts, name, many)
 
 @pytest.mark.parametrize("name", ["lm suffstats", "mean", "hist", "median", "mean by group", "quantiles"])
 def test_the_number_of_rows_of_a_complete_design_is_the_public_one(transcripts, name):  # noqa: F811
-    """Every row counts if the columns are declared complete, whatever the cells contain.
+    """Every row counts if its columns are declared complete, even if a value is missing.
 
-    Otherwise a total without noise would reveal a missing cell.
+    Otherwise a total without noise would reveal the missing value.
     """
     data = frame(30)
     frames = [data, *(data.astype(object).assign(**row) for row in MISSING)]

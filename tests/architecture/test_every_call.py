@@ -34,13 +34,13 @@ def plans(monkeypatch):
 
 
 def promise_of(budget):
-    """Return the guarantee of a budget, given by name."""
+    """Return the guarantee of a budget, a dict such as {"eps": 1.0}."""
     kinds = {("eps",): ps.PureDP, ("eps", "delta"): ps.ApproxDP, ("mu",): ps.GaussianDP, ("rho",): ps.ZeroCDP}
     return kinds[tuple(budget)](**budget)
 
 
 def fits(promises, whole):
-    """Whether an empty ledger with this budget accepts these guarantees in one charge."""
+    """Return whether an empty ledger with the budget `whole` accepts these guarantees in one charge."""
     ledger = ps.Ledger(whole)
     try:
         ledger.charge([(str(k), promise) for k, promise in enumerate(promises)], "all", together)

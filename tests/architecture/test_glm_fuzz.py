@@ -1,4 +1,4 @@
-"""Random models with a link, and robust ones, on unusual rows: a complete result or an error with a cure."""
+"""Random GLMs, robust and quantile regressions on unusual rows: a complete result or an error with a cure."""
 
 import pickle
 import warnings
@@ -31,7 +31,7 @@ NEW = pd.DataFrame({"x": [0.0, 2], "z": [1.0, 3], "g": ["a", "c"], "o": [0, 1.0]
 
 
 def odd_frame(rng):
-    """Rows with some unusual columns."""
+    """Return rows with some unusual columns."""
     n = int(rng.choice([12, 40, 300]))
     numbers = {name: rng.uniform(-1, 2, n) for name in ("x", "z", "w", "o")}
     data = pd.DataFrame({**numbers, "wage": rng.normal(50, 7, n), "u": np.arange(n) // 3})
@@ -46,7 +46,7 @@ def odd_frame(rng):
 
 
 def odd_call(rng, model):
-    """A formula and options, which are nearly always valid."""
+    """Return a formula and options of a call, which are nearly always valid."""
     response, options = RESPONSES[model]
     pure = model in ("logit", "huber", "median") and rng.random() < 0.4
     right = " + ".join(dict.fromkeys(rng.choice(TERMS, int(rng.integers(1, 4)))))

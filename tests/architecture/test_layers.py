@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "__init__": {"adapters", "api", "datasets", "formula", "local", "privacy", "results", "workflow"},
 }
 EXTENDED = (  # files for methods requested by name, or for ledgers with several kinds of guarantee
-    "losses/convex.py",  # its bounds on slopes and curvatures determine the noise of objective perturbation
+    "losses/convex.py",  # the bounds on slopes and curvatures determine the noise of objective perturbation
     "sets/losses.py",
     "sets/weighted_losses.py",
     "mechanisms/quantile_regression/",
@@ -131,7 +131,8 @@ def test_only_the_language_knows_patsy_and_only_one_file_makes_chance(file):
         if name.split(".")[0] == "patsy":
             assert file.relative_to(ROOT).as_posix() == "formula/language.py"
         assert name.split(".")[0] != "random"
-        assert name != "logging" or file.relative_to(ROOT).as_posix() == "gate/dask_frames.py"  # it silences Dask
+        # the exception silences logs of Dask
+        assert name != "logging" or file.relative_to(ROOT).as_posix() == "gate/dask_frames.py"
         if name.split(".")[0] in {"secrets", "randomgen"}:
             assert file.name == "random.py"
 

@@ -235,14 +235,14 @@ POINTS = ("quantiles by group", "point", "quantiles duff", "mean duff", "mode du
 
 
 def tried(name, every):
-    """Yield frames for a call, with budgets and options: every n-th frame, or all frames in the slow test."""
+    """Yield names of frames for a call, each with a budget and options: one frame in `every` frames."""
     frames = list(FRAMES)
     start = list(CALLS).index(name) % every
     budgets = [tuple(budget) for budget in CALLS[name].budgets]
     prices = [price for price in PRICES if tuple(price) in budgets]
     several = "z" if name in QUICK or name in POINTS else "w"
     for number, frame_name in enumerate(frames[start::every]):
-        if CALLS[name].options.get("mech") in TAUGHT:  # only for neighbours with a replaced row, and without units
+        if CALLS[name].options.get("mech") in TAUGHT:  # such calls have no units, and a row is replaced
             if len(FRAMES[frame_name]) == N:
                 yield frame_name, dict(prices[(number + start) % len(prices)])
             continue

@@ -39,7 +39,7 @@ PUBLIC = {  # exceptions: functions of public numbers and releases, whose argume
 ELEMENTWISE = {
     *("abs", "arcsinh", "clip", "exp", "log", "maximum", "minimum", "nan_to_num", "rint", "sqrt", "square", "where"),
 }
-MAKERS = {"array", "column_stack", "ones", "ones_like", "vstack", "zeros", "zeros_like"}  # join vectors
+MAKERS = {"array", "column_stack", "ones", "ones_like", "vstack", "zeros", "zeros_like"}  # make or join vectors
 SPECIAL = {"expit", "ndtr", "log_ndtr", "gammaln", "erfcx"}
 OF_BLOCKS = {"times", "astype", "copy"}
 FIELDS = {"of", "rows", "inner", "transform"}  # fields that hold functions of rows, or functions of one number per row
@@ -49,7 +49,7 @@ BANNED += (ast.Yield, ast.Await, ast.NamedExpr, ast.ImportFrom, ast.FunctionDef,
 
 
 def functions(path):
-    """The functions of a file, by name, that have arguments with names of row data."""
+    """Yield the name and the syntax tree of each function of a file that has an argument named as row data."""
     for node in ast.parse(path.read_text()).body:
         inside = node.body if isinstance(node, ast.ClassDef) else [node]
         for one in inside:
@@ -111,7 +111,7 @@ def wrong_call(node):
 
 
 def row_by_row(node):
-    """Whether an index expression keeps the rows in their places, or looks up a public table."""
+    """Return whether an index expression keeps the rows in their places, or looks up a public table."""
     root, index = node.value, node.slice
     first = index.elts[0] if isinstance(index, ast.Tuple) else index
     if isinstance(first, ast.Slice) and first.lower is first.upper is first.step is None:
@@ -170,7 +170,7 @@ def test_functions_of_rows_are_found():
     assert len(SEEN) > 50
 
 
-# --- what they return -------------------------------------------------------------------------------------------------
+# --- results of functions of rows -------------------------------------------------------------------------------------
 
 DOMAIN = Domain({"y": (0, 10), "x": (-1, 3), "z": (2, 5), "g": ["a", "b", "c"], "w": (0, 2)})
 DESIGN = bind_regression("y ~ x * g + np.log(z)", DOMAIN, weights="w")

@@ -8,7 +8,7 @@ MEANT = {"unit": "who", "rows_per_unit": 2}
 
 
 def data_of():
-    """Return shuffled rows with units, a missing cell and a missing unit."""
+    """Return shuffled rows with units; one row has a missing value, and one row has no unit."""
     data = planted().sample(frac=1.0, random_state=2, ignore_index=True)
     data["who"] = np.random.default_rng(3).integers(0, 25, len(data)).astype(float)
     data.loc[5, "x"], data.loc[8, "who"] = np.nan, np.nan

@@ -44,7 +44,7 @@ def in_parts(data, parts=5):
 
 
 def gathered(call, monkeypatch):
-    """Whether the mechanisms of a call read the values of all rows at once."""
+    """Return whether the mechanisms of a call read the values of all rows at once."""
     found, real = [], ps.gate.rows.RowValues.all
     monkeypatch.setattr(ps.gate.rows.RowValues, "all", lambda self: found.append(1) or real(self))
     call()
@@ -87,7 +87,7 @@ PARTS = {
 @pytest.mark.parametrize("odd", ["\ud800", b"\xff", 7, None, (1, 2)], ids=repr)
 @pytest.mark.parametrize("column", ["g", "who"])
 def test_a_cell_that_is_no_text_is_read_as_in_a_frame(make, odd, column):
-    """Dask would convert such cells to texts before a fit reads them, and would fail for the first two of them."""
+    """Dask would convert the odd cells to texts before a fit reads them, and would fail for the first two."""
     data = data_of().iloc[:40].reset_index(drop=True)
     data[column] = data[column].astype(str).astype(object)
     data.at[3, column] = odd
@@ -250,7 +250,7 @@ def test_blocks_of_a_part_are_made_once(kind):
 
 
 def test_a_part_is_read_by_one_task_at_a_time():
-    """Of two tasks that read one part at a time, each would use the other's numbers to choose rows and keep blocks."""
+    """Two tasks that read one part at the same time would both change the part's record of blocks."""
 
     class Slow(UnitCount):
         def answer(self, number, part):
@@ -281,7 +281,7 @@ class Part:
 
 
 def test_small_parts_of_one_worker_are_one_task_for_each_thread_and_large_ones_are_not():
-    places = {key: ("ab"[key % 2],) for key in range(100) if key != 5}  # 5 is lost
+    places = {key: ("ab"[key % 2],) for key in range(100) if key != 5}  # no worker holds part 5
     sizes = {key: TASK_BYTES // 3 if key >= 50 else 1 for key in range(100)}
     tasks = tasks_of([Part(k) for k in range(100)], places, sizes, {"a": 2, "b": 1})
     assert sorted(k for some in tasks.values() for task in some for k in task) == [*range(100)]
@@ -289,7 +289,7 @@ def test_small_parts_of_one_worker_are_one_task_for_each_thread_and_large_ones_a
     assert all(places[k] == (place,) for place in "ab" for task in tasks[place] for k in task)
     assert max(sum(sizes[k] for k in task) for some in tasks.values() for task in some) <= TASK_BYTES
     small = tasks_of([Part(k) for k in range(10)], dict.fromkeys(range(10), ("a", "b")), {}, {"a": 2})
-    assert small == {"a": [[k] for k in range(10)]}  # of unknown size
+    assert small == {"a": [[k] for k in range(10)]}  # the sizes of the parts are unknown
     small = tasks_of([Part(k) for k in range(10)], dict.fromkeys(range(10), ("a", "b")), sizes, {"a": 2})
     assert small == {"a": [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]}
 
@@ -329,7 +329,7 @@ def test_a_worker_that_is_lost_after_a_message_leaves_its_parts_to_tasks(monkeyp
 
 
 def test_a_task_of_a_message_that_waits_for_a_thread_counts_as_running():
-    """Earlier, after Ctrl-C, workers could print again while such a task waited behind the tasks of other users.
+    """Earlier, after Ctrl-C, workers could print again while a task of a message waited behind tasks of other users.
 
     The task could then print a warning.
     """
@@ -443,7 +443,7 @@ def test_workers_are_silenced_once_a_fit_and_speak_when_the_fit_ends_or_a_pass_f
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A scheduler with two workers, each a process."""
+    """Yield the client of a scheduler with two workers, each a process."""
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as here,
         distributed.Client(here) as client,

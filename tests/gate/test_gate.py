@@ -156,9 +156,10 @@ def test_an_optional_question_spends_a_part_of_anothers_share_which_keeps_it_oth
 
 
 def test_an_optional_question_before_the_choice_closes_the_branches_whose_shares_it_does_not_spend():
-    """Without this rule, the branches could cost more than their one charge.
+    """If no branch were closed, a fit could cost more than the one charge for its branches.
 
-    The cost would be that of an optional query, and of all of another branch.
+    The fit could ask an optional query that spends a part of one branch, and then choose another branch and spend all
+    of it.
     """
     other = at(EXTRA, name="other extra", within_share_of=("first",))
     plan = [
@@ -214,7 +215,10 @@ def test_a_part_that_is_no_part_is_refused():
 
 
 def test_no_conversation_spends_more_than_its_charge_whatever_it_asks_in_whatever_order():
-    """The charge contains the queries before the choice, and one entry for the branches, which all cost the same."""
+    """The charge has the queries before the choice of a branch, and one entry for all branches, whose costs are equal.
+
+    No order of queries and choices costs more.
+    """
     rng = np.random.default_rng(11)
     reached = 0.0
     for _ in range(120):
@@ -250,7 +254,10 @@ def test_no_conversation_spends_more_than_its_charge_whatever_it_asks_in_whateve
 
 
 def _fits(other, hosts):
-    """Whether an optional query may have `other` as a further host: all hosts must be in different branches."""
+    """Return whether an optional query may spend from the share of the query `other` as well.
+
+    All queries from whose shares it spends (hosts) must be in different branches.
+    """
     homes = [host.branch for host in (*hosts, other)]
     return None not in homes and len(set(homes)) == len(homes)
 

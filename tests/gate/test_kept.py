@@ -54,7 +54,7 @@ def limited(data, limit, neighbors=None, design=None):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The folder of temporary files."""
+    """Make an empty folder the folder of temporary files, and return it."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
@@ -171,7 +171,7 @@ def test_no_file_is_open_after_a_call_that_failed_or_was_interrupted(monkeypatch
     data, total, many = frame(1000, missing=False), rows_module.Plain.total, itertools.count()
 
     def stopped(self):
-        if still_open(folder) and next(many) == 3 and stop is not None:  # not in a rehearsal
+        if still_open(folder) and next(many) == 3 and stop is not None:  # a rehearsal opens no file
             raise stop
         return total(self)
 
@@ -208,7 +208,7 @@ def test_nothing_is_left_of_a_process_that_is_killed(small, folder):
 
 @pytest.fixture
 def full(request, folder, monkeypatch):
-    """A disk without room for a file, or a folder that does not exist."""
+    """Leave no room on the disk for a file of blocks, or set a folder of temporary files that does not exist."""
     if request.param == "no folder":
         monkeypatch.setattr(tempfile, "tempdir", str(folder / "none"))
         yield

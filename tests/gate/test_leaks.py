@@ -94,7 +94,7 @@ def walk(value, depth=4, seen=None):
 
 
 def spill(error):
-    """Yield the texts of an exception, of its chained exceptions, and of variables in their frames in the package."""
+    """Yield the texts of an exception, of its chained exceptions, and of variables in the package's stack frames."""
     chain = [error]
     while chain:
         one = chain.pop()

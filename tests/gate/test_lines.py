@@ -1,4 +1,4 @@
-"""Text files give the same bits as a frame with the same cells; a malformed line is an absent row."""
+"""Text files give the same bits as a frame with the same cells; a malformed line is a row without values."""
 
 import gzip
 import io
@@ -41,12 +41,12 @@ def bits(fit):
 
 
 def whole(path):
-    """All rows of a file, as lists of cells."""
+    """Return all rows of a file, as lists of cells."""
     frames = list(source_of(path).batches())
     return [row for frame in frames for row in frame.to_numpy(dtype=object).tolist()]
 
 
-# The bits of a frame
+# Files give the bits of a frame
 
 WAYS = {
     "a.csv": {},
@@ -135,7 +135,7 @@ def test_a_line_is_read_by_itself(line):
 
 
 def odd_line(rng, most=30):
-    """A random line of bytes in which separators, quotes and line ends are frequent."""
+    """Return a random line of bytes, in which separators, quotes and line ends are frequent."""
     letters = np.frombuffer(b',,,,,"""""ab1.\t\r\0\xff\xc3\xab ', np.uint8)
     return bytes(rng.choice(letters, rng.integers(0, most)))
 

@@ -126,7 +126,7 @@ def test_few_rows_and_many_are_rehearsed():
 
 @dataclass(frozen=True)
 class Centred:
-    """A query that mixes rows: it subtracts the mean of the block."""
+    """A row function that mixes rows: it subtracts the mean of the block."""
 
     def __call__(self, block):
         return block.numbers - block.numbers.mean()
@@ -134,7 +134,7 @@ class Centred:
 
 @dataclass(frozen=True)
 class Alternating:
-    """A query that mixes rows by their positions."""
+    """A row function that uses the positions of the rows in the block."""
 
     def __call__(self, block):
         return block.numbers * (np.arange(len(block.numbers)) % 2)[:, None]
@@ -142,7 +142,7 @@ class Alternating:
 
 @dataclass(frozen=True)
 class First:
-    """A query that treats the first row of a block differently."""
+    """A row function that treats the first row of a block differently."""
 
     def __call__(self, block):
         return np.arange(len(block.numbers))[:, None] > 0
@@ -150,7 +150,7 @@ class First:
 
 @dataclass(frozen=True)
 class Whole:
-    """A query whose vector is the number of rows in the block."""
+    """A row function whose numbers are one divided by the number of rows in the block."""
 
     def __call__(self, block):
         return np.full((len(block.numbers), 2), 1 / len(block.numbers))

@@ -43,7 +43,7 @@ QUESTIONS = [
 
 
 def people(n=3000, seed=0):
-    """Rows of units in scattered order, some units with too many rows, some rows without a unit."""
+    """Return n rows of units in scattered order; some units have too many rows, and some rows have no unit."""
     data = frame(n, seed)
     names = np.random.default_rng(seed + 1).integers(0, n // 2, n).astype(float)
     names[::13] = np.nan
@@ -172,7 +172,7 @@ def test_a_folded_sum_adds_up_the_rows_of_each_unit_and_then_projects_once(quest
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])
 @pytest.mark.parametrize("most", [1, 3])
 def test_replacing_a_units_rows_moves_no_sum_further_than_its_sensitivity(kind, most):
-    """Sums clipped for each unit move as far as for one row, others as far as for all used rows of the unit."""
+    """Sums that are clipped for each unit may move as far as by one row, other sums as far as by all used rows."""
     rng, neighbors, reached = np.random.default_rng(3), Neighbors(kind, "who", most), {}
     for trial in range(30):
         data = people(60, seed=trial).assign(who=[f"p{k % 12}" for k in range(60)])

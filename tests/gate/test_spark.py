@@ -62,7 +62,7 @@ def test_progress_is_the_parts_of_the_last_stage_of_a_job_that_has_begun_since(m
 
         def getStageInfo(self, stage):
             if stage == 7 and told.count(3):
-                raise ValueError  # of the tracker
+                raise ValueError  # an error of the tracker
             return SimpleNamespace(**dict(zip(("numTasks", "numCompletedTasks"), self.stages[stage], strict=True)))
 
     def reached(number):
@@ -114,7 +114,7 @@ def test_each_row_gets_the_place_of_its_unit_and_a_failure_has_no_cause():
 
 @pytest.fixture(scope="module")
 def spark():
-    """A session with two threads, each of which runs a Python process."""
+    """Yield a Spark session with two threads, each of which runs a Python process."""
     sql = pytest.importorskip("pyspark.sql", reason="Spark is not installed: pip install 'privstats[spark]'")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     try:
@@ -248,7 +248,7 @@ def test_progress_goes_by_parts_where_it_is_shown(spark, stored, monkeypatch):
 
 
 def python_workers(parent):
-    """The Python processes that Spark's Java process has started, except the one that starts the others."""
+    """Return the numbers of the Python processes that Spark has started, except the one that starts the others."""
     listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
     rows = [line.split(maxsplit=2) for line in listed.splitlines()[1:]]
     daemons = {pid for pid, _, args in rows if "pyspark.daemon" in args}

@@ -58,13 +58,13 @@ def along(plan, frames, seed):
 
 
 def mu_between(here, there):
-    """Return the joint shift of all answers, in standard deviations of normal noise."""
+    """Return the joint shift of all answers between two frames, in standard deviations of normal noise."""
     shifts = [(here[k][0] - there[k][0]) ** 2 / here[k][3].variance() for k in here]
     return math.sqrt(sum(shift.sum() for shift in shifts))
 
 
 def eps_between(here, there):
-    """Return the largest log ratio of the densities of K-norm noise, for the joint shift of all answers."""
+    """Return the largest log ratio of the joint densities of all answers with K-norm noise, between two frames."""
     total = 0.0
     for k, (exact, sensitivity, promise, _) in here.items():
         gap = norm_of(sensitivity)((sensitivity.weights * (exact - there[k][0]))[None])[0]
@@ -115,7 +115,7 @@ def neighbours(unit, kind):
 
 # units have larger budgets: after releases with a small budget, their rows would not reach the limits
 MU, EPS, MUCH, LARGE = {"mu": 1.0}, {"eps": 8.0}, {"mu": 8.0}, {"eps": 60.0}
-USED = {"noisy_newton": 0.65}  # rows with opposite scores have equal Hessians, which have half of mu^2
+USED = {"noisy_newton": 0.65}  # share of mu reached: rows with opposite scores have equal Hessians, with half of mu^2
 CASES = [
     ("newton", MU, "replace", None),
     ("newton", MUCH, "replace", "who"),

@@ -19,7 +19,7 @@ DESIGN = bind_regression("y ~ x + C(g) + day", DOMAIN, subset="x > -.9")
 
 
 def people(n=600, units=90, seed=0):
-    """Rows of units of one to twenty rows: many copies, some incomplete, outside bounds or without a unit."""
+    """Return rows of units with one to about sixty rows: many are copies, some are incomplete or have no unit."""
     rng = np.random.default_rng(seed)
     data = frame(n, seed).round({"x": 0, "y": 1})
     who = np.floor(units * rng.uniform(0, 1, n) ** 2)
@@ -28,7 +28,7 @@ def people(n=600, units=90, seed=0):
 
 
 def counted(data, most=3, design=DESIGN, key=b"key", source=None, first=None):
-    """Return the rows of a frame that are used."""
+    """Return the rows of a frame that are used with at most `most` rows of each unit."""
     rows = BlockRows(
         source_of(data if source is None else source), first or design, Neighbors("replace", "who", most), key
     )
@@ -60,7 +60,7 @@ def test_replacing_all_rows_of_a_unit_changes_no_other_unit(rows):
     new = people(40, seed=5).head(rows).assign(who=7.0)
     others = data[data["who"] != 7]
     here = [one for one in contributions(data) if one[0] != 7]
-    # the new unit has the last number, or the first
+    # the rows of the new unit come last, or first
     for changed in (pd.concat([others, new]), pd.concat([new, others])):
         there = contributions(changed)
         assert [one for one in there if one[0] != 7] == here
@@ -77,9 +77,9 @@ def test_as_many_rows_of_a_unit_count_as_may_and_all_of_them_are_present():
 
 
 def test_each_row_is_as_likely_to_count_as_the_next_one_copies_too():
-    """Nine of ten rows of a unit have a one, so that a one is used in nine of ten units.
+    """Nine of ten rows of a unit have x = 1, so that a row with x = 1 is used in nine of ten units.
 
-    For 20,000 units, four standard deviations of this share are .0085.
+    For 20,000 units, four standard deviations of the share of used rows with x = 1 are .0085.
     """
     n = 20_000
     data = pd.DataFrame({"x": np.tile(np.arange(10) > 0, n) * 1.0, "who": np.repeat(np.arange(n), 10)})
@@ -103,7 +103,11 @@ SPELT = {
 
 
 def test_cells_that_are_read_alike_are_one_cell():
-    """Cells may differ in signs of zero, kinds of missing values, column types, and values beyond the bounds."""
+    """Cells that a fit reads as the same value have the same hash.
+
+    Such cells may differ in the sign of zero, in the kind of missing value, in the type of their column, and in how far
+    their values lie beyond a bound.
+    """
     data = pd.DataFrame({**SPELT, "y": 0.25, "day": pd.Timestamp("2020-03-01"), "who": "p"})
     complete = Domain(dict(DOMAIN), complete=True)
     of = units_module.Units("who", 1, b"key")

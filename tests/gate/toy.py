@@ -28,7 +28,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Toy:
-    """Design with numbers x, y in [-1, 1] and levels g; rows with missing values are absent, unless `complete`."""
+    """Design with numbers x, y in [-1, 1] and levels g; rows with missing values do not count, unless `complete`."""
 
     complete: bool = False
     reads: tuple = ("x", "y", "g")
@@ -54,7 +54,7 @@ class Toy:
 
 @dataclass(frozen=True)
 class XY:
-    """Both numbers of a row, times a factor."""
+    """Row function: both numbers of a row, times a factor."""
 
     times: float = 1.0
 
@@ -81,7 +81,7 @@ class One:
 
 @dataclass(frozen=True)
 class Group:
-    """The code of a row's group, followed by its numbers if requested."""
+    """Row function: the code of a row's group, followed by the row's numbers if `numbers` is True."""
 
     numbers: bool = False
 
@@ -91,7 +91,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Above:
-    """Mask of the rows with x above a limit."""
+    """Filter of rows: whether x is above the limit `least`."""
 
     least: float
 
@@ -101,7 +101,7 @@ class Above:
 
 @dataclass(frozen=True)
 class Fails:
-    """Raises an error with a row's value in its text."""
+    """Row function that raises an error with a row's value in its text."""
 
     def __call__(self, block):
         raise ValueError(f"secret {block.numbers[0]}")
@@ -109,7 +109,7 @@ class Fails:
 
 @dataclass(frozen=True)
 class Exactly:
-    """A mechanism for tests only: it releases the exact answer, and its own inputs."""
+    """A mechanism for tests only: it releases the exact answer, and records its inputs in `heard`."""
 
     label: str = "exactly"
     heard: list = field(default_factory=list, compare=False)
@@ -127,7 +127,7 @@ TOLD = Exactly()
 
 
 def frame(n=500, seed=0, missing=True):
-    """Rows of which some are out of range, missing, or without a group."""
+    """Return n rows, of which some have numbers out of range, missing numbers, or no declared group."""
     rng = np.random.default_rng(seed)
     data = pd.DataFrame({"x": rng.normal(0, 1, n), "y": rng.normal(0, 0.3, n), "g": rng.choice(["a", "b", "c"], n)})
     data["x"] = data["x"].astype(float)
@@ -137,7 +137,7 @@ def frame(n=500, seed=0, missing=True):
 
 
 def rows_of(data, neighbors=None, design=None):
-    """Rows of a frame, of a function that makes batches, or of a source."""
+    """Return the rows of a frame, of a function that makes batches, or of a source, as the gate reads them."""
     return BlockRows(source_of(data), design or Toy(), neighbors or Neighbors(), b"key")
 
 

@@ -2,8 +2,8 @@
 
 Mechanisms release answers about given rows, while their samplers only record their arguments and draw nothing. The
 density of the release follows from the formula in the sampler's docstring (other tests compare draws with it). The
-loss between two records is the largest difference of their log densities over all outcomes. A density with unknown
-normaliser is compared at points: choices by score or loss keep their guarantee for any base measure of theta.
+loss between two neighbours is the largest difference of their log densities over all outcomes. A density with unknown
+normaliser is compared at points: choices of coefficients by score or loss keep their guarantee for any base measure.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Sealed:
 
 
 def apart(here, there):
-    """Return the largest difference of two log densities at the same points; both must be zero at the same points."""
+    """Return the largest difference of two log densities at some points; both densities have the same zeros."""
     assert np.array_equal(np.isfinite(here), np.isfinite(there))
     return float(np.abs(here - there)[np.isfinite(here)].max())
 
@@ -73,7 +73,7 @@ class Noise:
     exact: np.ndarray
 
     def loss(self, other):
-        """Return the norm of the shift of the total.
+        """Return the norm of the shift of the total, in units of the scale of the noise.
 
         It is the loss of K-norm noise, a bound on the loss of matrix-t noise, and mu for normal noise.
         """
@@ -111,7 +111,7 @@ class OneRank:
 
 
 class Spread:
-    """Random spreading of values within grid cells, from a seed; rows in both neighbours have equal spreading noise."""
+    """Random spreading of values within grid cells, from a seed; values in both neighbours are spread equally."""
 
     def __init__(self):
         self.rng, self.noise = np.random.default_rng(5), {}
@@ -147,14 +147,20 @@ class Boundaries:
 
 
 class Bridge(Boundaries):
-    """Boundaries with a density that depends on the sum of the errors of the cells' numbers of values."""
+    """Boundaries with a density that depends on the sum of the errors of the cells' numbers of values.
+
+    The cells are the intervals between neighbouring boundaries; gaps are the intervals between neighbouring values.
+    """
 
     @property
     def J(self):
         return len(self.targets)
 
     def cell_costs(self, j, ranks, before):
-        """Return the cost of cell j, for boundaries in each pair of gaps, shape (gaps, gaps of the boundary before)."""
+        """Return the cost of cell j for each pair of gaps of its two boundaries, shape (upper gaps, lower gaps).
+
+        `ranks` and `before` are the ranks of the gaps of the upper and of the lower boundary.
+        """
         n = float(len(self.values))
         wanted = np.diff(np.clip(self.targets, 0, n), prepend=0.0, append=n)[j]
         return self.rates[j] * np.abs(np.asarray(ranks)[:, None] - np.asarray(before) - wanted)
@@ -163,7 +169,7 @@ class Bridge(Boundaries):
         """Return the log of the normalising integral, by recursion over gaps and numbers of boundaries in each gap."""
         n, gaps = [float(len(self.values))], len(ranks)
         below = np.where(np.tri(gaps, k=-1) > 0, 0.0, -np.inf)
-        # by number of boundaries so far: log weights, and rank of the gap of the last one
+        # by number of boundaries so far: log weights, and ranks of the gaps in which the last boundary may be
         last = {0: (np.zeros(1), np.zeros(1))}
         for j in range(1, self.J + 1):
             ways = []
@@ -363,8 +369,9 @@ def far_and_near(d):
 
 @dataclass(frozen=True, eq=False)
 class OfTilt:
-    """Minimiser of a sum of losses plus a random linear term (tilt), with the noise of a guard.
+    """Minimiser of a sum of losses plus a random linear term (tilt), to which noise (guard) is added.
 
+    The guard covers the numerical error of the computed minimiser.
     The density at t is the density of the tilt b(t) for which t is the minimiser, times the Jacobian determinant.
 
     Parameters
@@ -372,7 +379,7 @@ class OfTilt:
     scale : ndarray, shape (d,)
         Scale of the tilt.
     guard : float
-        Loss of the guard's noise if computed minimisers are inexact.
+        Privacy loss of the guard's noise, if computed minimisers have their largest numerical error.
     """
 
     scale: np.ndarray
@@ -392,7 +399,9 @@ class Minimiser(OfTilt):
     tilt : ndarray, shape (points, d)
         The tilt b(t) for which t is the minimiser.
     log_jacobian : ndarray, shape (points,)
+        Logarithm of the Jacobian determinant of b(t).
     norm : str
+        Norm in the log density of the tilt.
     """
 
     tilt: np.ndarray
@@ -415,7 +424,9 @@ class MinimiserOfLosses(OfTilt):
     rows : ndarray, shape (n, d + 3)
         Weights, predictors, responses and offsets.
     within : BoundedLosses
+        Loss function of a row, with its bounds.
     ridge : float
+        Coefficient of the penalty ``ridge |t|^2 / 2``.
     """
 
     rows: np.ndarray
@@ -423,7 +434,10 @@ class MinimiserOfLosses(OfTilt):
     ridge: float
 
     def log_density(self, points):
-        """Return the log density at points t: of the tilt b(t) for which t is the minimiser, plus log det(H(t))."""
+        """Return the log density of the tilt b(t) for which t is the minimiser, plus log det(H(t)), at points t.
+
+        H(t) is the Hessian of the objective.
+        """
         w, x, y, o = self.rows[:, 0], self.rows[:, 1:-2], self.rows[:, -2], self.rows[:, -1]
         slope, curvature = self.within.loss.derivatives(points @ x.T + o, np.broadcast_to(y, (len(points), len(y))))
         b = -((slope * w) @ x + self.ridge * points)
@@ -452,7 +466,7 @@ def minimiser_of_losses(rows, within, ridge, tilt, error, guard):
 
 
 def minimiser_of_squares(A, b, ridge, tilt, radius, norm, guard, accuracy):
-    points = points_of(len(b), radius)  # in its interior
+    points = points_of(len(b), radius)  # points of the parameter set, an l1 ball
     H = A + ridge * np.eye(len(b))
     log_det = np.full(len(points), np.linalg.slogdet(H)[1])
     return Minimiser(tilt, 2 * accuracy / guard[0], b - points @ H, log_det, norm)
@@ -460,7 +474,7 @@ def minimiser_of_squares(A, b, ridge, tilt, radius, norm, guard, accuracy):
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An index whose probability depends on the differences of the candidates' scores from the best score."""
+    """The index of a chosen candidate; its probability depends on how far the candidates' scores are below the best."""
 
     log_probability: np.ndarray
 
@@ -469,7 +483,10 @@ class Candidate:
 
 
 def permuted(deficits):
-    """Return the probabilities of permute-and-flip, integrated over the winner's noise (McKenna and Sheldon 2020)."""
+    """Return the probabilities of permute-and-flip, integrated over the winner's noise (McKenna and Sheldon 2020).
+
+    `deficits` are the scaled distances of the candidates' scores from the best score.
+    """
     u, weight = np.polynomial.legendre.leggauss(len(deficits) + 2)
     u, weight = (u + 1) / 2, weight / 2
     p = np.exp(-deficits)
@@ -544,7 +561,7 @@ class TestedNoise:
 def tested(given, patched):
     """Return the law of propose-test-release.
 
-    The margin is found by trying noises of the test, centre and scale from two answers.
+    The margin is found by trying values of the test's noise; the centre and the scale follow from two answers.
     """
     where = "privstats.mechanisms.comparison.ptr."
     exact = (given.name, Sealed(given.exact), given.promise, given.within, given.relation)
@@ -680,7 +697,7 @@ def adding(told, tilted):
 
 
 def minimisers(patched, told, tilted):
-    """Record the objective with its tilt and, when the result is rounded, the noise of the guard."""
+    """Record the objective with its tilt and, when the result is rounded, the scale of the guard's noise."""
     objective = "privstats.mechanisms.objective.perturbation."
     quadratic = "privstats.mechanisms.comparison.quadratic_objective."
     waiting = []

@@ -28,13 +28,13 @@ class Transcripts:
         Parameters
         ----------
         call : callable
-            Of a frame, and of `dry_run`.
+            Function of a frame and of the argument `dry_run`, which fits a model to the frame.
         frames : sequence of DataFrame
         """
         plan = call(frames[0], dry_run=True)
         releases, given = [], []
         with self.patch.context() as patched:
-            # without a rehearsal, every release is that of the fit
+            # no fit is rehearsed on synthetic rows, so every release is one of the fit
             patched.setattr(workflow, "make_plan", lambda *_: plan)
             for kind in mechanism_classes():
                 own = kind.__dict__.get("release")
@@ -116,7 +116,7 @@ def scores_step(here, there):
 
 
 def values_step(here, there):
-    """Return the number of changed values between two data sets, divided by the allowed number."""
+    """Return the number of values that differ between two exact answers, divided by the number that may differ."""
     for one in (here, there):
         assert np.array_equal(one.within.project(one.exact), one.exact)
     one, other = (Counter(map(tuple, each.exact.tolist())) for each in (here, there))

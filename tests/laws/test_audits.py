@@ -23,7 +23,7 @@ MIXED = [{"y": 50, "x": 5, "z": 2.5, "g": "zz", "b": None, "w": 1, "count": 3}]
 
 
 def odd_rows(rng, many):
-    """Rows with cells that do not belong in a data frame."""
+    """Return rows with some values that are outside the bounds or of a wrong type."""
     rows = []
     for _ in range(many):
         row = dict(CORNERS[rng.integers(len(CORNERS))])
@@ -43,7 +43,7 @@ SETTINGS = {
 
 
 def supported(name, setting):
-    """Whether a call supports this setting; with homoskedastic errors or linear terms, persons have one row each."""
+    """Return whether a call supports this setting; some calls are refused if persons have several rows."""
     return not ("persons" in setting and ("nonrobust" in name or name in ROWS_APART))
 
 
@@ -72,7 +72,10 @@ def neighbours_of(data, setting, rng, many):
 
 
 def farthest(given, come_and_go):
-    """Return, for each query, the largest distance over all pairs of frames, or from the first frame to the others."""
+    """Return, for each query, the largest distance of its answers in two frames, in units of the sensitivity.
+
+    The maximum is over all pairs of frames, or if rows come and go, over pairs with the first frame.
+    """
     pairs = [(given[0], one) for one in given[1:]] if come_and_go else itertools.combinations(given, 2)
     return np.max([[step(*both) for both in zip(*pair, strict=True)] for pair in pairs], axis=0)
 

@@ -84,7 +84,7 @@ def neighbours_of(data, setting, rng):
     """Return frames with other rows in one unit's place; the first is the frame itself, or the frame without the unit.
 
     The other rows lie at all ends of the bounds, or have one level together with the values of another level, missing
-    cells, undeclared levels, or cells of any kind and size.
+    values, undeclared levels, or values of any kind and size.
     """
     places = np.flatnonzero(data["who"] == 2).tolist() if "persons" in setting else [3]
     kinds = [*CORNERS, *odd_rows(rng, 3), *MIXED]
@@ -108,7 +108,7 @@ def told_of(run, name, setting, budget, frames):
 
 
 def pairs_of(frames, setting):
-    """Pairs of neighbours: any two frames, or under "add_remove" the first and any other."""
+    """Return pairs of neighbours: any two frames, or if rows come and go, the first frame and any other."""
     return [(frames[0], one) for one in frames[1:]] if come_and_go(setting) else itertools.combinations(frames, 2)
 
 
@@ -162,7 +162,7 @@ CASES = [  # for each mechanism, a case in which neighbours nearly reach the gua
     ("logit l1", "replace", "clumps", 4.0, 0.8),
     ("logit bounded", "add_remove", "spread", 1.0, 0.7),
     ("rq objpert", "persons come and go", "alike", 30.0, 0.93),
-    ("mean of one", "replace", "alike", 4.0, 0.99),  # asks the optional query "spread"
+    ("mean of one", "replace", "alike", 4.0, 0.99),  # this fit asks the optional query "spread"
 ]
 
 
@@ -265,7 +265,7 @@ HOSTILE = [
 @pytest.mark.parametrize(
     ("name", "setting"),
     [
-        slow("lm suffstats", "replace"),  # hull noise takes a minute and a half
+        slow("lm suffstats", "replace"),  # this fit has hull noise, for which the test takes a minute and a half
         ("lm weights", "add_remove"),
         ("median", "replace"),
         ("hist of levels", "add_remove"),

@@ -21,10 +21,10 @@ FORMULAS = [
 DOMAIN = {"y": (1, 30), "x": (-1, 3), "z": (2, 5), "g": ["a", "b", "c"]}
 MECHS = ("suffstats", "newton", "kng", "objpert", "expmech")
 LIMIT = 1e10
-# limit for Newton steps: with it, the noise is as small as the rounding of rows to 2^-21, which it must cover
+# largest mu of Newton steps: with a larger mu, the noise would not cover the rounding of rows to 2^-21
 MOST_MU = 1e5
 SAME_BSE = {"suffstats": 1e-3, "objpert": 2e-3, "kng": 2e-3, "expmech": 0.1, "newton": 0.1}
-# kng and expmech limit the rate at which their log density decreases to 1e4
+# in kng and expmech, the rate at which the log density decreases is at most 1e4
 NEAR = {"suffstats": 1e-5, "objpert": 1e-5, "kng": 1e-3, "expmech": 3e-2}
 CLIPPED = 0.06  # steps clip the largest residuals at any budget, which changes estimates by this many standard errors
 COUNTED = ("kng", "objpert", "expmech")  # methods whose diagnostics have the released number of rows

@@ -1,4 +1,4 @@
-"""Generalised linear models: the limit is statsmodels, unusual rows are bounded, digests distinguish calls."""
+"""Generalised linear models: the limit is statsmodels, unusual rows give results, digests distinguish calls."""
 
 import pickle
 import warnings

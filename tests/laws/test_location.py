@@ -25,12 +25,13 @@ ALL = [
     *(("mode", mech, None) for mech in ("permute_and_flip", "expmech", "duff")),
     *(("hist", *case) for case in SUMS),
 ]
-COLUMN = {"mode": "k"}  # the others use x
+COLUMN = {"mode": "k"}  # the other functions use column x
 DOMAIN = {"x": (0, 12), "z": (1, 5), "k": (0, 9), "g": ["a", "b", "c"]}
 every = pytest.mark.parametrize(("verb", "mech", "noise"), ALL)
 ONE = list({case[:2]: case for case in reversed(ALL)}.values())[::-1]  # one kind of noise for each algorithm
 one_noise = pytest.mark.parametrize(("verb", "mech", "noise"), ONE)
-BARE = [("mode", mech) for verb, mech, _ in ALL if verb == "mode"] + [("mean", "duff")]  # without intervals
+# functions and their algorithms without intervals
+BARE = [("mode", mech) for verb, mech, _ in ALL if verb == "mode"] + [("mean", "duff")]
 with_intervals = pytest.mark.parametrize(("verb", "mech", "noise"), [case for case in ONE if case[:2] not in BARE])
 LIMIT, MOST_MU = 1e8, 1e4
 COMPONENTS = {"median": [None], "mean": [None], "mode": [None], "quantile": [0.25, 0.5, 0.75]}
@@ -63,12 +64,15 @@ def run(verb, mech, noise, data=None, by="", eps=LIMIT, **options):
 
 
 def apart(verb, mech):
-    """Whether estimates and interval limits are drawn separately."""
+    """Return whether estimates and interval limits are drawn separately."""
     return verb in ("median", "quantile") and mech != "rank"
 
 
 def slack(verb, mech, noise):
-    """Return the tolerance of the limit. With a delta, noise has a least size; one changed row may move a mean."""
+    """Return the tolerance in comparisons with results without privacy.
+
+    Under a guarantee with a delta, noise does not vanish; Duff's mean may be that of data with one changed row.
+    """
     one_row = 12 / 200  # the range of the column divided by the number of rows in the smallest group
     if mech == "clipped":
         return 0.02  # the remaining effect of clipping, a fifth of a std error
@@ -126,7 +130,8 @@ def test_rows_that_are_missing_or_not_asked_about_do_not_count(verb, mech, noise
     assert "z > 2" in str(fit.summary())
     assert fit.nobs == len(data)  # the number of all given rows is public
     some = kept[kept["g"] == "b"]
-    neighbors = "add_remove" if may_fail(mech, noise) else "replace"  # see above
+    # a row that changes its group would make two steps, each with a part of delta
+    neighbors = "add_remove" if may_fail(mech, noise) else "replace"
     grouped = run(verb, mech, noise, data, by=" ~ g", subset="z > 2", neighbors=neighbors)
     each = len(COMPONENTS[verb])
     assert_is_limit(verb, grouped.params.to_numpy()[each : 2 * each], some[column], slack(verb, mech, noise))
@@ -136,7 +141,7 @@ def test_rows_that_are_missing_or_not_asked_about_do_not_count(verb, mech, noise
 def test_units_are_persons_with_several_rows(verb, mech, noise):
     data, column = frame().assign(person=np.arange(1501) // 3), COLUMN.get(verb, "x")
     data["x"] = data["x"].clip(0, 12)
-    data.loc[2::3, column] = np.nan  # an absent row is not counted
+    data.loc[2::3, column] = np.nan  # a row with a missing value does not count
     fit = run(verb, mech, noise, data, unit="person", rows_per_unit=2)
     assert_is_limit(verb, fit.params.to_numpy(), data[column].dropna(), slack(verb, mech, noise))
     assert str(fit.guarantee.neighbors) == "replace one person"

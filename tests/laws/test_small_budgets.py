@@ -27,7 +27,7 @@ GROUPS = {f"C(g)[{level}]": 1.0 + EFFECT[level] for level in "ab"}
 
 
 def moved(truth, by):
-    """Return the coefficients of a quantile regression after a shift of all constants."""
+    """Return the coefficients of a quantile regression after a shift of the intercept, or of all group constants."""
     return {
         name: value + by * (name == "Intercept" or ("[T." not in name and name != "x")) for name, value in truth.items()
     }
@@ -45,7 +45,7 @@ def orders(*q):
     return {("e", one): norm.ppf(one) for one in q}
 
 
-CALLS = {  # by call: formula, factor that shifts the response, options, and population values
+CALLS = {  # by call: function, formula, factor that shifts the response, options, and population values
     "least squares": ("lm", "y ~ x + C(g)", "g", {}, TWO),
     "least squares, six levels": ("lm", "y ~ x + C(h)", "h", {}, SIX),
     "least squares of groups": ("lm", "y ~ 0 + C(g)", "g", {}, GROUPS),
@@ -90,7 +90,7 @@ def rows(n, rng, factor):
 
 
 def given_by(name, k):
-    """Intervals, std errors and population values of the numbers given by the k-th fit of a call."""
+    """Return intervals, std errors and population values of the numbers that the k-th fit of a call gives."""
     verb, formula, factor, options, truth = CALLS[name]
     n, eps = BUDGETS[k % len(BUDGETS)]
     seed = [20261123, list(CALLS).index(name), k]

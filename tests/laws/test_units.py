@@ -136,7 +136,7 @@ FITS = {
 
 
 def of_people():
-    """Rows of persons with one to five scattered rows; the seventh person has three."""
+    """Return rows of persons with one to five scattered rows each."""
     data = frame(90).sample(frac=1.0, random_state=3, ignore_index=True)
     names = np.repeat(np.arange(30), [1, 2, 3, 4, 5, 2, 3, 4, 3, 3] * 3)[:90]
     return data.assign(who=np.random.default_rng(4).permutation(names))

@@ -34,7 +34,7 @@ VERBS = {  # by function: formula and options
 }
 OF_INTERVALS = {"meat", "meat of moments", "residual squares", "interval", "grid", "levels", "rows"}
 NORMAL = ("gaussian", "ngd", "noisy_newton")
-APART = [("mean", "clipped"), *(("lm", mech) for mech in DESCENTS)]  # refused by name
+APART = [("mean", "clipped"), *(("lm", mech) for mech in DESCENTS)]  # pairs refused if inference="none"
 AS_STATED = ("ngd", "sgd")
 BY_STEPS = ("newton", "clipped")
 SILENT = ("ptr",)
@@ -43,7 +43,7 @@ FARTHEST = {"lm": (50, 250), "glm": (0, 20), "rq": (50, 250)}
 
 
 def data_of(n, seed=0):
-    """Rows with a rare level and missing cells."""
+    """Return n rows with a rare level and missing values."""
     rng = np.random.default_rng(seed)
     x, z = rng.uniform(20, 80, n), rng.uniform(0, 10, n)
     g = np.where(rng.uniform(size=n) < 0.004, "rare", rng.choice(["a", "b"], n)).astype(object)
@@ -70,7 +70,7 @@ def fit(name, mech, data, budget, **more):
 
 
 def with_budget(mech, size):
-    """A budget of this size that the method supports."""
+    """Return a budget of the given size for a method: mu if its noise is normal, else eps, with a delta if needed."""
     return {"mu": size} if mech in NORMAL else {"eps": size, **({"delta": 1e-6} if mech in ("ptr", "sgd") else {})}
 
 
@@ -135,7 +135,10 @@ def test_every_method_without_intervals_gives_numbers_for_its_whole_budget_or_is
     ("name", "cure"), [("lm", "mech='suffstats'"), ("glm", "mech='objpert'"), ("rq", "mech='objpert'")]
 )
 def test_steps_that_would_start_from_noise_are_refused_with_the_method_that_does_not(name, cure):
-    """Otherwise a logit with 7 predictors, n = 1,000 and eps = 1/4 had coefficients of length 985; the truth is 2.4."""
+    """Without the refusal, a logit with 7 predictors, n = 1,000 and eps = 1/4 had coefficients of length 985, not 2.4.
+
+    2.4 is the length of the true coefficients.
+    """
     with pytest.raises(ps.BudgetError, match=cure):
         fit(name, "newton", data_of(1000), {"eps": 0.25})
     assert fit(name, "auto", data_of(1000), {"eps": 0.25}).mech != "newton"
@@ -178,7 +181,7 @@ def without_intervals(formula, data, domain, fits):
 
 
 def missed_and_said(fit, exact):
-    """Return two numbers of coefficients: with errors beyond the stated noise, and with a stated noise."""
+    """Return two numbers of coefficients: those whose error exceeds 1.96 stated sds, and those with a stated sd."""
     sizes = fit.estimate.sizes
     known = np.isfinite(sizes)
     off = np.abs(fit.params - exact[fit.params.index]).to_numpy()
@@ -208,9 +211,9 @@ def test_the_noise_that_is_said_covers_where_levels_are_rare(levels, rows):
 
 
 def test_the_noise_that_is_said_is_not_the_bound_of_what_noise_hides():
-    """The noise sd of a predictor in wide bounds, beside two rare levels, must not be the bound on hidden effects.
+    """The stated noise of a predictor in wide bounds, beside two rare levels, is not the bound on effects noise hides.
 
-    With that bound, only .2 to .4 of the errors were within the stated noise.
+    With this bound as the stated noise, only .2 to .4 of the errors were within the stated noise.
     """
     rng, n, names = np.random.default_rng(1), 2000, ["a", "b", "c", "d"]
     code = rng.choice(4, n, p=[0.02, 0.06, 0.1, 0.82])

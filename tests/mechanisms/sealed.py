@@ -23,7 +23,7 @@ class Sealed:
         return np.asarray(self.values, dtype=float)[:, None]
 
     def scan(self, take=np.asarray):
-        """Values in parts, of which only one is in memory at a time."""
+        """Yield the function `take` of each part of the values; only one part is in memory at a time."""
         for start in range(0, len(self.values), self.part):
             yield take(self.all()[start : start + self.part])
 

@@ -54,7 +54,7 @@ def promise(mechanism, price=PRICE):
 @cache
 @cache
 def noise_of(mechanism, draws=DRAWS):
-    """Release minus exact, in units of the sensitivity."""
+    """Return a release, and the noise of all draws (release minus exact answer) in units of the sensitivity."""
     rng = public_stream(41)
     releases = [mechanism.release("q", EXACT, promise(mechanism), WITHIN, ONE, rng) for _ in range(draws)]
     values = np.array([release.value for release in releases])
@@ -69,7 +69,7 @@ def norm_of(norm, pairs=PAIRS):
 
 
 def nuclear(pairs, packed):
-    """Sum of absolute eigenvalues of the packed symmetric matrix."""
+    """Return the sum of absolute eigenvalues of each packed symmetric matrix."""
     i, j = pairs
     matrix = np.zeros((*packed.shape[:-1], j.max() + 1, j.max() + 1))
     matrix[..., i, j] = matrix[..., j, i] = packed
@@ -84,7 +84,7 @@ NORMS = {
 
 
 def radius_of(mechanism, noise):
-    """Return a number for each draw of the noise. In units of the sensitivity, its law depends only on the budget."""
+    """Return a number for each draw of the noise (in units of the sensitivity) whose law depends only on the budget."""
     if mechanism.norm == "nuclear":
         # the corner entry W_11 of the matrix of all six entries has the matrix-t law of order 1
         return np.abs(noise[:, 0])
@@ -105,7 +105,11 @@ def radial_law(mechanism):
 
 
 def stated(mechanism, noise):
-    """Return the smaller of p-values: the radius has the law of the budget, the coordinates have the returned law."""
+    """Return the smallest p-value of tests of the noise.
+
+    They test whether its radius has the law that the budget requires, and each coordinate the law that the mechanism
+    returns.
+    """
     release, _ = noise_of(mechanism, draws=1)
     drawn = release.law.sample(public_stream(42), DRAWS) * WEIGHTS / SIZE
     radial = stats.kstest(radius_of(mechanism, noise), radial_law(mechanism).cdf).pvalue
@@ -275,7 +279,7 @@ def worst_pair(mechanism):
 
 
 def minus_log_matrix_t(packed, pairs):
-    """Minus the logarithm of the matrix-t density at eps = 1, up to a constant."""
+    """Return minus the logarithm of the matrix-t density at eps = 1, up to a constant."""
     i, j = pairs
     order = j.max() + 1
     W = np.zeros((len(packed), order, order))

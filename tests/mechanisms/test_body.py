@@ -1,4 +1,4 @@
-"""The body K contains all differences of two rows' moments, its points are uniform, and it contains their hull."""
+"""The body K contains the hull of all differences of two rows' moments; draws from both bodies are uniform."""
 
 import itertools
 import math
@@ -60,7 +60,7 @@ def shrunk(points, factor):
 
 
 def doubt(points, gauge, moments):
-    """Return the smallest p-value.
+    """Return the smallest p-value of tests whether points are uniform.
 
     For uniform points, gauge^dim is uniform, and entries of each kind have a known second moment.
     """
@@ -184,7 +184,7 @@ def test_the_hull_lies_in_the_body_and_fills_a_known_share_of_it(q, share):
 def test_each_cut_is_the_range_of_its_polynomial(q):
     rows = np.array(list(itertools.product(np.linspace(-1, 1, 25), repeat=q)))
     values = np.concatenate(moments_of(rows), axis=1) @ body._cuts(q)
-    reach = np.ptp(values, axis=0)  # in units of h
+    reach = np.ptp(values, axis=0)  # in units of the range h of each polynomial
     assert reach.max() <= 1
     assert reach.min() > 0.995  # with the grid step 1/12, the extremum is missed by a second-order amount
 

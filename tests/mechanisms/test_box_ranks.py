@@ -1,4 +1,4 @@
-"""Interval limits drawn with the largest error of their ranks: their law and their privacy loss."""
+"""Interval limits whose density depends on the largest error of their ranks: their law and their privacy loss."""
 
 import itertools
 import math
@@ -34,13 +34,13 @@ def log_normaliser(values, targets, rate):
 
 
 def log_density(values, targets, rate, x):
-    """Return the log density at ordered points, shape (m, J)."""
+    """Return the log density at m points x of J ascending numbers each, shape (m, J)."""
     ranks = np.searchsorted(np.sort(values), x)
     return -rate * np.abs(ranks - targets).max(axis=-1) - log_normaliser(values, targets, rate)
 
 
 def masses(values, targets, rate):
-    """Return the probabilities of all combinations of gaps, by enumeration."""
+    """Return all combinations of gaps between values, and their probabilities up to a factor, by enumeration."""
     lengths = np.diff(knots_of(values))
     gaps = np.array(list(itertools.combinations_with_replacement(range(len(lengths)), len(targets))))
     volume = [
@@ -157,7 +157,7 @@ def test_whatever_the_values_the_ends_are_ordered_and_inside(n):
 def test_a_column_of_one_value_is_answered_at_once_on_the_finest_grid():
     """All values are equal.
 
-    The gaps are so short that the region beyond the window has nearly all of the bound on the mass.
+    The gaps are so short that nearly all of the upper bound on the probability belongs to ranks beyond the window.
     """
     values, targets = np.zeros(300_000), np.array([149_000.0, 150_000.0, 151_000.0])
     for step in (2.0**-26, 2.0**-46):

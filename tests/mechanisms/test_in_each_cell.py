@@ -55,7 +55,7 @@ def test_other_mechanisms_keep_the_promise_of_a_group():
 
 
 def data_sets(most):
-    """Return pairs of cells, each with a few values of the grid."""
+    """Return all pairs of cells, each with at most `most` values from three points of the grid."""
     each = [v for n in range(most + 1) for v in itertools.combinations_with_replacement((0.0, 0.4, 1.0), n)]
     return list(itertools.product(each, each))
 
@@ -68,7 +68,7 @@ def without_one(cells):
 
 def worst_ratio(relation, eps, price):
     """Return the largest log ratio of two neighbours' joint probabilities, from the exact laws in all cells."""
-    rate = 2 * MECHANISM.law(PureDP(price), WITHIN, relation).rate  # of one rank
+    rate = 2 * MECHANISM.law(PureDP(price), WITHIN, relation).rate  # decrease of the log density for one rank
 
     def logs(values):
         return log_density(np.array(values), 0.5, rate, 0.0, 1.0, 0.2, GRID)

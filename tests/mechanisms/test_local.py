@@ -16,7 +16,8 @@ from tests.conftest import looped
 MU = 0.7
 HOLDER = RowHolder(MU)
 ANSWERS = ("score", "curvature", "square")
-# relative to mu: answers are moved toward zero by 2^-20 of the noise, rows of products by 2^-15 of its root
+# tolerance relative to mu: answers are moved toward zero by 2^-20 of the noise's std dev, and rows whose products are
+# sent by 2^-15 of the square root of the std dev
 FINE = 2e-4
 
 

@@ -20,7 +20,7 @@ mechanisms = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda kind: k
 
 
 def relation(kind, rows=1):
-    """Return the relation; under "replace", rows may also be missing."""
+    """Return the relation of neighbours; under "replace", a row may also have no value."""
     return Relation(rows, exchange=kind == "replace", appear=True)
 
 
@@ -40,7 +40,7 @@ def law(mechanism, counts, eps, size):
 
 
 def neighbours(counts, kind):
-    """Return all counts one row away; under "replace" rows may be missing, so a count may also rise or fall alone."""
+    """Return all counts one row away; under "replace" a row may have no value, so one count may rise or fall alone."""
     unit = np.eye(len(counts), dtype=int)
     moves = [sign * e for sign in (1, -1) for e in unit]
     if kind == "replace":

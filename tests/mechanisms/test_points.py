@@ -157,7 +157,7 @@ SCORES = (KNGQuantile(), KNGQuantile("l1"), KNGQuantile("l2"), ExponentialQuanti
 
 
 def rows_of(d, shape, n=40):
-    """Rows of a regression: a constant, predictors that are spread or nearly constant, of many values or few."""
+    """Return rows of a regression: a constant, predictors that are spread or nearly constant, and a response."""
     rng = np.random.default_rng([d, len(shape)])
     slopes = rng.uniform(-1, 1, (n, d - 1))
     slopes = np.round(slopes) if "tied" in shape else slopes
@@ -220,7 +220,7 @@ SMOOTH = [SmoothCauchy, SmoothLaplace, SmoothLaplaceLN, SmoothGaussian]
 
 
 def steady(kind, promise):
-    """A mechanism that computes its public curve once."""
+    """Return a mechanism that computes its public curve of parameters once."""
     curve = kind().curve(promise)
     return type("Steady", (kind,), {"curve": lambda self, promise: curve})()
 
@@ -240,7 +240,7 @@ def test_noise_whose_scale_follows_the_rows_is_rounded_to_steps_of_2_20_of_its_n
         release(mechanism, exact, Line(-1.0, 1.0, 2.0**-30), public_stream(1), promise)
 
 
-# --- what is drawn has the law ----------------------------------------------------------------------------------------
+# --- draws have the stated law ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 64, 65, 1000])

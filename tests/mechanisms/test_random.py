@@ -17,7 +17,7 @@ MAKERS = {
 
 @pytest.mark.parametrize("maker", MAKERS)
 def test_each_of_the_256_bits_of_a_key_is_drawn(maker, monkeypatch):
-    """If bits are random, one of the 256 bits of a key is equal in 64 keys with probability 2^-63."""
+    """If bits are random, a given bit is equal in all 64 keys with probability 2^-63."""
     keys = []
 
     def recorded(key, rounds):

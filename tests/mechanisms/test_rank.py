@@ -33,7 +33,7 @@ COARSE = np.linspace(0.0, 1.0, 6)
 STEP = 20 / 2**24
 LINE = Line(-10.0, 10.0, STEP)
 DATA = [values for n in range(5) for values in itertools.combinations_with_replacement(range(6), n)]
-# sets without ties have many interior ranks; equal values make gaps of length zero, in which no boundary lies
+# data sets without equal values: a gap between equal values has length zero, so that no released boundary lies in it
 APART = [values for n in range(5) for values in itertools.combinations(range(1, 7), n)]
 
 
@@ -75,9 +75,9 @@ def test_no_neighbour_changes_a_probability_by_more_than_eps(level, kind):
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.75, 0.9])
 def test_some_neighbour_changes_a_probability_by_nearly_eps(level, kind):
-    """The values lie in three stacks.
+    """Each value is equal to one of three numbers (stacks).
 
-    The mass lies in the wide gap between two of them, the point with the largest ratio elsewhere.
+    Most of the probability lies in the wide gap between two stacks, the point with the largest ratio elsewhere.
     """
     fine, eps = 2.0**-20, 1.0
     stacks = np.array([fine, 1 - 8 * fine, 1 - fine])
@@ -102,7 +102,7 @@ def log_densities(values, targets, rate):
     law = joint_law(np.array(values, dtype=float), 0.0, 7.0, targets, rates)
     one = (0,) * len(targets)
     first = rate * np.abs(np.diff(one, prepend=0.0, append=len(values)) - w).sum()
-    wide = HEAPED * 7 / 2  # at each end
+    wide = HEAPED * 7 / 2  # additional width of the gap at each end
     length = (wide + (values[0] if values else 7.0 + wide)) ** len(targets) / np.prod(np.arange(1, len(targets) + 1))
     return -cost + first + np.log(law[one] / length)
 
@@ -127,7 +127,10 @@ def test_no_neighbour_changes_the_density_of_several_levels_by_more_than_eps(lev
 @pytest.mark.parametrize("ends_only", [False, True])
 @pytest.mark.parametrize("levels", [(0.3,), (0.3, 0.6)])
 def test_no_neighbour_changes_the_density_of_intervals_by_more_than_eps(levels, ends_only, kind):
-    """These limits are drawn with the sum of the cells' errors; single intervals are tested in test_box_ranks."""
+    """The density of the limits depends on the sum of the errors of the numbers of values between limits.
+
+    The law of a single interval, which depends on the largest error of the ranks, is tested in test_box_ranks.
+    """
     if len(levels) > 1 and not ends_only:
         pytest.skip("six boundaries among few values take minutes")
     for eps in (0.3, 3.0, 12.0):
@@ -173,7 +176,7 @@ def test_releases_are_on_the_grid_in_the_range_and_ascending(rank, size, kind, e
 def box_law(x, rate, size):
     """Return the cdf of a rank error if the density depends on the largest of `size` errors.
 
-    The error is uniform in a box with gamma-distributed radius.
+    The errors are uniform in a box with gamma-distributed radius.
     """
     a = rate * np.abs(x)
     beyond = special.gammaincc(size + 1, a) - a / size * special.gammaincc(size, a)
@@ -225,7 +228,7 @@ def test_a_largest_error_is_paid_by_what_a_row_can_move_it():
         slope = 0.5 * stats.norm.ppf(0.975) ** 2 * level * (1 - level)
         for kind in ("replace", "add_remove"):
             rate = box_rate(eps, rows, level, kind, 0.95, ends_only=False)
-            # the ranks are unchanged, and the target moves by level + h' or level - h'
+            # the ranks are unchanged; the targets move by level + h' or level - h', where h' is the margin's change
             moved = max(level, 1 - level) + slope * rate / c
             moved = moved if kind == "add_remove" else max(1.0, moved)
             assert 2 * rows * moved * rate == pytest.approx(eps, rel=1e-5)

@@ -17,9 +17,9 @@ def site(rng, n, low, high):
 
 
 def test_intervals_of_combined_fits_cover_and_are_shorter():
-    """Fits of two sites with different predictors, and a second fit of the first site.
+    """Fits of two sites in which x has different ranges, and a second fit of the first site.
 
-    Each of the 90 coverages has a Monte Carlo tolerance of three sds.
+    The tolerance of a coverage is three standard deviations of the share of 90 intervals that cover.
     """
     rng = np.random.default_rng(4)
     covers, ratios = {"disjoint": [], "same": []}, {"disjoint": [], "same": []}

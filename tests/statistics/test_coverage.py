@@ -33,7 +33,7 @@ def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(noise, 
     given = 1.0 if result.kappa <= 0.4 else result.given
     error = math.sqrt(
         0.95 * 0.05 / (replicates * given)
-    )  # standard error for one coefficient, which the mean over six coefficients does not exceed
+    )  # standard error of one coefficient's coverage; that of the mean over six coefficients is not larger
     assert np.nanmean(result.coverage) >= 0.93 - error
     if result.kappa <= 0.4:
         assert result.coverage.mean() <= 0.97 + error
@@ -45,7 +45,7 @@ def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(noise, 
 
 def test_the_chosen_branch_has_intervals_nearly_as_short_as_those_of_moments(monkeypatch):
     monkeypatch.setitem(METHODS, "chosen", ({}, {}))
-    # the lengths compared with spend the whole budget on moments, and assume equal variances
+    # the reference lengths are those of fits that spend the whole budget on moments, and assume equal variances
     price = 1 / SHARES["pure"]["moments"]
     result = cell(500, 4.0, "chosen", 24, seed=11)
     assert result.given >= 0.9

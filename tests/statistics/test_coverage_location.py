@@ -77,7 +77,7 @@ def test_a_small_group_that_clipped_scores_would_lose_mostly_has_its_mean_from_s
 def test_means_of_amounts_that_are_mostly_zero_cover(law, n, eps, longest):
     """Earlier, clipped scores were preferred if only zeros were visible in the histogram.
 
-    Their coverage was .66, .74 and .63.
+    The coverage of the intervals was .66, .74 and .63.
     """
     found = cell(law, n, eps, "mean", "public", 100, seed=21)
     assert found.misses(law) == []
@@ -88,7 +88,7 @@ def test_means_of_amounts_that_are_mostly_zero_cover(law, n, eps, longest):
     ("law", "n", "eps", "longest"),
     [
         ("earnings", 1000, 2.0, 1.4),  # clipped steps covered .83
-        ("lognormal", 1000, 2.0, 2.3),  # .79
+        ("lognormal", 1000, 2.0, 2.3),  # clipped steps covered .79
         ("normal", 5000, 1.0, 1.18),  # clipped steps had 1.25 times the length without privacy
     ],
 )

@@ -149,7 +149,7 @@ def test_an_exact_mean_distance_is_that_of_draws(method, relation):
 
 
 def planned(method, relation, eps):
-    """Return the mechanism that dp_median plans for a method of the figures, its budget, and the set and relation."""
+    """Return what dp_median plans for a method of the figures: mechanism, budget, set of values, and relation."""
     one, of = few(), VERBS[method]
     domain = ps.Domain({"x": tuple(one.within)}, complete=True)
     plan = ps.plan("median", "x", len(one.values), eps, domain=domain, neighbors=relation, inference="none", **of)

@@ -36,7 +36,7 @@ def distances_of_figure_2(rows, eps, **options):
 def test_distances_by_objective_perturbation_are_those_of_figure_2(logistic_rows):
     found = {eps: distances_of_figure_2(logistic_rows, eps) for eps in knorm_figure2.TARGETS}
     assert knorm_figure2.misses(found) == []
-    assert np.median(found[1 / 8]) > 2.5 * np.median(found[2.0])  # noise dominates there
+    assert np.median(found[1 / 8]) > 2.5 * np.median(found[2.0])  # noise dominates at eps = 1/8
 
 
 def test_half_of_the_budget_would_show_in_figure_2(logistic_rows):

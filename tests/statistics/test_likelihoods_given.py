@@ -28,7 +28,7 @@ def test_a_predictor_that_varies_little_for_where_its_bounds_are_is_given():
 def test_bounds_of_counts_far_beyond_their_scale_are_told(promise):
     """One district in 303 has 22 times the mean count.
 
-    Noise hides its 16 of 5,000 rows in the histogram, and intervals miss.
+    Noise hides the district's 16 of 5,000 rows in the histogram, and intervals miss.
     """
     schools, noted = sm.datasets.star98.load_pandas().data[["NABOVE", "LOWINC", "PERMINTE"]].astype(float), []
     for most in (1_500, 15_000):
@@ -59,7 +59,7 @@ def test_products_and_squares_far_from_zero_are_given(formula):
 def test_units_without_a_row_that_counts_are_no_rows_out_of_sight():
     """A quarter of the units have no value of x.
 
-    Earlier, they were counted as rows hidden in the histogram, which made intervals 13 times too long.
+    Earlier, these units were counted as rows hidden in the histogram, which made intervals 13 times too long.
     """
     lengths = []
     for seed in range(12):
@@ -76,7 +76,7 @@ def test_units_without_a_row_that_counts_are_no_rows_out_of_sight():
 def test_clean_amounts_in_wide_bounds_are_given():
     """Earlier, noise in the sum of eight bins could pass for rows of high leverage.
 
-    The fits 93 and 152 then did not give x.
+    The fits with seeds 93 and 152 then did not give x.
     """
     for seed in range(90, 155):
         rng = np.random.default_rng(seed)

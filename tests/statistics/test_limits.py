@@ -43,7 +43,7 @@ def test_a_small_group_lengthens_no_other_groups_interval(rows):
         return np.diff(fit.conf_int().to_numpy())[:, 0]
 
     with_small, without = lengths(data, ["a", "b", "c"]), lengths(data[data["g"] != "c"], ["a", "b"])
-    np.testing.assert_allclose(with_small[:2], without, rtol=0.1)  # the noise and the 10,000 simulation draws differ
+    np.testing.assert_allclose(with_small[:2], without, rtol=0.1)  # the fits differ in noise and simulated draws
     assert np.isnan(with_small[2]) or with_small[2] > 2 * without.max()
 
 
@@ -60,7 +60,7 @@ def test_coefficients_of_levels_that_few_rows_have_are_nan_and_named_or_covered(
         missing = set(fit.params.index[ends[0].isna()])
         told = "".join(text for text in fit.summary().notes if "not given" in text)
         assert missing <= nan
-        assert nan <= missing or rows == 100  # 100 rows are only slightly more than the 82 rows needed
+        assert nan <= missing or rows == 100  # a level is read from 82 rows on; 100 are only slightly more
         assert all(name in told for name in missing)
         truth = pd.Series({"Intercept": 0.0, "x": 1.0, "g[T.rare]": 1.0, "g[T.a]": -1.0, "g[T.b]": 0.0})
         if levels[0] == "rare":
@@ -122,7 +122,7 @@ def test_a_collinear_pair_hides_no_more_of_a_quantile_than_the_scale_of_the_resp
     assert fit.params[["z", "copy"]].isna().all()
     low, high = fit.conf_int().loc["x"]
     assert low <= 0.5 <= high
-    # earlier, it was 20 standard deviations, because the scale was computed for each row anew
+    # earlier, the length was 20 standard deviations, because the residual scale was computed for each row anew
     assert high - low < data["y"].std() / 2
 
 
@@ -223,9 +223,9 @@ def test_rare_outcomes_that_no_bin_shows_are_looked_for():
 
 
 def test_moments_of_rare_outcomes_have_intervals_no_shorter_than_without_privacy():
-    """Their scores are longer than the radius used for the score variance.
+    """The scores of rare outcomes are longer than the radius at which scores were clipped to release their variance.
 
-    Earlier, it showed only a quarter of the variance.
+    Earlier, the released variance was only a quarter of the variance.
     """
     n, ratios = 10_000, []
     domain = {"a": (-1, 1), "b": (-1, 1), "y": (0, 1)}
@@ -307,7 +307,7 @@ def followed(rng, n):
 def test_a_predictor_does_not_stand_for_one_that_noise_hides(fit):
     """Earlier, with eps = 1, the proxy always had a part of the cause's coefficient.
 
-    Few of its intervals contained zero.
+    Few intervals of the proxy's coefficient contained zero.
     """
     given, wrong = 0, 0
     for seed in range(6):
@@ -361,7 +361,7 @@ def test_truth_values_declared_as_numbers_hide_no_other_coefficient():
 def test_slopes_by_level_do_not_depend_on_the_origin_of_the_number(fit):
     """Earlier, the coefficient of year was the pooled slope.
 
-    In dp_lm under eps = 1, its intervals covered .03, and half of the fits gave it.
+    In dp_lm under eps = 1, .03 of the intervals of this coefficient covered, and half of the fits gave one.
     """
     truth, wrong, lengths = pd.Series({"year": 0.3, "year:C(g)[T.b]": 0.3, "C(g)[T.b]": -0.3 * 2005}), 0, []
     for seed in range(6):
@@ -397,7 +397,7 @@ def test_slopes_by_level_of_a_logit_do_not_depend_on_the_origin_of_the_number():
 def test_slopes_at_a_rare_level_lengthen_no_others(budget):
     """Earlier, a level with 3 % of the rows was kept.
 
-    At eps = 4, all other slopes were 30 times as long, or not given.
+    At eps = 4, the intervals of all other slopes were 30 times as long, or not given.
     """
     lengths, wrong = [], 0
     truth = pd.Series({"year": 0.3, "year:C(g)[T.b]": 0.1, "x": 0.05, "x:C(g)[T.b]": 0.02})

@@ -24,7 +24,7 @@ CELLS = [
 def test_errors_and_intervals_are_nearly_those_without_privacy(design, n, d, mu, dearest, replicates):
     fits = [replicate(k, design, n, d, mu, seed=1, noise=k) for k in range(replicates)]
     covered = np.array([fit.covered for fit in fits])
-    # mean coverage over six coefficients and all replicates, minus three of its standard errors; lengths are capped
+    # three standard errors of the mean coverage over six coefficients and all replicates
     slack = 3 * covered.std() / replicates**0.5
     assert covered.mean() >= 0.93 - slack
     assert np.nanmedian([fit.error for fit in fits]) <= dearest * np.median([fit.ols_error for fit in fits])

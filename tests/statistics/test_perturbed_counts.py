@@ -37,7 +37,7 @@ CELLS = {
     "hours": ("poisson", 3.0),
     "dispersed": ("poisson", 4.0),
     "amounts": ("gamma", 4.0),
-}  # longest intervals
+}  # family, and largest median length relative to no privacy
 
 
 @thinned(1)
@@ -155,7 +155,8 @@ def test_no_interval_is_longer_than_log_means_can_be_at_a_short_budget(family):
     """Intervals of a level with 2 % of the rows have limited lengths, even if noise hides the level.
 
     Earlier, the Hessian was computed at coefficients of 1e10, and intervals were 1e4 long. An interval may move the
-    linear predictor by 10 either way, in root mean square: a level with sd .14 by 71.
+    linear predictor by 10 either way, in root mean square over the rows: the coefficient of a level, whose dummy has
+    the standard deviation .14, by 71.
     """
     domain, given = {"x": (-1, 1), "g": list("abcd"), "y": (0.01 if family == "gamma" else 0, 50)}, 0
     for n, seed in product((200, 500, 1500), range(12)):
@@ -194,7 +195,7 @@ def test_counts_that_are_large_or_zero_are_not_told_from_the_zeros_alone():
 def test_large_counts_of_which_half_are_zero_are_given():
     """The start, from logarithms, is a ninth of the mean.
 
-    Earlier, scores clipped at 3 sqrt(m) were too small for the step to correct it.
+    Earlier, scores of m coefficients clipped at 3 sqrt(m) were too small for the step to correct the start.
     """
     domain = {"x": (-4, 4), "g": ["a", "b"], "y": (0, 3000)}
     for seed in range(3):
@@ -208,7 +209,7 @@ def test_large_counts_of_which_half_are_zero_are_given():
 def test_visits_by_a_rare_level_cover():
     """Rows at a rare level with large counts have the largest curvature.
 
-    When it was clipped at half of it, 8 of 20 intervals covered.
+    When curvature was clipped at half of the largest, 8 of 20 intervals covered.
     """
     people = ps.datasets.load_randhie().data[["mdvis", "lncoins", "disea", "hlthf"]].astype(float)
     A = sm.add_constant(people[["hlthf", "lncoins", "disea"]])

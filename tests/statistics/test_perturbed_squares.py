@@ -17,7 +17,7 @@ LEAST = 0.80  # .95 less three binomial standard errors of 30 fits
 
 
 def skewed(rng, n):
-    """Return rows with a skewed predictor in wide bounds; its effect is concave, and the errors grow with it."""
+    """Return rows with a skewed predictor in wide bounds; its effect is concave, and the errors grow with its value."""
     x, z = rng.lognormal(0, 0.6, n).clip(0, 20), rng.normal(size=n).clip(-5, 5)
     return pd.DataFrame(
         {"x": x, "z": z, "y": (np.log1p(x) + 0.3 * z + (0.3 + 0.2 * x) * rng.normal(size=n)).clip(-20, 20)}
@@ -164,7 +164,7 @@ def test_a_response_whose_bounds_lie_far_out_is_named_with_what_is_assumed():
 def test_clean_rows_are_not_lengthened_by_noise_in_a_bin_far_out():
     """Earlier, a count above 3.3 noise sds was taken for rows with clipped curvature.
 
-    Some relative lengths were 8 to 28, usually .7.
+    Some intervals had lengths of 8 to 28; the usual length is .7.
     """
     lengths = []
     for seed in range(100):

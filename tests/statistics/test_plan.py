@@ -22,7 +22,7 @@ def realised(n, price, seeds):
     return np.median(widths)
 
 
-# here predictors fill their bounds; without such rows, forecasts assume that they fill a part of them
+# predictors of these rows fill their bounds; without the rows, forecasts assume that predictors fill a part of them
 LIKE = design_6_1(4096, 99)
 
 

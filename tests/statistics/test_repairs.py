@@ -231,7 +231,7 @@ def test_levels_left_out_lengthen_no_interval_of_other_groups():
 def test_a_predictor_that_is_zero_in_most_rows_does_not_make_all_intervals_useless():
     """Earlier, the scale of a predictor that is mostly zero was ten times too small.
 
-    It came from a quantile of distances that is 0, and made intervals a thousand times as long.
+    The scale came from a quantile of distances that is 0, and made intervals a thousand times as long.
     """
     case, half = CASES["tolls"], []
     for seed in range(8):

@@ -57,7 +57,8 @@ def test_intervals_of_unbounded_data_are_no_longer_than_the_reference(n, mu, mos
 
 def test_columns_declared_by_their_scale_are_read_in_its_units():
     given = [fit.given for fit in fits_of("linear", "plain", 500, 0.5, 20)]
-    assert np.mean(given) >= 0.35  # half of 40 fits gave them; with bounds 30 scales away, a fifth, the constant only
+    # in 40 fits, half of the coefficients were given; with bounds 30 scales away, a fifth, the constants alone
+    assert np.mean(given) >= 0.35
 
 
 def test_huber_fits_with_a_far_cluster_in_a_predictor_cover():

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import kng_figure2
 
-pytestmark = pytest.mark.slow  # an algorithm for comparison: taken by name only
+pytestmark = pytest.mark.slow  # KNG serves for comparison, and is used only if requested by name
 
 REPLICATES = 12
 

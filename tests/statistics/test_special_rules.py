@@ -20,8 +20,8 @@ def test_each_rule_has_a_case_and_what_switches_it_off():
 def test_a_case_is_worse_without_its_rule(name):
     """Results of 16 fits with and without the rule are compared.
 
-    In three cases, coverage is .0 in place of .9, half as many intervals are given or they are twice as long, or
-    coverage is .7 in place of .97.
+    Without its rule, the first case has coverage .0 in place of .9; in the second, half as many intervals are given, or
+    intervals are twice as long; the third has coverage .7 in place of .97.
     """
     here, there = bought(RULES[name], 16, 1), without(RULES[name], 16, 1)
     assert here.covered >= 0.75 and there.worse(here)

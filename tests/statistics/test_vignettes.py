@@ -32,7 +32,8 @@ SHOWS = {
     "vertebral.py": ["data: 310", "eps for a width of 3.5", "eps = 8 NO", "rank (default)", "mean   4000"],
 }
 
-FILES = {"housing.py": "king_county_house_sales.csv", "vertebral.py": "vertebral_column_2C.dat"}  # or synthetic rows
+# data files of vignettes, which use synthetic rows if the file is missing
+FILES = {"housing.py": "king_county_house_sales.csv", "vertebral.py": "vertebral_column_2C.dat"}
 QUICK = ("demo.py",)
 ALL = [path.name for path in sorted(VIGNETTES.glob("*.py")) if path.name != "__init__.py"]
 MOST_SECONDS = 40  # processor time, in seconds: 30 if the machine is idle, more if it is shared
@@ -149,14 +150,15 @@ NO_RESULTS = {
 
 
 def is_correction(node):
-    """Whether a node of the syntax tree is a call of `correct`, which adds a row to the table of corrections."""
+    """Return whether a node of the syntax tree calls `correct`, which adds a row to the table of corrections."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "correct"
 
 
 def texts(tree):
     """Return the texts of a vignette, without docstrings, number formats and corrections, as syntax tree nodes."""
     formats = [node.format_spec for node in ast.walk(tree) if isinstance(node, ast.FormattedValue) and node.format_spec]
-    quoted = [text for node in ast.walk(tree) if is_correction(node) for text in node.args[:3]]  # of the notes
+    # texts about the lecture notes
+    quoted = [text for node in ast.walk(tree) if is_correction(node) for text in node.args[:3]]
     alone = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
     other = {id(part) for spec in formats for part in ast.walk(spec)} | {id(node) for node in alone + quoted}
     constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
