@@ -21,7 +21,7 @@ if (shared := Path(__file__).parents[2] / "shared" / "data").exists():
 def monkeypatch(monkeypatch):
     """Pytest's fixture `monkeypatch`.
 
-    Cached plans are deleted before and after, so that no plan of patched code remains.
+    Cached plans are deleted before and after the test, so that no plan made by patched code remains.
     """
     plan.forget()
     yield monkeypatch
@@ -29,13 +29,13 @@ def monkeypatch(monkeypatch):
 
 
 def alike(data, column, many):
-    """Return the data of persons with `many` equal rows each, so that it does not matter which of them are used."""
+    """Return data of persons with `many` equal rows each, so that it does not matter which of their rows are used."""
     persons = np.arange(len(data)) // many
     return data.iloc[many * persons].reset_index(drop=True).assign(**{column: persons})
 
 
 def thinned(every):
-    """Mark a test of which the fast gate runs only every n-th case, from the first; `make test-all` runs all."""
+    """Mark a test: the fast gate runs its first case and each `every`-th one after it; `make test-all` runs all."""
     return pytest.mark.thinned(every)
 
 
@@ -52,7 +52,10 @@ def pytest_collection_modifyitems(items):
 
 
 def looped(values):
-    """Run a test in one loop over all values, for cases that are faster than the overhead of a test."""
+    """Return a decorator that runs a test in one loop over all its arguments, which are in `values`.
+
+    It is for cases that take less time than pytest's overhead for a test.
+    """
 
     def of(test):
         def every():
@@ -71,7 +74,7 @@ def slow(*values, **more):
 
 
 def mechanism_classes(kind=Mechanism):
-    """Return all subclasses of the mechanisms' base class, direct or not."""
+    """Return the class `kind`, by default the mechanisms' base class, and all its direct and indirect subclasses."""
     below = [other for one in kind.__subclasses__() for other in mechanism_classes(one)]
     return [kind, *dict.fromkeys(below)]
 
@@ -94,7 +97,10 @@ class Given(NamedTuple):
 
 @pytest.fixture
 def recorded(monkeypatch):
-    """Return the list in which inputs of mechanisms are recorded (`Given`), without calls by other mechanisms."""
+    """Return the list in which the inputs of mechanisms are recorded (`Given`).
+
+    Inputs that one mechanism gives to another are not recorded.
+    """
     given, inside = [], []
 
     def listen(kind):
@@ -119,7 +125,10 @@ def recorded(monkeypatch):
 
 @pytest.fixture
 def given_of(recorded):
-    """Return a function that makes a call and returns the mechanisms' inputs, one per release, and the fit."""
+    """Return a function that makes a call of the library and returns the mechanisms' inputs and the fit.
+
+    There is one input per release.
+    """
 
     def run(call):
         del recorded[:]
@@ -132,22 +141,24 @@ def given_of(recorded):
 
 
 def norm_of(sensitivity):
-    """Return the norm in which a sensitivity is stated, as a function of weighted vectors."""
+    """Return the norm in which a sensitivity is stated, as a function of vectors multiplied by its weights."""
     if sensitivity.norm == "hull":
         return HullLaw(sensitivity.weights, sensitivity.pairs).norm
     return partial(nuclear, sensitivity.pairs) if sensitivity.norm == "nuclear" else NORMS[sensitivity.norm]
 
 
 def gap(here, there, sensitivity):
-    """Return the distance of two exact totals, divided by the claimed sensitivity."""
+    """Return the distance of two exact totals, in the norm of a claimed sensitivity, divided by its size."""
     moved = (sensitivity.weights * (here.value() - there.value()))[None]
     return float(norm_of(sensitivity)(moved)[0] / sensitivity.size)
 
 
 def nuclear(pairs, packed):
-    """Return the nuclear norm (sum of absolute eigenvalues) of symmetric matrices with packed entries.
+    """Return the nuclear norm (sum of absolute eigenvalues) of symmetric matrices whose entries are packed in vectors.
 
-    Unreleased squares are taken to equal the products with the constant; other unreleased entries are zero.
+    The entries are products of variables, and `pairs` has the indices of the variables; variable 0 is a constant. If
+    the square of a variable is not released, it is taken to equal the variable's product with the constant. Other
+    entries that are not released are zero.
     """
     i, j = pairs
     matrix = np.zeros((*packed.shape[:-1], j.max() + 1, j.max() + 1))

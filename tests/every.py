@@ -1,4 +1,4 @@
-"""Every function with every algorithm and every budget: the calls over which general laws are tested."""
+"""Every function with every algorithm and every budget: the calls for which general properties are tested."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ DOMAIN = {"y": (0, 100), "x": (0, 100), "z": (0, 10), "g": ["a", "b"], "b": bool
 
 
 class Call(NamedTuple):
-    """A call without its data, domain and budget."""
+    """A call of a public function without its data: its formula, the budgets to be tested, and its options."""
 
     verb: str
     formula: str
@@ -24,7 +24,7 @@ class Call(NamedTuple):
         return {name: value if name == "delta" else 30 * value for name, value in self.budgets[0].items()}
 
     def __call__(self, data, budget=None, **more):
-        """Make the call, by default with its first budget."""
+        """Call the public function on the data, by default with the first of the budgets."""
         price = {} if {"eps", "mu", "rho"} & set(more) else self.budgets[0] if budget is None else budget
         arguments = {"domain": DOMAIN, **price, **self.options, **more}
         return getattr(ps, f"dp_{self.verb}")(self.formula, data, **arguments)
@@ -36,7 +36,7 @@ def call(verb, formula, *budgets, **options):
 
 DESCENTS = {"lm ngd": "ngd", "lm noisy newton": "noisy_newton"}
 REPLACED = {*DESCENTS, "lm sgd", "logit ngd", "logit sgd"}  # calls that are refused if neighbours add or remove rows
-ROWS_APART = {"lm huber objpert", *REPLACED}  # calls that are refused by name if rows belong to units
+ROWS_APART = {"lm huber objpert", *REPLACED}  # calls whose options are refused if rows belong to units
 NOISES = ("hull", "linf", "l1", "l2")
 LM = {
     "lm": call("lm", "y ~ x + g", EPS, MU, BOTH),
@@ -115,7 +115,7 @@ LOCATION = {
 }  # fmt: skip
 CALLS = {**LM, **GLM, **RQ, **LOCATION}
 REGRESSIONS = {**LM, **GLM, **RQ}
-PRICED = [  # each call with each budget; regressions under (eps, delta) are planned twice, so most are slow
+PRICED = [  # each call with each budget; regressions under (eps, delta) are planned twice, so most of these are slow
     pytest.param(
         name,
         k,

@@ -1,4 +1,4 @@
-"""The command line: an analyst's plan is run by a custodian, a reader loads the saved fit; each error is one line."""
+"""The command line: a custodian runs an analyst's plan, and a reader loads the saved fit; an error is one line."""
 
 import io
 import json
@@ -36,7 +36,7 @@ PLANTED = 0.734512345
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A custodian's folder with a plan, a study and rows."""
+    """Return a custodian's folder with a plan, a study and rows."""
     monkeypatch.chdir(tmp_path)
     PLAN.save("mean.plan.json")
     STUDY.save("study.json")
@@ -64,7 +64,7 @@ BUDGET = ("--budget", "eps=2", "--analyst", "ann")
 
 @pytest.fixture
 def declared(folder):
-    """The custodian's folder with the domain and a CSV file that has planted values in malformed lines."""
+    """Return the custodian's folder, with the domain and a CSV file that has planted values in malformed lines."""
     (folder / "domain.json").write_text(DOMAIN.to_json())
     text = DOMAIN.synthetic(500, seed=3).to_csv(index=False).splitlines()
     text[5] = f"{PLANTED},a,{PLANTED},8"
@@ -542,7 +542,8 @@ def test_what_is_paid_for_is_saved_though_nobody_reads_the_output(closed, stream
             yield
 
     saved = ("--ledger", "study.sqlite", *BUDGET, "--out", "fit.json")
-    (declared / "domain.json").write_text(ps.Domain({**DOMAIN, "elsewhere": (0, 1)}).to_json())  # gives a warning
+    # `elsewhere` causes a warning
+    (declared / "domain.json").write_text(ps.Domain({**DOMAIN, "elsewhere": (0, 1)}).to_json())
     for words, end in ((["fit", *map(str, CALL), "rows.csv", *saved], 0), (["show", "fit.json"], 0), (["show"], 2)):
         with broken():
             assert command.main(words) == end

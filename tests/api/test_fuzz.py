@@ -83,7 +83,7 @@ def call(rng):
 
 
 def frames(rng):
-    """A frame and a neighbour of it, which differ in one row."""
+    """Return a frame and a neighbour of the frame, which differ in one row."""
     data = pd.DataFrame(
         {
             "y": rng.normal(0, 2, N),
@@ -109,7 +109,7 @@ def frames(rng):
 
 
 def outcome(verb, data, keywords):
-    """The observable outcome of a call: "refused" with the error text, or the function and the method of the result."""
+    """Return the visible outcome of a call: "refused" and the error, "plan" and its text, or function and method."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

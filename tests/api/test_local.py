@@ -55,7 +55,7 @@ def test_intervals_of_proportions_cover():
         hits.append(low <= 0.3 <= high)
         z.append((fit.proportion - 0.3) / fit.bse)
     assert abs(np.mean(hits) - 0.95) < 4 * math.sqrt(0.95 * 0.05 / len(hits))
-    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * len(z)))  # would fail if the noise were halved
+    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * len(z)))  # halved noise would be detected
     assert abs(np.mean(z)) < 4 / math.sqrt(len(z))
 
 
@@ -126,7 +126,10 @@ def test_rows_reach_the_collector_through_answers_only(monkeypatch):
 
 
 def solved(x, y):
-    """Coefficients with weights ``min(1, 2 / |x|^2)`` and Huber's psi, and their sandwich, for scaled rows."""
+    """Return coefficients with weights ``min(1, 2 / |x|^2)`` and Huber's psi, and their sandwich covariance.
+
+    The rows (x, y) are scaled.
+    """
     theta, w = np.zeros(x.shape[1]), np.minimum(1, 2 / (x**2).sum(axis=1))
     for _ in range(200):
         residual = y - x @ theta
@@ -165,7 +168,7 @@ def test_intervals_cover():
         hits.append((interval[0] <= TRUTH) & (interval[1] >= TRUTH))
         z.append((fit.params - TRUTH) / fit.bse)
     assert abs(np.mean(hits) - 0.95) < 4 * math.sqrt(0.95 * 0.05 / np.size(hits))
-    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * np.size(z)))  # would fail if the noise were halved
+    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * np.size(z)))  # halved noise would be detected
     assert fit.noise_share.min() > 0.8
 
 
@@ -206,7 +209,7 @@ def test_all_that_a_holder_sends_tells_mu_together_and_scores_as_much_as_they_ma
         return np.zeros(exact.shape)
 
     monkeypatch.setattr(holders, "_sent", listen)
-    far = 1 / math.sqrt(3)  # where the scaled row (1, x) has length sqrt(2)
+    far = 1 / math.sqrt(3)  # the value of x at which the scaled row (1, x) has length sqrt(2)
     odd = [(far, 4.0), (far, -2.0), (1.0, 1.0), (-1.0, 1.0), (np.nan, 0.0), (0.0, np.inf)]
     for row in odd:
         data = data_of(20, np.random.default_rng(18))
@@ -220,7 +223,7 @@ def test_all_that_a_holder_sends_tells_mu_together_and_scores_as_much_as_they_ma
             told = [float(((a - b) ** 2).sum()) for a, b in zip(here, there, strict=True)]
             whole[i, j], scores[i, j] = sum(told), sum(told[:steps])
     assert whole.max() <= mu**2 * (1 + 1e-3)
-    # with half of the noise, this would be four times as large
+    # with half of the noise, this sum of squared differences would be four times as large
     assert scores[0, 1] == pytest.approx(mu**2 * steps / (steps + 2), rel=1e-3)
 
 

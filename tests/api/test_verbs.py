@@ -128,7 +128,7 @@ def test_the_first_argument_is_a_formula(verb):
         function(verb)(series, eps=1.0, data=None)
     assert "918273" not in str(caught.value)
     with pytest.raises(ps.FormulaError, match=rf"; write dp_{verb}\(\"y( ~ x)?\", data, eps=1\)$") as alone:
-        function(verb)(series, eps=1.0)  # earlier: missing a required argument: 'data'
+        function(verb)(series, eps=1.0)  # earlier, the error named only the missing argument
     assert "918273" not in str(alone.value) and alone.value.__context__ is None
 
 

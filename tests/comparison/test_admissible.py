@@ -43,7 +43,7 @@ def test_no_pair_within_the_curve_exceeds_delta_and_the_worst_reaches_it(shape, 
     alphas = curve(eps, delta, betas)
     usable = np.flatnonzero(alphas > 0)
     reached = [worst(law, eps, alphas[k], betas[k]) / delta for k in usable[:: len(usable) // 6]]
-    assert max(reached) <= 1 + 1e-3  # error of the numerical integration
+    assert max(reached) <= 1 + 1e-3  # 1e-3 allows for errors of the numerical integration
     assert max(reached) >= 0.99
     k = usable[len(usable) * 2 // 3]
     assert worst(law, eps, 2 * alphas[k], betas[k]) > 1.5 * delta  # halved noise is detected
@@ -76,7 +76,7 @@ def test_normal_noise_without_the_logarithm_of_delta_is_caught(eps, delta):
     assert lecture > 3 * delta
     alpha, beta = eps / (5 * math.sqrt(2 * log)), np.array([eps / (4 * (1 + log))])
     assert worst(stats.norm, eps, alpha, beta[0]) < delta / 10
-    # allows less noise than the constant of Nissim et al. (2007)
+    # the package's curve allows less noise than the constant of Nissim et al. (2007)
     assert admissible.gaussian(eps, delta, beta)[0] > alpha
 
 
@@ -102,7 +102,7 @@ def test_laplace_noise_times_a_log_normal_number_keeps_its_delta(eps, delta):
 
 def test_order_by_order_conversion_of_concentrated_privacy_beats_the_textbook_one():
     rho = admissible.concentrated(1.0, 1e-6)
-    # rho solves rho + 2 sqrt(rho log(1 / delta)) = 1
+    # the textbook's rho solves rho + 2 sqrt(rho log(1 / delta)) = 1
     textbook = (math.sqrt(math.log(1e6) + 1) - math.sqrt(math.log(1e6))) ** 2
     assert textbook < rho < 1.6 * textbook
     mu = math.sqrt(2 * rho)  # normal noise is (mu^2 / 2)-concentrated, and its exact delta is known

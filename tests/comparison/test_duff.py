@@ -33,7 +33,7 @@ statistics = pytest.mark.parametrize(("mechanism", "level"), STATISTICS, ids=lam
 
 @cache
 def distance(mechanism, data, level, kind, top=TOP):
-    """Return the distance of the data from data sets with each grid point as their statistic, shape (top + 1,)."""
+    """Return, for each grid point, the distance of the data from data sets with this statistic, shape (top + 1,)."""
     offsets = np.array(data, dtype=np.int64)
     k = np.zeros(top + 1)
     if mechanism is DuffMean:
@@ -75,7 +75,8 @@ def worst_ratio(mechanism, level, kind, rate, pool=POOL, top=TOP):
 def test_no_neighbour_changes_a_probability_by_more_than_eps_and_some_nearly_does(mechanism, level, kind, eps):
     worst = worst_ratio(mechanism, level, kind, eps / 2)
     assert worst <= eps * (1 + 1e-9)
-    assert worst >= (0.6 if mechanism is DuffMean else 0.95) * eps  # so few values do not show the full cost of a mean
+    # data sets of few values do not show the full privacy loss of a mean
+    assert worst >= (0.6 if mechanism is DuffMean else 0.95) * eps
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -138,7 +139,10 @@ def test_values_that_are_all_equal_are_found(kind):
 
 
 def expected_error(starts, counts, k, rate, centre):
-    """Return the mean distance from `centre` of grid points, given in runs, with weights ``exp(-rate k)``."""
+    """Return the mean distance from `centre` of grid points with weights ``exp(-rate k)``.
+
+    The points are given in runs: the first points `starts`, the numbers of points `counts`, and the distance k of each.
+    """
     with np.errstate(divide="ignore"):
         log_mass = np.log(counts) - rate * k
     mass = np.exp(log_mass - np.logaddexp.reduce(log_mass))
@@ -179,7 +183,8 @@ def test_the_mean_of_a_thousand_uniform_values_is_as_near_as_expected(kind, erro
 
 def test_no_sum_of_fewer_than_2_to_the_32_values_can_overflow():
     grid = Grid.within(-1.0, 1.0, 2.0**-60, DuffMean.bits)
-    assert 2 * (2**32 - 1) * grid.top <= np.iinfo(np.int64).max  # the largest result of a doubling in `lift_adding`
+    # left: the largest result of a doubling in `lift_adding`
+    assert 2 * (2**32 - 1) * grid.top <= np.iinfo(np.int64).max
 
 
 @pytest.mark.slow

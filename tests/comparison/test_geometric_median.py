@@ -41,7 +41,7 @@ def geometric_law(units, grid, rate):
 
 
 def p_value(draws, law):
-    """P-value of a chi-squared test, with points of fewer than five expected draws pooled."""
+    """Return the p-value of a chi-squared test, with points of fewer than five expected draws pooled."""
     seen, expected = np.bincount(draws, minlength=len(law)), len(draws) * law
     common = expected >= 5
     seen = np.append(seen[common], seen[~common].sum())

@@ -36,7 +36,7 @@ def law(values, level, rate):
 
 
 def neighbours(values, pool, kind, counted):
-    """Sorted tuples that differ from `values` in one row."""
+    """Return the sorted tuples of rows that differ from `values` in one row; if `counted`, they have as many rows."""
     rest = [values[:k] + values[k + 1 :] for k in range(len(values))]
     others = [(*less, row) for less in rest for row in pool] if kind == "replace" else []
     if kind == "add_remove" or not counted:
@@ -45,7 +45,7 @@ def neighbours(values, pool, kind, counted):
 
 
 def worst_ratio(pool, kind, counted, level, rate, most=5):
-    """The largest log ratio of two laws, over neighbours of up to `most` rows of the pool."""
+    """Return the largest log ratio of the laws of two neighbours, one of which has up to `most` rows of the pool."""
     log_law = cache(lambda values: np.log(law(values, level, rate)))
     worst = 0.0
     for size in range(1, most + 1):
@@ -69,7 +69,8 @@ def test_no_neighbour_changes_a_quantile_s_law_by_more_than_eps_and_some_nearly_
 def test_at_high_levels_the_bound_of_the_paper_is_too_small_and_this_one_is_not():
     eps, level = 1.0, 0.9
     some = ((1,), *((3,),) * 19)
-    other = (*((3,),) * 19, (300,))  # from 3 to 300 (most points) the score falls from 2 to 1; at 2 its size grows by 1
+    # from 3 to 300 (most points) the score falls from 2 to 1; at 2, its absolute value grows by 1
+    other = (*((3,),) * 19, (300,))
 
     def ratio(move):
         return np.abs(np.log(law(some, level, eps / (2 * move)) / law(other, level, eps / (2 * move)))).max()

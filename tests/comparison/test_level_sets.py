@@ -101,7 +101,7 @@ def test_in_two_dimensions_the_loss_draw_follows_its_density(case, radius):
 
 
 def instance(rng, d, truth):
-    """Return A and b of n correlated rows in the cube, with a least-squares solution of l1 norm `truth`."""
+    """Return moments A = X'X and b = X'y of 400 correlated rows; the least-squares solution has the l1 norm `truth`."""
     x = np.tanh(rng.standard_normal((400, d)) + rng.standard_normal((400, 1)))
     theta = rng.standard_normal(d)
     A = x.T @ x

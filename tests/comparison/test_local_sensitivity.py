@@ -44,7 +44,7 @@ def ladder_of(chosen, relation, level):
 @pytest.mark.parametrize("rows", [1, 2])
 def test_smooth_sensitivity_is_the_largest_local_one_discounted_by_distance(relation, level, rows):
     moved = local(relation, level, rows)
-    exact = rows == 1 and (relation != "add_remove" or level == 0.5)  # otherwise only a bound
+    exact = rows == 1 and (relation != "add_remove" or level == 0.5)  # otherwise the stated value is only a bound
     for index in np.flatnonzero(N <= 3):
         T, widths = ladder_of(SETS[index], relation, level)
         assert quantile(COUNTS[index], level) == T
@@ -67,7 +67,7 @@ def test_the_distance_is_that_to_the_nearest_data_set_that_a_step_moves_further_
 
 
 def steps_from(values, rng):
-    """Data sets with one value replaced, removed or inserted; new values are values of the data or bounds."""
+    """Return data sets with one value replaced, removed or inserted; a new value is one of the data, a bound, or .3."""
     pool, k = np.concatenate([values, [-9.0, 9.0, 0.3]]), rng.integers(0, max(1, len(values)))
     new = pool[rng.integers(0, len(pool), 2)]
     replaced = np.concatenate([np.delete(values, k), new[:1]]) if len(values) else values

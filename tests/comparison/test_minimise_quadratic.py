@@ -13,7 +13,7 @@ from privstats.mechanisms.random import public_stream
 
 
 def minimise(A, b, radius, tolerance):
-    """Minimise without penalty and linear term."""
+    """Return the minimiser of ``theta'A theta / 2 - b'theta`` on the l1 ball, without ridge and random linear term."""
     return minimise_on_l1_ball(A, b, 0.0, np.zeros(len(b)), radius, tolerance)
 
 
@@ -74,7 +74,7 @@ def test_a_general_optimiser_finds_nothing_better(d):
         ball = {"type": "ineq", "fun": lambda uv, radius=radius: radius - uv.sum()}
         found = optimize.minimize(split, np.zeros(2 * d), jac=True, bounds=[(0, None)] * 2 * d, constraints=ball)
         assert np.abs(theta).sum() <= radius * (1 + 1e-14)
-        # the solution of scipy may leave the ball by about as much
+        # the solution of scipy may lie slightly outside the ball
         assert objective(A, b, theta) <= found.fun + 1e-7 * abs(found.fun)
         assert np.abs(theta - (found.x[:d] - found.x[d:])).max() < 1e-3
 

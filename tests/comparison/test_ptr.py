@@ -26,9 +26,10 @@ def no_answer(A, e, delta, noise=1.0):
 
 
 def delta_of(here, there, eta, eps, delta, noise=1.0):
-    """Return the exact delta of two data sets, given by quantile and distance.
+    """Return the exact delta of two data sets, each given by its quantile and its distance from instability.
 
-    All noise is `noise` times the stated noise.
+    This distance is the number of rows that must change until one more row may move the quantile by more than eta. All
+    noise is `noise` times the stated noise.
     """
     e = eps / 2
     (T, u), (V, v) = ((T, no_answer(A, e, delta, noise)) for T, A in (here, there))

@@ -39,13 +39,13 @@ def promise_of(name, eps, delta=1e-3):
 
 
 def steady(name, promise, level=0.5):
-    """Return a mechanism that computes only once its public curve of pairs (alpha, beta)."""
+    """Return a mechanism that computes its public curve of pairs (alpha, beta) only once."""
     curve = MECHANISMS[name]().curve(promise)
     return type("Steady", (MECHANISMS[name],), {"curve": lambda self, promise: curve})(level)
 
 
 def said(mechanism, values, relation, line=UNIT):
-    """Return the centre and the scale of the law of the release."""
+    """Return the centre and the scale of the law of a mechanism's release from the values."""
     T, moves = climb(Sealed.of(values), mechanism.level, line, relation)
     return T, mechanism.scale(moves, None)
 
@@ -59,7 +59,7 @@ def neighbours(values, kind):
 
 
 def pairs(mechanism, relation):
-    """Return, for all ordered pairs of neighbours, the shift (in first scales) and the ratio of the scales."""
+    """Return, for all ordered pairs of neighbours, the shift (in units of the first scale) and the scales' ratio."""
     sets = [chosen for n in range(5) for chosen in itertools.combinations_with_replacement(POOL, n)]
     sets += [tuple(public_stream(80).choice([0.0, 0.1, 0.1 + 1e-9, 0.3, 1.0], 19, p=[0.1, 0.5, 0.1, 0.2, 0.1]))]
     known = {}
@@ -131,7 +131,7 @@ def test_eps_and_delta_are_what_is_paid(name):
 def test_normal_noise_without_the_logarithm_of_delta_is_caught_on_one_value():
     (_, s), (_, t) = (said(steady("smooth gaussian", ApproxDP(1.0, 1e-3)), (y,), REPLACED) for y in (0.0, 1.0))
     assert s == t and 1 / s == pytest.approx(admissible.gaussian(1.0, 1e-3, admissible.betas(1.0)).max())
-    # noise of scale 2 S / eps, for the data sets {0} and {1}
+    # noise of scale 2 S / eps, with the smooth sensitivity S, for the data sets {0} and {1}
     lecture = deltas(stats.norm, 1.0, np.array([0.5]), np.ones(1))
     assert lecture[0] > 6e-3
 

@@ -1,4 +1,4 @@
-"""A fit without the public functions: an estimator, a formula, rows and a guarantee, planned and run by the gate."""
+"""A fit without the public functions, for an estimator, a formula and rows: planned by rehearsals, run by the gate."""
 
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ ROUNDS = 6
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """An estimator with its plan; fits with the same `seed` have the same noise."""
+    """An estimator with its plan, called with a data frame and a seed; calls with the same seed have the same noise."""
 
     estimator: Any
     public: PublicFacts
@@ -37,7 +37,7 @@ class Fit:
 def fit_of(
     formula, domain, n, *, eps=None, mu=None, by=None, neighbors=None, shares=None, units=None, intervals=True, **which
 ):
-    """Return the planned fit of an estimator class or instance (default: adaptive least squares)."""
+    """Return the planned fit of the estimator `by`, a class or an instance (default: adaptive least squares)."""
     noises = PURE if mu is None else NORMAL
     estimator = (by or Adaptive)(noises) if isinstance(by, type) or by is None else by
     neighbors = neighbors or Neighbors()

@@ -1,4 +1,4 @@
-"""A fit of columns without the public functions, planned by rehearsal and run by the gate."""
+"""A fit of columns without the public functions, planned by rehearsals (trial runs) and run by the gate."""
 
 from privstats.estimators.base import PublicFacts
 from privstats.formula.columns import bind_columns
@@ -19,7 +19,7 @@ def public_facts(formula, domain, n, neighbors, components=(None,), intervals=Tr
 
 
 def planned_for(estimator, public, neighbors, promise, shares=None):
-    """Return the planned queries of a rehearsal with few rows. A rehearsal with many rows must ask the same queries."""
+    """Return the planned queries of an estimator; rehearsals with few and with many rows must ask the same ones."""
     planned, before = (), None
     for turn in range(2):
         talk = Rehearsal(
@@ -38,7 +38,7 @@ def planned_for(estimator, public, neighbors, promise, shares=None):
 
 
 class Fit:
-    """An estimator with its plan; the call fits one data frame or a function that yields data frames."""
+    """An estimator with its plan, called with a data frame or with a function that yields data frames."""
 
     def __init__(self, estimator, formula, domain, n, promise, neighbors=None, shares=None, **facts):
         self.neighbors = neighbors or Neighbors()

@@ -1,4 +1,4 @@
-"""Adaptive least squares and Huber regression: coverage on synthetic data under eps and under mu."""
+"""Adaptive least squares and Huber regression: coverage of intervals on synthetic data, with budgets eps and mu."""
 
 from dataclasses import replace
 
@@ -48,7 +48,10 @@ def in_units(fit, estimate):
 
 
 def replicated(fit, draw, truth, columns, replicates):
-    """Return, by coefficient, coverage, lengths divided by those without privacy, and shares of given intervals."""
+    """Return, for each coefficient of `columns`, the coverage and length of its intervals, and how often it has one.
+
+    The length is the median over the fits, divided by the length of the interval without privacy.
+    """
     covered, length = [], []
     for seed in range(replicates):
         frame = draw(np.random.default_rng([17, seed]))
@@ -125,7 +128,10 @@ def test_a_heavy_tailed_predictor_in_a_wide_box_is_covered_and_a_note_says_what_
 def test_what_noise_may_hide_of_scores_counts_as_it_may_lie_along_one_coefficient(
     promise, terms, reach, option, residue, fastest, monkeypatch
 ):
-    """Scores hidden by noise are assumed in full for one slope or far bounds (seen in 7 of 8 fits), else in part."""
+    """Scores hidden by noise are assumed to affect one coefficient in full for one slope or far bounds, else in part.
+
+    Full effects were seen in 7 of 8 fits.
+    """
     rows, seen = uniform(4000, np.random.default_rng(2)), []
     rows["x"] = np.random.default_rng(3).normal(size=4000)
 
@@ -136,7 +142,7 @@ def test_what_noise_may_hide_of_scores_counts_as_it_may_lie_along_one_coefficien
     monkeypatch.setattr(least_squares, "best_clip", watched)
     domain = BOX | {"x": (-reach, reach)}
     ps.dp_lm(f"y ~ {terms}", rows, domain=domain, mech="newton", tail=option, rng=3, **promise)
-    tail = seen[-1]  # the last call is that of the fit; earlier calls are those of rehearsals
+    tail = seen[-1]  # the last call of `best_clip` is made by the fit, earlier calls by its rehearsals
     assert tail.slowest == 0.5 and tail.fastest == fastest and tail.residue == pytest.approx(residue)
 
 
@@ -150,7 +156,8 @@ def test_collinear_terms_are_given_or_not_but_never_silently_wrong(promise):
     fit = fit_of(FORMULA, BOX, 6000, **promise)
     covered, length, given = replicated(fit, draw, np.array([0.5, 0.0, 0.0]), list("abc"), 10)
     assert np.nanmin(covered) >= 0.8
-    assert given[2] == 1 and length[2] < 3  # longer only by the bound on the bias due to the unidentified direction
+    # the interval of c is longer only by the bound on the bias due to the unidentified direction
+    assert given[2] == 1 and length[2] < 3
 
 
 @pytest.mark.parametrize("promise", CURRENCIES)
@@ -213,7 +220,7 @@ def test_an_offset_has_the_coefficient_one():
             fit = fit_of(FORMULA, BOX | {"o": (-1, 1)}, 8000, by=by, offset="o", **promise)
             estimate = in_units(fit, fit(frame, 3)[0])
             assert np.allclose(estimate.params(), [0.3, 0.6, -0.3, 0], atol=5 * estimate.bse().max())
-            # the error sd .3 is .075 of the half-range 4; the residual excludes the offset
+            # the errors' sd is .075 times 4, half the length of the response's range; residuals exclude the offset
             assert estimate.diagnostics["sigma"] < 0.14
 
 
@@ -248,7 +255,7 @@ def test_units_add_and_remove_and_complete_domains_have_plans_of_their_own():
             fit = fit_of(FORMULA, domain, 6000, **promise, **about)
             estimate = in_units(fit, fit(frame, 5)[0])
             assert (np.abs(estimate.params() - theta) < 4.5 * estimate.bse()).all()
-            if "units" in about:  # two rows of a person may have the same error, and either may be replaced
+            if "units" in about:  # std errors allow for equal errors of a person's rows
                 assert estimate.bse()[1] > 1.02 * se[1]
 
 
@@ -303,7 +310,7 @@ CHOICES = ("usual", "cautious")
 
 @pytest.mark.parametrize("promise", CURRENCIES)
 def test_what_is_asked_is_within_its_promise_whatever_was_released(promise):
-    # a level with few rows, a product and a near-singular column lead to all optional queries
+    # a level with few rows, a product, and a column with far too wide bounds lead to all optional queries
     rng, n = np.random.default_rng(16), 3000
     frame = uniform(n, rng)
     frame["g"] = np.where(np.arange(n) < 3, "q", "p")

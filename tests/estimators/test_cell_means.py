@@ -12,7 +12,7 @@ BEYOND = np.array([[1.0, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [1, 0, 0
 
 
 def rows(seed):
-    """Return rows with means far from 0; a fit that does not centre the response is then imprecise."""
+    """Return rows whose response has means far from 0; a fit that does not centre the response is then imprecise."""
     rng = np.random.default_rng(seed)
     x, g = rng.uniform(0, 10, ROWS), rng.integers(0, 4, ROWS)
     y = np.clip(30 + g + 0.5 * x + 2 * rng.standard_normal(ROWS), 0, 60)
@@ -20,7 +20,7 @@ def rows(seed):
     return pd.DataFrame({"x": x, "g": np.array(LEVELS)[g], "y": y, "z": z})
 
 
-@pytest.mark.parametrize("budget", [{"eps": 2.0}, {"mu": 1.0}])  # at eps = 1, the ratio of medians is between 0.3 and 8
+@pytest.mark.parametrize("budget", [{"eps": 2.0}, {"mu": 1.0}])  # at eps = 1, the ratio is .3 to 8 for medians
 @pytest.mark.parametrize(
     ("verb", "response", "truth"),
     [

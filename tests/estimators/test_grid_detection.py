@@ -1,4 +1,4 @@
-"""Coarse decimal grids are detected if and only if values lie on one, and only if a quantile needs one."""
+"""Coarse decimal grids are found if and only if values lie on a grid, and searched for only if a quantile needs one."""
 
 import itertools
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from privstats.sets.vectors import Fractions
 from tests.conftest import thinned
 from tests.estimators.location import Fit, fit
 
-FOUND = 0.1  # the finest grid that is searched for in (-10, 10); the grid step without detection is finer
+FOUND = 0.1  # step of the finest grid that is searched for between -10 and 10; without detection, the step is finer
 RELATIONS = (Neighbors(), Neighbors("add_remove"))
 ON_A_GRID = {
     "counts": ((0, 30), 1.0, lambda rng, n: rng.poisson(4.0, n)),
@@ -57,8 +57,8 @@ def test_the_grid_of_values_is_found_and_intervals_run_between_its_points(law):
             np.testing.assert_allclose(drawn, np.rint(drawn / step) * step)
             np.testing.assert_allclose(np.concatenate(estimate.coefficients()[2:]), drawn[[0, 2]])
             assert np.isnan(estimate.bse()[0]) == (drawn[1] in drawn[[0, 2]])
-            assert estimate.params()[0] == round(estimate.params()[0], 1)  # a decimal number
-    assert missed[1.0] <= 2 and missed[4.0] == 0  # one in fifty
+            assert estimate.params()[0] == round(estimate.params()[0], 1)  # the estimate is a short decimal number
+    assert missed[1.0] <= 2 and missed[4.0] == 0  # the grid is missed in about one fit of fifty
 
 
 @pytest.mark.parametrize("law", ON_NONE)
@@ -76,7 +76,7 @@ def test_of_few_rows_a_grid_is_hardly_ever_found_by_mistake_and_of_fewer_never()
         mistakes += step_of(one(pd.DataFrame({"x": rng.standard_normal(200)}), seed)[1]) >= FOUND
     assert mistakes <= 3
     one = planned((-10, 10), 60)
-    for seed in range(20):  # too much noise to distinguish "half of the rows" from "all rows"
+    for seed in range(20):  # with 60 rows, noise hides whether half of the rows or all rows lie on a grid
         assert step_of(one(pd.DataFrame({"x": np.ones(60)}), seed)[1]) < FOUND
 
 

@@ -16,7 +16,11 @@ NAMES = [f"l{k:02d}" for k in range(LEVELS)]
 
 
 def fits(tied, mu):
-    """Yield interval limits for data with a reference level far from the others; NaN if they are not given."""
+    """Yield the interval limits of fits (NaN without an interval) to data with an outlying reference level.
+
+    The mean of the response at this level is far from its means at the other levels. If `tied`, x is positive at the
+    reference level, so that x tells this level from the others.
+    """
     rng = np.random.default_rng(1)
     effect = np.where(np.arange(LEVELS) == 0, -2.5, 1.5)
     for seed in range(4):
@@ -33,7 +37,7 @@ TRUTH = np.array([-1.5, *[4.0] * (LEVELS - 1), 0.5])
 
 @pytest.mark.parametrize("tied", [False, True], ids=["apart", "x tells the reference"])
 def test_what_leans_on_a_hidden_direction_covers_where_columns_are_entries(tied, monkeypatch):
-    """With levels coded as -1 and 1, noise hides the difference between the first level and all others."""
+    """With levels coded as -1 and 1, noise hides the difference between the first level and all other levels."""
     monkeypatch.setattr(sufficient_statistics, "Entries", lambda box, by_level, counted: Entries(box, False, counted))
     for low, high in fits(tied, mu=15):
         given = np.isfinite(low)
@@ -41,7 +45,7 @@ def test_what_leans_on_a_hidden_direction_covers_where_columns_are_entries(tied,
         assert tied or given[-1]
 
 
-@pytest.mark.parametrize("mu", [0.15, 0.2, 0.3])  # at these budgets most levels are unidentified, some, or none
+@pytest.mark.parametrize("mu", [0.15, 0.2, 0.3])  # at these budgets, most, some or no levels are unidentified
 @pytest.mark.parametrize("tied", [False, True], ids=["apart", "x tells the reference"])
 def test_what_is_given_covers_where_the_reference_of_many_levels_is_far_from_the_others(tied, mu):
     given = missed = 0
@@ -52,9 +56,9 @@ def test_what_is_given_covers_where_the_reference_of_many_levels_is_far_from_the
 
 
 def test_prices_by_zip_code_are_given_and_cover():
-    """With levels coded as -1 and 1, noisy moments gave no coefficients at mu = 5.
+    """With levels coded as -1 and 1, least squares from noisy moments gave no coefficients at mu = 5.
 
-    At mu = 40 they gave 85 %, of which .72 were covered.
+    At mu = 40, it gave 85 % of the coefficients, and their intervals covered with probability .72.
     """
     try:
         sales = ps.datasets.load_housing().data
@@ -87,9 +91,9 @@ def test_the_public_range_contains_all_coefficients_that_keep_the_response_withi
 
 
 def test_a_rare_reference_is_not_given_where_luck_made_its_count_large():
-    """When counts above three noise sds were accepted, one fit in ten missed all levels.
+    """When counts above three noise sds were accepted, the intervals of all levels were wrong in one fit of ten.
 
-    A reference count that is too large by chance changes the coefficients of all levels.
+    A released count of the reference level that is too large by chance changes the coefficients of all levels.
     """
     code = np.r_[np.zeros(10, dtype=int), np.random.default_rng(0).integers(1, 20, 19_990)]
     domain, missed = {"y": (-6, 6), "g": NAMES[:20]}, 0
@@ -116,9 +120,9 @@ def test_a_level_without_rows_is_not_given():
 
 @pytest.mark.parametrize("count", [4.5, 5.0, 6.0, 7.0, 9.0, 20.0])
 def test_a_count_that_noise_has_shown_is_at_least_its_lower_end(count):
-    """The lower limit of a released count allows for the selection of counts that exceed a threshold.
+    """The lower confidence limit of a count allows for the selection of released counts that exceed a threshold.
 
-    Without this allowance, .84 of the counts were covered, if they were one sd below the threshold.
+    Without this allowance, .84 of the limits were valid, if the true count was one noise sd below the threshold.
     """
     released = count + np.random.default_rng(4).standard_normal(40_000)
     shown = released[released > LEVEL_SEEN]
@@ -130,8 +134,8 @@ def test_a_count_that_noise_has_shown_is_at_least_its_lower_end(count):
 def test_a_mean_at_a_rare_level_has_the_farther_end_of_fiellers_interval(rows):
     """Fieller's interval for a mean at a rare level is not symmetric.
 
-    At 40 rows, the usual interval is a quarter shorter on the longer side. With 25 rows, the level is given only if its
-    count is large by chance.
+    At 40 rows, on the side where Fieller's interval is longer, the usual interval is a quarter shorter. With 25 rows,
+    the mean is given only if the level's released count is large by chance.
     """
     code = np.r_[np.zeros(rows, dtype=int), np.random.default_rng(0).integers(1, 20, 20_000 - rows)]
     y = np.where(code == 0, 6.0, np.random.default_rng(1).normal(size=len(code))).clip(-6, 6)

@@ -1,4 +1,4 @@
-"""Histograms of lengths: grids, tails, and the clipping threshold with the shortest valid interval."""
+"""Histograms of the lengths of scores: bins, assumed tails, and the clip with the shortest valid interval."""
 
 import numpy as np
 import pytest
@@ -41,19 +41,19 @@ def test_hidden_counts_fall_geometrically_at_most_by_half_a_bin():
 
 
 def test_hidden_excess_covers_the_true_excess_of_tails_with_a_finite_variance():
-    # |t| with 2.5 degrees of freedom: expected counts fall by the factor 2^-1.25 = .42 per bin
+    # lengths are |t| with 2.5 degrees of freedom: expected counts fall by the factor 2^-1.25 = .42 per bin
     ends, sd, short = edges(0.3, 2000.0), 5.0, 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
         sizes = np.minimum(np.abs(rng.standard_t(2.5, 10_000)), 2000.0)
         lengths = Lengths.denoised(noisy(sizes, ends, sd, rng), sd, ends, Whole(10_000), TAILS["usual"])
         short += lengths.excess(15.0) < np.maximum(sizes - 15.0, 0).sum() * 0.7
-    # rare rows far out may exceed any assumed tail; without an allowance for them, half would be short
+    # rare rows far out may exceed any assumed tail; without an allowance for them, half of the excesses were too small
     assert short <= 15
 
 
 def test_squares_of_rows_in_a_far_cluster_are_missed_and_noise_is_not():
-    """The cluster has 3 % of the rows but most of the sum of squares.
+    """The far cluster has 3 % of the rows but most of the sum of squares.
 
     Its rows are spread over bins whose counts noise hides.
     """
@@ -66,7 +66,7 @@ def test_squares_of_rows_in_a_far_cluster_are_missed_and_noise_is_not():
             histogram = Lengths.denoised(noisy(lengths, ends, sd, rng), sd, ends, Whole(5000), TAILS["rows"], "pure")
             found.append(histogram.missing(squares, 500.0))
     assert np.mean(np.array(none) == 0) >= 0.97
-    assert np.mean(np.array(missed) > 5000) >= 0.7  # in the other cases the assumed tail is long enough
+    assert np.mean(np.array(missed) > 5000) >= 0.7  # with the other seeds, the assumed tail contains the squares
 
 
 def test_the_limit_of_what_clipping_removes_from_missed_rows_holds_for_all_norms():
@@ -83,7 +83,7 @@ def test_counts_that_fall_ever_faster_are_continued_so_and_those_of_a_power_are_
     light = 1000 * 2.0 ** (-((bins - 4.0) ** 2) / 8)
     assumed, last = with_tail(np.where(light > 40, light, 0.0), sd, TAILS["usual"], "pure")
     true = light[last + 1 :].sum()
-    # a tail by the last ratio of counts alone would have 2.2 times as many rows
+    # a tail that goes on falling by the last ratio of counts would have 2.2 times as many rows as the true tail
     assert last == 10 and true < assumed[last + 1 :].sum() < 2 * true
     power = 3000 * 0.4**bins
     assumed, last = with_tail(np.where(power > 40, power, 0.0), sd, TAILS["usual"], "pure")
@@ -91,7 +91,7 @@ def test_counts_that_fall_ever_faster_are_continued_so_and_those_of_a_power_are_
 
 
 def test_a_tail_that_is_hidden_in_each_bin_is_seen_in_the_sum_of_eight():
-    """Ten adjacent bins have 1.3 noise sds each. With sums of only two bins, .1 of their excess was assumed."""
+    """Ten adjacent bins have counts of 1.3 noise sds. With sums of only two bins, .1 of their excess was assumed."""
     sd, sizes = 10.0, 2 ** (np.arange(22) / 2)
     ends, true = tuple(sizes.tolist()), np.r_[300.0, 500.0, 150.0, np.full(10, 13.0), np.zeros(9)]
     excess = (true * np.maximum(sizes * 2**-0.25 - 4.0, 0.0)).sum()
@@ -104,9 +104,9 @@ def test_a_tail_that_is_hidden_in_each_bin_is_seen_in_the_sum_of_eight():
 
 @pytest.mark.parametrize(("sd", "least", "most"), [(0.0, 0.8, 1.0), (1e6, 0.0, 0.5)])
 def test_rows_that_visible_bins_lack_of_a_known_total_are_behind_them(sd, least, most):
-    """Behind three visible bins, there are fourteen bins of .6 noise sds each.
+    """Behind three visible bins, there are nineteen bins, of which fourteen have true counts of .6 noise sds.
 
-    The sum of their noisy counts alone is only 1.9 of its noise sds.
+    The sum of the nineteen true counts is only 1.9 times the noise sd of the sum of the noisy counts.
     """
     noise, true = 10.0, np.r_[300.0, 200.0, 100.0, np.zeros(3), np.full(14, 6.0), np.zeros(2)]
     seen = []

@@ -68,9 +68,10 @@ def with_rows(data, *rows):
 
 @pytest.fixture
 def exact_answers(monkeypatch):
-    """Return a function that runs a fit and returns the mechanisms' inputs.
+    """Return a function that runs a fit and returns a list of the mechanisms' inputs.
 
-    (mechanism, exact answer, set, relation).
+    An input is a tuple: the mechanism, the exact answer, the set of what a row may contribute, and the relation between
+    neighbouring data.
     """
     handed, inside = [], []
 
@@ -114,7 +115,7 @@ def distance(here, there):
     other = there[1]
     if isinstance(exact, Total):
         norm = getattr(mechanism, "norm", "l1")
-        # `size` is for a row that appears in or vanishes from a cell; a replaced row may change two cells
+        # `size` is the sensitivity to a row that appears in or leaves a cell; a replaced row may change two cells
         if isinstance(mechanism, InEachCell):
             size = within.inner.sensitivity("l1", ONE_STEP).size
             return np.abs(exact.value() - other.value()).sum() / (size * (2 if relation.exchange else 1))
@@ -122,7 +123,7 @@ def distance(here, there):
         return float(norm_of(norm)((claim.weights * (exact.value() - other.value()))[None])[0] / claim.size)
     before, after = multiset(exact), multiset(other)
     gone, come = (before - after).total(), (after - before).total()
-    assert relation.appear or gone == come  # mechanisms may treat this number of values as public
+    assert relation.appear or gone == come  # mechanisms may treat the number of values as public
     return max(gone, come) / relation.rows if relation.exchange else (gone + come) / relation.rows
 
 
@@ -205,5 +206,5 @@ def test_columns_orders_groups_and_seeds_share_no_noise_and_a_fit_repeats_itself
 
     first, second = numbers(1), numbers(2)
     assert first == numbers(1)
-    # few numbers coincide: the grid has 2^24 points, and some numbers lie at the bounds
+    # few of the released numbers coincide: the grid has 2^24 points, and some numbers lie at the bounds
     assert len(set(first + second)) >= 0.95 * len(first + second)

@@ -1,4 +1,4 @@
-"""Means: in the limit of large budgets they equal statsmodels', and unknown dependence is allowed for."""
+"""Means: with large budgets, they equal statsmodels'; unknown dependence between columns is allowed for."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The score variance in noisy moments, by levels of a factor: coordinates are white, and std errors equal HC1."""
+"""Score variances by levels of a factor, for noisy moments: predictors are whitened, and std errors equal HC1."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def test_predictors_have_the_identity_as_second_moments_and_levels_never_meet(fo
 
 
 def test_a_level_or_direction_that_noise_hides_is_taken_to_be_as_large_as_the_noise_may_hide():
-    """Counts of levels are negative here, and x has no variance left beside the levels, because of noise.
+    """Because of noise, counts of levels are negative here, and x has no variance left beside the levels.
 
     Whitened rows must stay short.
     """
@@ -90,7 +90,7 @@ def test_std_errors_of_a_large_budget_are_hc1_of_the_rows(formula, options):
 
 
 class Asked:
-    """A conversation (stand-in for the gate) that answers with pure noise and keeps the sets of its queries."""
+    """A stand-in for the gate that answers queries with pure noise and keeps the queries' sets (`within`)."""
 
     def __init__(self):
         self.sets = []

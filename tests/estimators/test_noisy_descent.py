@@ -36,7 +36,7 @@ def logit(data, mech="ngd", mu=1.0, **options):
 
 
 def solved(data, clip=2.0**0.5, c=1.345, steps=400):
-    """Return the weighted Huber estimate and its residual scale, computed without privacy."""
+    """Return the weighted Huber estimate and its standard errors, computed without privacy."""
     X, y = np.column_stack([np.ones(len(data)), data[["a", "b", "c"]]]), data["y"].to_numpy()
     w = np.minimum(1.0, clip**2 / (X**2).sum(axis=1))
     kappa, beta, sigma = Concomitant(HuberLoss(c), clip**2).kappa, np.zeros(4), 1.0
@@ -63,7 +63,7 @@ def test_without_noise_to_speak_of_it_is_the_fit_without_privacy(mech):
 @pytest.mark.parametrize("steps", [None, 7])
 def test_steps_bread_and_meat_have_the_whole_budget_in_equal_parts(mech, steps):
     plan = robust(rows(1000), mech, steps=steps, dry_run=True)
-    # numbers of steps for 1,000 rows: ceil(8 log n) and ceil(2.3 log n)
+    # numbers of steps: ceil(8 log n) and ceil(2.3 log n), for n = 1,000 rows
     K = steps or {"ngd": 56, "noisy_newton": 16}[mech]
     promised = np.array([p.promise.mu for p in plan.planned])
     assert (promised**2).sum() == pytest.approx(1.0, abs=1e-12)
@@ -91,9 +91,9 @@ def test_intervals_cover_and_without_the_noise_they_do_not(mech, loss):
 
 
 def test_what_is_left_of_the_start_is_allowed_for():
-    """Eight steps are made of a descent that needs fifty.
+    """The descent stops after eight of the fifty steps that it needs.
 
-    Intervals that ignored the remaining error would all be wrong.
+    Intervals that ignored the error left by the missing steps would all be wrong.
     """
     fit = robust(rows(5000), steps=8, mu=50.0)
     low, high = fit.conf_int().to_numpy().T
@@ -103,9 +103,9 @@ def test_what_is_left_of_the_start_is_allowed_for():
 
 
 def test_nothing_is_given_where_steps_have_surely_not_arrived():
-    """The first fit has two steps only.
+    """The first fit makes only two steps.
 
-    In the second, bounds are five sds of the predictors, and noise hides that descent along them is slow.
+    In the other fits, the predictors' bounds are five sds, and noise hides that the slopes converge slowly.
     """
     assert robust(rows(5000), steps=2, mu=50.0).params.isna().all()
     wide = {**dict.fromkeys("abc", (-5, 5)), "y": (-6, 8)}
@@ -273,7 +273,7 @@ def test_steps_whose_errors_would_grow_beyond_all_numbers_are_not_given():
 def test_where_noise_exceeds_what_declared_scales_say_nothing_is_given(mech):
     """At 60 rows and mu = .25, the last iterate of the descent is mostly noise.
 
-    Intervals that assumed scores linear in the coefficients covered .37.
+    Intervals that assumed scores linear in the coefficients covered with probability .37.
     """
     assert robust(rows(60), mech, mu=0.25).params.isna().all()
     fit = robust(rows(500), mech, mu=0.25)

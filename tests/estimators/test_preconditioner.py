@@ -1,4 +1,4 @@
-"""Preconditioning: geometry of the box, counts of levels, null spaces, products, and repaired matrices."""
+"""Preconditioning: geometry of the declared bounds, counts of levels, null spaces, products, and repaired matrices."""
 
 import itertools
 from dataclasses import replace
@@ -52,7 +52,7 @@ def test_a_product_about_released_centres_is_the_product_of_standardised_parents
     assert np.allclose(h[:, 3], x * x, atol=1e-4) and np.allclose(h[:, 4], x * w, atol=1e-4)
     low = dict(frame.parts)
     assert h[:, 3].min() >= low[(3,)].min() - 1e-4 and h[:, 4].max() <= low[(4,)].max() + 1e-4
-    b = rng.normal(size=frame.c)  # the residuals from both sets of columns must agree
+    b = rng.normal(size=frame.c)  # the residuals from the design's columns and from the frame's columns must agree
     residual = z[:, -1] - z[:, : frame.c] @ frame.theta(b)
     assert np.allclose(residual, frame.scale * (h[:, -1] - h[:, :-1] @ b), atol=1e-9)
 
@@ -98,7 +98,7 @@ def test_what_sums_tell_of_second_moments_is_so(coding):
 def test_columns_of_a_factor_are_white_and_rare_levels_short_whatever_the_coding(coding, reference):
     """Earlier, a reference level gave a nearly singular direction.
 
-    A rare reference level gave a long row, and noise then hid all levels.
+    A rare reference level gave long rows, and noise then hid all levels.
     """
     shares = {"often": 0.6, "b": 0.2, "c": 0.197, "rare": 0.003}
     levels = [reference, *(level for level in shares if level != reference)]
@@ -126,7 +126,7 @@ def test_columns_of_a_factor_are_white_and_rare_levels_short_whatever_the_coding
 def test_the_constant_of_a_level_adds_one_in_its_rows_alone(formula):
     """Earlier, without an intercept, the constant of a reference level was NaN.
 
-    It is part of the other factor's columns.
+    This constant is a linear combination of the columns of both factors.
     """
     levels = {"g": list("abc"), "h": list("uvw")}
     box = PublicBox(bind_regression(formula, {"x": (-1, 1), "y": (0, 1), **levels}))
@@ -141,9 +141,9 @@ def test_the_constant_of_a_level_adds_one_in_its_rows_alone(formula):
 
 
 def test_rows_of_rare_levels_are_held_as_if_levels_left_out_were_not_declared():
-    """Earlier, such rows could be twice as long.
+    """Earlier, rows of rare levels could be twice as long.
 
-    Counts with more variance at such a level were then clipped undetected.
+    Count responses with more variance at a rare level were then clipped undetected.
     """
     held = {}
     for levels, out in (("abcdef", "ef"), ("abcd", "")):
@@ -178,7 +178,7 @@ def test_what_kept_rows_tell_is_counted_in_coefficients(coding, told):
 def test_scores_at_a_level_add_up_to_zero_but_along_columns_of_others(formula, others):
     """Earlier, rows that are left out were assumed to move all other coefficients.
 
-    Intervals of groups were then 5 times as long.
+    Intervals of the coefficients of groups were then 5 times as long.
     """
     rng = np.random.default_rng(4)
     data = pd.DataFrame({"x": rng.uniform(-1, 1, 800), "g": rng.choice(list("abcd"), 800, p=[0.4, 0.4, 0.15, 0.05])})
@@ -201,7 +201,10 @@ def test_scores_at_a_level_add_up_to_zero_but_along_columns_of_others(formula, o
 
 
 def test_no_row_of_the_domain_has_a_longer_score_than_the_lattice_of_the_box():
-    """If no column is a product, lengths and residuals are convex in each number, so they are largest at the bounds."""
+    """If no column is a product, row lengths and absolute residuals are convex in each number.
+
+    So they are largest at the bounds.
+    """
     box = box_of("y ~ x + z + C(g)")
     rows, numbers = box.vertices(None, 4096)
     assert rows.shape[0] == 4 and rows.shape[-1] == box.c and len(numbers) == 2
@@ -234,7 +237,7 @@ def test_no_row_of_the_domain_is_longer_than_the_bound():
     rows = np.zeros((len(corners), box.width))
     rows[:, place] = corners
     lengths = np.linalg.norm(rows @ frame.predictors @ W, axis=1)
-    assert np.isclose(frame.longest(W), lengths.max())  # with so few corners, the bound is attained
+    assert np.isclose(frame.longest(W), lengths.max())  # the domain has so few corners that the bound is attained
     assert np.isclose(frame.reach(W[:, 0]), np.abs(rows @ frame.predictors @ W[:, 0]).max())
     kept = standardised(box, scales(box), (np.array([True, True, False, True]),))
     assert kept.longest(W) <= frame.longest(W) + 1e-12
@@ -279,7 +282,7 @@ def test_eigenvalues_within_noise_are_set_to_their_mean_and_clear_ones_are_kept(
     assert (
         np.isclose(values[-1], 1000, rtol=0.05) and np.ptp(values[:-1]) < 1e-6 and np.isclose(values[0], 100, rtol=0.1)
     )
-    # the repaired matrix is positive, whatever the noise
+    # the repaired matrix is positive definite, whatever the noise
     assert np.linalg.eigvalsh(cleared(-noisy, 3.0, 100.0)).min() > 0
     root, inverse = roots(truth)
     assert np.allclose(root @ root, truth) and np.allclose(root @ inverse, np.eye(m))
@@ -314,7 +317,7 @@ LEFT_OUT = {
 def test_intervals_contain_what_left_out_rows_may_have_moved(verb, formula, told, monkeypatch):
     """Rows that are left out may have other slopes, but belong to the population.
 
-    The length grows with the assumed difference.
+    The length of the other rows' intervals grows with the assumed difference of the rows that are left out.
     """
     rng, n = np.random.default_rng(8), 8000
     frame = pd.DataFrame({"x": rng.uniform(-1, 1, n), "g": rng.choice(["a", "b", "c"], n, p=[0.6, 0.397, 0.003])})
@@ -345,7 +348,7 @@ def rows_of_a_level_unlike_the_others(seed: int, n: int) -> pd.DataFrame:
 @thinned(1)
 @pytest.mark.parametrize("promise", [{"mu": 1.0}, {"eps": 4.0}], ids=["steps", "minimiser"])
 def test_a_rare_level_of_a_logit_with_another_slope_stays_in_the_fit_and_intervals_cover(promise):
-    """In the case `taxi_payment`, 2.5 % of 6,000 rows were left out, and intervals covered in 4 of 12 fits."""
+    """In the benchmark `taxi_payment`, 2.5 % of 6,000 rows were left out, and intervals covered in 4 of 12 fits."""
     truth = smf.logit("y ~ x + w + C(g)", rows_of_a_level_unlike_the_others(0, 200_000)).fit(disp=0).params["x"]
     domain = {"x": [0, 1], "w": (-4, 4), "g": list("abr"), "y": [0, 1]}
     covered = 0

@@ -1,4 +1,4 @@
-"""Medians and quantiles: limits equal numpy's, intervals run between order statistics, queries are charged."""
+"""Medians and quantiles: equal to numpy's at large budgets; intervals between order statistics; charges for queries."""
 
 import numpy as np
 import pandas as pd
@@ -56,7 +56,7 @@ def prices(releases):
 
 
 def near(values, q, value, slack=2):
-    """Whether a value lies between order statistics near the quantile; definitions of the quantile differ in rank."""
+    """Whether a value lies between order statistics near the quantile; its definitions differ in the rank."""
     ordered, rank = np.sort(values), q * len(values)
     low, high = max(0, int(rank - slack)), min(len(ordered) - 1, int(rank + slack))
     return ordered[low] - 1e-4 <= value <= ordered[high] + 1e-4
@@ -90,7 +90,7 @@ def test_intervals_hold_the_median_of_the_population_as_often_as_they_say():
     for seed in range(120):
         low, high = ends(planned(normal(400, seed), seed)[0])[0]
         held += low <= 0 <= high
-    assert held >= 107  # 114 are expected at coverage .95; three standard deviations fewer are 107
+    assert held >= 107  # 114 of 120 intervals are expected to cover; three standard deviations fewer are 107
 
 
 def test_a_standard_error_is_the_interval_in_normal_quantiles():
@@ -193,7 +193,7 @@ def test_a_level_that_may_have_no_rows_has_neither_estimate_nor_interval(mech, e
         assert np.isnan(ends(estimate)[np.isnan(estimate.params())]).all()
         names = {name for one in estimate.notes if one.key == "empty group" for name in one.about}
         assert names == {name for name, value in zip(estimate.names, estimate.params(), strict=True) if np.isnan(value)}
-    assert given <= 1  # of 24 estimates; Laplace noise of a count exceeds three std errors with probability .007
+    assert given <= 1  # one of 24 estimates; Laplace noise of a count exceeds three std errors with probability .007
 
 
 @apart
@@ -310,7 +310,8 @@ def test_a_grid_that_is_none_is_refused(grid):
 )
 def test_numbers_that_roam_the_empty_part_of_the_bounds_do_not_push_the_others(n, eps, q, high, given):
     planned = Fit(RankQuantiles(q), "x", {"x": (0, high)}, n, PureDP(eps), components=q)
-    rng, truth, step = np.random.default_rng(5), np.exp(norm.ppf(q)), finest_step(0, high)  # of rounded values
+    # values are rounded to multiples of `step`
+    rng, truth, step = np.random.default_rng(5), np.exp(norm.ppf(q)), finest_step(0, high)
     fits = [ends(planned(pd.DataFrame({"x": np.exp(rng.standard_normal(n))}), seed)[0]) for seed in range(80)]
     low, high = np.moveaxis(np.array(fits), -1, 0)
     told = ~np.isnan(low[0])

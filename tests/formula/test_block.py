@@ -34,7 +34,7 @@ def test_a_rows_bits_are_its_own_whatever_its_company(formula):
     shuffled, doubled = design.block(data.iloc[order]), design.block(pd.concat([data] * 300, ignore_index=True))
     np.testing.assert_array_equal(shuffled.times(matrix), together[order])
     assert whole.times(matrix[:, :0]).shape == (len(data), 0)
-    # these rows lie in other chunks of the block
+    # the last copies of the rows lie in another chunk of the block than the first
     np.testing.assert_array_equal(doubled.times(matrix)[-len(data) :], together)
     for k in range(len(data)):
         alone = design.block(data.iloc[[k]])
@@ -83,7 +83,10 @@ def test_terms_are_products_of_a_number_and_what_a_code_looks_up():
 
 
 def tables_of(layout, matrix):
-    """Return the coefficients in a matrix product: of the constant, the numbers, and pairs of a factor and a number."""
+    """Return the coefficients, in the product of rows and a matrix, of the constant, the numbers, and the factors.
+
+    A factor has coefficients for each level, by themselves (number None) or as coefficients of a number.
+    """
     constant, linear, by_code = np.zeros(matrix.shape[1]), np.zeros((layout.numbers, matrix.shape[1])), {}
     for term in layout.terms:
         slopes, shifts = (
@@ -101,7 +104,10 @@ def tables_of(layout, matrix):
 
 
 def in_parts(linear):
-    """Return coefficients as two parts: multiples of 2^(e - 31) whose absolute values add up to less than 2^e."""
+    """Return two parts whose sum is nearly `linear`, an array with one coefficient per number of a row, by column.
+
+    A part's entries are multiples of 2^(e - 31) whose absolute values add up to less than 2^e, with e by column.
+    """
     parts = []
     for _ in range(2):
         sizes = np.abs(linear).sum(axis=0)
@@ -112,13 +118,13 @@ def in_parts(linear):
 
 
 def one_by_one(block, matrix, on_grid):
-    """Return the product computed row by row, with the terms added in the order of the layout."""
+    """Return the product of a block's rows and a matrix, with the terms of a sum added in the order of the layout."""
     constant, linear, by_code = tables_of(block.layout, matrix)
     numbers, out = block.numbers.astype(float), np.repeat(constant[None], len(block), axis=0)
     for part in (
         in_parts(linear) if on_grid else [slopes * np.eye(len(linear))[:, [k]] for k, slopes in enumerate(linear)]
     ):
-        # each sum is exact, so that the order of its terms does not matter
+        # with `on_grid`, each sum over the numbers is exact, so that the order of its terms does not matter
         out += sum(numbers[:, [k]] * slopes for k, slopes in enumerate(part))
     for (factor, number), table in by_code.items():
         out += table[block.codes[factor]] * (1.0 if number is None else numbers[:, [number]])
@@ -143,7 +149,7 @@ def test_a_product_has_the_bits_of_its_summands_added_one_by_one(rows, offset):
 def test_the_parts_of_a_product_with_numbers_on_the_grid_are_exact_and_nothing_is_lost():
     """The comparison uses fractions, which have no rounding errors.
 
-    Parts with a few more bits would be rounded in floats.
+    Products of parts with a few more bits would be rounded in floats.
     """
     rng = np.random.default_rng(5)
     p = 12

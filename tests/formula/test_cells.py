@@ -327,7 +327,7 @@ ARROW = ["string[pyarrow]", "str, pyarrow", "string", "large_string", "string_vi
 
 
 def _carried(some, by):
-    """Return the cells as a column of the kind `by`; Arrow columns hold only texts (without surrogates) and null."""
+    """Return the cells as a column of the kind `by`; Arrow columns hold only texts without surrogates, and null."""
     if by == "object":
         return column(some)
     if by == "category":
@@ -342,7 +342,7 @@ def _carried(some, by):
         some = texts
     if by == "str, pyarrow" and pd.__version__ < "3":
         by = "string[pyarrow_numpy]"
-    if by.startswith("str, "):  # from pandas 3 on
+    if by.startswith("str, "):  # from pandas 3 on, these columns have NaN as missing value
         by = pd.StringDtype(by[5:], **({"na_value": np.nan} if pd.__version__ >= "3" else {}))
     return pd.Series(pd.array(some, dtype=by))
 
@@ -352,7 +352,7 @@ def _can_be_joined(text):
 
 
 def _by_the_definition(levels, typed):
-    """Return codes by definition: of the level that equals the cell as read, or else of the level with its number."""
+    """Return the cells' codes: of the level that equals the cell as read, or else of the level with its number."""
     place = {read(value): code for code, value in enumerate(levels)}
     readings = [read(cell) for cell in typed.array]
     return [place.get(value, place.get(numbers(column([value]))[0], -1)) for value in readings]

@@ -80,7 +80,7 @@ def test_a_code_of_missing_dates_that_is_no_date_is_accepted():
     ],
 )
 def test_codes_of_missing_values_that_would_count_as_values_say_how_to_recode(known, code, recoded):
-    """Counted as values, 20% of cells with -99 changed means of about 50 to 39.9."""
+    """When the code -99 in 20% of the cells counted as a value, it changed means of about 50 to 39.9."""
     with pytest.raises(DomainError, match=f"^field 'age' of the schema: missing values are coded as {code}") as refused:
         Domain.from_schema({"fields": [known], "missingValues": ["", code]})
     first = recoded[0]

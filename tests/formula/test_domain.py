@@ -26,7 +26,7 @@ ODD = [
 
 
 def read(domain, frame):
-    """Return each column's values or codes, and the mask of rows that are legal in all columns."""
+    """Return each column's values or codes, and the mask of the rows whose cells are legal in all columns."""
     rows, present = admit(frame, list(domain), domain, ())
     plain = {name: value.codes if isinstance(value, Coded) else value for name, value in rows.items()}
     return pd.DataFrame(plain), present
@@ -244,7 +244,8 @@ def test_what_is_missing_in_a_complete_column_makes_no_row_absent():
     rows, present = admit(frame, ["x", "g"], domain, {"x", "g"})
     assert (rows["x"].tolist(), rows["g"].codes.tolist(), present.tolist()) == ([0.5, 0.25], [0, 1], [True, True])
     assert admit(frame, ["x", "g"], domain, {"x"})[1].tolist() == [False, True]
-    assert admit(frame.rename(columns={"x": "u"}), ["u"], domain, {"u"})[1].tolist() == [False, True]  # not declared
+    # the column `u` is not declared
+    assert admit(frame.rename(columns={"x": "u"}), ["u"], domain, {"u"})[1].tolist() == [False, True]
 
 
 def test_a_scale_survives_json_and_draws_what_is_usual():

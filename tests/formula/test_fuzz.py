@@ -18,7 +18,7 @@ ATOMS = [
     "bs(x, knots=[0.5], lower_bound=-1, upper_bound=3)", "C(t, Treatment(True))",
 ]  # fmt: skip
 WIDE = Domain({**DOMAIN, "t": bool, "w": (10, 12)}, complete=True)
-OTHER = ("twice; leave out", "no coefficients")  # formulas for which patsy would create columns of zeros
+OTHER = ("twice; leave out", "no coefficients")  # errors for formulas for which patsy would create columns of zeros
 
 
 def rows(n=400):
@@ -44,7 +44,10 @@ def rank(X, tolerance):
 
 
 def check_centred(design, data, X, codes):
-    """Check a design with centred products: its scaled columns are those of X C, and coefficients map to user units."""
+    """Check a design with centred products: its scaled columns, bounds, coefficients in the user's units, null space.
+
+    Its columns are those of the uncentred design matrix X, multiplied by the matrix `coding`.
+    """
     block = pickle.loads(pickle.dumps(design)).block(data)
     Z = all_columns(block)[:, :-1]
     assert np.abs(Z).max() <= 1

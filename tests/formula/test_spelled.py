@@ -53,7 +53,7 @@ def test_the_expression_of_a_linear_map_is_the_design_times_its_coefficients(for
     params = np.random.default_rng(3).normal(size=len(design.names))
     response, fitted = design.expressions(params)
     matrix, shift = design.to_original()
-    # coefficients of the scaled columns; blocks are clamped in the same way as the expressions
+    # `theta` has the coefficients of the scaled columns; blocks are clamped in the same way as the expressions
     theta = np.linalg.solve(matrix, params - shift)
     block = design.block(data)
     values = block.times(np.eye(design.width))

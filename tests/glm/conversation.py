@@ -97,7 +97,7 @@ class Sealed:
 
 @dataclass(eq=False)
 class Conversation:
-    """Answers queries about one block of rows; `parts` are shares of the budget.
+    """Answers queries about one block of rows; `parts` has the share of the budget of each query label.
 
     Without `parts`, each query has the whole budget.
     """
@@ -145,7 +145,10 @@ _PARTS: dict = {}
 
 
 def parts_of(estimator, public, block, promise, key):
-    """Return the share of the budget for each query label: shares by name, divided equally among the name's labels."""
+    """Return each query label's share of the budget: the share of its name, divided equally among the name's labels.
+
+    The share of an optional query is a part of the share of another query.
+    """
     if key not in _PARTS:
         few = Block(block.z[:500], block.weight[:500])
         rehearsal = Conversation(few, promise, public_stream(1), rehearses=True)
@@ -162,7 +165,7 @@ def parts_of(estimator, public, block, promise, key):
 
 
 def fit(estimator, X, y, promise, seed, low=-1.0, high=1.0, family=False, offset=None, key=None, intercept=True):
-    """Fit `estimator` to predictors in [-1, 1] and a response in [low, high]."""
+    """Return the estimate from predictors X in [-1, 1] and a response y in [low, high] ([0, high] with a family)."""
     n, d = X.shape
     center, half = (0.0, high) if family else ((low + high) / 2, (high - low) / 2)
     columns = [np.ones(n)] * intercept + [X] + ([] if offset is None else [offset]) + [(y - center) / half]
@@ -189,7 +192,7 @@ LEAST = 0.93 - 2.6 * (0.95 * 0.05 / REPEATS) ** 0.5
 
 
 def coverage(estimator, rows, promise, truth, repeats=REPEATS, **known):
-    """Return coverage, share of fits with an interval, and half-lengths of the intervals, for each coefficient."""
+    """Return, for each coefficient, coverage, share of fits with an interval, and median half-length of intervals."""
     covered, given, lengths = [], [], []
     for seed in range(repeats):
         X, y, more = rows(public_stream(100 + seed))

@@ -20,7 +20,11 @@ from tests.glm.conversation import LEAST, coverage, fit
 
 
 def logistic(a, b, n=8000, skewed=False, fill=1.0):
-    """Return a function that draws rows of a logit; skewed predictors are lognormal and fill 1/50 of their bounds."""
+    """Return a function that draws rows of a logit with the constant a and the slopes b.
+
+    Skewed predictors are lognormal and fill 1/50 of their bounds. Other predictors are clipped normal variables with
+    the standard deviation fill / 3.
+    """
     b = np.asarray(b)
 
     def rows(rng):
@@ -60,7 +64,7 @@ def test_logits_cover_under_pure_eps(name):
 
 
 def test_forty_events_are_looked_for_though_no_bin_shows_them():
-    """Earlier, clipping removed all events, because noise hid them in the histogram.
+    """Earlier, clipping removed all events, because noise hid the events' scores in the histogram of score norms.
 
     Each step then lowered the constant by one.
     """
@@ -144,7 +148,7 @@ def test_fits_without_an_intercept_start_from_the_mean_of_the_predictors(family)
 
 
 def test_intervals_of_rare_outcomes_under_eps_are_no_shorter_than_without_privacy():
-    """Rare outcomes have large scores. Earlier, a limit on the norm of rows in the Hessian halved their variance."""
+    """Rare outcomes have large scores. Earlier, a limit on row norms in the Hessian halved the scores' variance."""
     n, a, b = 10_000, -3.0, np.array([3.0, -1.5])
     X, y, _ = logistic(a, b, n=n)(np.random.default_rng(8))
     data = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
@@ -156,7 +160,7 @@ def test_intervals_of_rare_outcomes_under_eps_are_no_shorter_than_without_privac
 
 
 def counts(mean, n=6000, shape=None):
-    """Rows of counts with this mean, Poisson or more dispersed."""
+    """Return a function that draws rows of counts with means ``mean * exp(2 x)``, Poisson or more dispersed."""
 
     def rows(rng):
         x = np.clip(rng.standard_normal((n, 1)) / 4, -1, 1)
@@ -221,7 +225,7 @@ def test_gamma_covers_with_the_losses_own_second_derivative():
 def test_a_start_that_is_wrong_on_purpose_gives_no_interval_that_misses(monkeypatch):
     """The starting values are off by six units of the linear predictor.
 
-    Steps of at most one unit each do not arrive, which the check of the last step must notice.
+    Steps of at most one unit each do not reach the estimate; the check of the last step must notice this.
     """
     right = likelihood.started
 

@@ -32,7 +32,7 @@ def rows_of(seed, n=N):
 
 
 def without_privacy(frame, formula, mean):
-    """Return the effects: for numbers, difference quotients; for levels, changes from the reference level."""
+    """Return average marginal effects: difference quotients for numbers, changes from the reference for levels."""
     at = {level: mean(frame.assign(g=level)).mean() for level in "abc"}
     step = 1e-5
     slopes = {name: (mean(frame.assign(**{name: frame[name] + step})) - mean(frame)).mean() / step for name in "xz"}
@@ -116,8 +116,8 @@ def test_parts_lie_in_the_box_by_themselves_and_each_row_has_its_own(family):
     parts = row(design.block(frame))
     assert parts.shape == (500, len(row.sizes))
     assert np.abs(parts).max() <= 1 + 1e-12
-    assert (np.abs(parts).max(axis=0) > 0.01).all()  # each part exceeds 1 % of its bound in some row
-    for i in (0, 17, 400):  # a row in a block of its own has the same bits
+    assert (np.abs(parts).max(axis=0) > 0.01).all()  # in some row, each part of the effects exceeds 1 % of its bound
+    for i in (0, 17, 400):  # the parts of a row in a block of its own have the same bits
         np.testing.assert_array_equal(row(design.block(frame.iloc[[i]]))[0], parts[i])
 
 
@@ -145,7 +145,7 @@ def test_effects_on_counts_are_about_as_precise_as_coefficients_whatever_the_bou
     counts = pd.DataFrame({"x": x, "y": np.minimum(rng.poisson(np.exp(0.5 + 0.5 * x)), 500)})
     fit = ps.dp_glm("y ~ x", counts, eps=2, domain={"x": (-1, 1), "y": (0, 500)}, family="poisson", margins=True, rng=1)
     (effect,), (coefficient,) = np.diff(np.asarray(fit.get_margeff().conf_int())), np.diff(fit.conf_int().loc[["x"]])
-    # the ratio would be 30 if parts were scaled by the bound
+    # the ratio of lengths would be 30 if rows' parts of the effect were scaled by the response's bound
     assert effect[0] < 1.3 * coefficient[0] * counts["y"].mean()
 
 
@@ -155,5 +155,5 @@ def test_effects_on_probabilities_do_not_depend_on_far_bounds_of_a_predictor():
     rows = pd.DataFrame({"x": x, "y": (rng.random(20_000) < 1 / (1 + np.exp(-x))).astype(int)})
     fit = ps.dp_glm("y ~ x", rows, mu=8, domain={"x": (-1000, 1000), "y": [0, 1]}, margins=True, rng=1)
     low, high = np.asarray(fit.get_margeff().conf_int())[0]
-    # the length would be half of it if large parts of rows were clipped
+    # the interval would be half as long if rows' large parts of the effect were clipped
     assert low <= 0.2066 <= high and high - low < 0.02

@@ -60,7 +60,7 @@ def test_medians_cover(name, budget):
     covered, given, length = coverage(estimator, linear(errors, spread=spread, width=width), promise, truth, **known)
     assert (covered >= LEAST).all()
     assert given.min() > 0.9
-    assert length[1] * width < 0.16  # about .08 without privacy; the width of the box must not matter
+    assert length[1] * width < 0.16  # .08 without privacy; the width of the response's bounds must not matter
 
 
 def test_medians_with_atoms_have_no_interval_that_is_far_off():
@@ -70,7 +70,7 @@ def test_medians_with_atoms_have_no_interval_that_is_far_off():
     assert (covered >= 0.85).all()
 
 
-RESPONSES = {  # values in units of bins, and whether they lie farther apart than a bin
+RESPONSES = {  # functions that draw responses, in units of bins; whether many rows share values more than a bin apart
     "whole numbers": (lambda rng, n: 3 * np.rint(rng.normal(size=n) * 2.5), True),
     "heaped": (
         lambda rng, n: np.where(rng.random(n) < 0.6, 4 * np.rint(rng.normal(0, 2, n)), rng.normal(0, 8, n)),
@@ -130,9 +130,9 @@ def test_outer_quantiles_cover_under_pure_eps_by_steps(tau):
 
 
 def test_the_last_step_begins_where_smoothing_has_hardly_moved_slopes():
-    """The earlier steps used scores smoothed over half a residual scale.
+    """If all steps before the last use scores smoothed over half a residual scale, constants are far off.
 
-    Constants were then three std errors off, without a note.
+    The constants were off by three std errors, without a note.
     """
     z, errors = float(norm.ppf(0.9)), []
     truth = np.array([z, 1 + 0.9 * z, -0.5]) / 15
@@ -163,7 +163,7 @@ def test_several_quantiles_are_one_estimate_with_covariances():
     assert len(estimate) == 9
     assert (np.abs(estimate - truth) < 4 * se).all()
     correlation = result.covariance()[1, 4] / (se[1] * se[4])
-    assert 0.2 < correlation < 0.75  # sqrt(1/3) = .58 without privacy
+    assert 0.2 < correlation < 0.75  # the correlation is sqrt(1/3) = .58 without privacy
 
 
 def test_orders_that_are_no_quantiles_are_refused():

@@ -1,4 +1,6 @@
-"""About ninety seeded calls over all functions and mechanisms, and the recorded results: releases, noise laws, texts.
+"""About ninety seeded calls over all functions and mechanisms, and their recorded results.
+
+The results are estimates, standard errors, intervals, releases, and variances of the noise.
 
 Changes of the code that should not change numbers are checked against `golden.json`:
 
@@ -161,8 +163,8 @@ CALLS = {
 }  # fmt: skip
 
 
-# Processors round sums differently: where that moves rows by a step of their grid, or a chain by a draw, numbers may
-# differ by this part. A changed rule moves them by more.
+# Processors round sums differently. If rounding moves rows by a step of their grid, or changes a draw of a Markov
+# chain, the numbers of a call may differ by this relative amount. A changed method moves numbers by more.
 ROUNDED = {"median geometric": 3e-3, "steps rare level": 1e-3, "steps rare response": 1e-3, "auto eps": 1e-4}
 
 
@@ -174,7 +176,7 @@ def run(name):
 
 
 def kept(fit):
-    """Parts of a result that are compared with the golden file."""
+    """Return the parts of a result that are compared with the golden file."""
     return {
         "params": [value if isinstance(value, str) else float(value) for value in fit.params],
         "bse": [float(value) for value in fit.bse],
@@ -190,7 +192,7 @@ def kept(fit):
 
 
 def differences(old, new, close=1e-9, path=""):
-    """Yield the places where two records differ by a relative 1e-9, or by more than `ROUNDED` allows."""
+    """Yield the places where two records differ by more than the relative amount `close`, usually 1e-9."""
     if isinstance(old, dict):
         for key in old.keys() | new.keys():
             yield from differences(old.get(key), new.get(key), close, f"{path}/{key}")
@@ -205,7 +207,7 @@ def differences(old, new, close=1e-9, path=""):
 
 
 def all_kept():
-    """Run all calls."""
+    """Return the compared parts of the results of all calls, by name."""
     return {name: kept(run(name)) for name in CALLS}
 
 

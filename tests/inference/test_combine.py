@@ -25,7 +25,7 @@ def spd(seed, k=3):
 
 
 def normal(theta, sampling, noise=None, **more):
-    """Return a normal estimate with normal noise of this covariance."""
+    """Return an estimate with normal sampling errors and normal noise, of the covariances `sampling` and `noise`."""
     k = len(theta)
     root = np.linalg.cholesky(np.zeros((k, k)) + (1e-12 * np.eye(k) if noise is None else noise))
     one = NormalEstimate.of(NAMES[:k], np.asarray(theta, dtype=float), sampling, (Loading(root),))
@@ -54,7 +54,7 @@ def test_units_of_measurement_change_nothing_but_themselves(unit):
 def test_on_the_same_rows_noise_alone_is_averaged():
     V, N = spd(1), spd(2)
     both = pooled([normal(np.zeros(3), V, N), normal(np.ones(3), V, N / 4)], same=True)
-    assert both.params() == pytest.approx(np.full(3, 0.8))  # weights 1 and 4
+    assert both.params() == pytest.approx(np.full(3, 0.8))  # the estimates have the weights 1 and 4
     assert both.sampling == pytest.approx(V)
     assert both.noise == pytest.approx(N / 5)
 
@@ -168,7 +168,7 @@ def test_means_by_group_are_pooled_with_normal_estimates_where_methods_differ():
 
 
 class Ranks:
-    """A law of rank errors for which lengths depend on the level in the same way as for normal noise."""
+    """A law of rank errors for which interval lengths depend on the level in the same way as for normal noise."""
 
     def stretch(self, alpha):
         return norm.isf(alpha / 2) / norm.isf(0.025)

@@ -234,7 +234,7 @@ def test_mapped_then_contrast_is_contrast_then_mapped(simulated):
         np.testing.assert_allclose(there[2] - R @ shift, here[2], rtol=1e-7, atol=1e-7)
         np.testing.assert_allclose(there[4], here[4], atol=1e-9)
         p = fit.wald(R[:2] @ M)[2]
-        error = 4 * np.sqrt(2 * p * (1 - p) / 9999) if simulated else 1e-9  # of two simulations
+        error = 4 * np.sqrt(2 * p * (1 - p) / 9999) if simulated else 1e-9  # of two simulated p-values
         assert fit.mapped(M, shift).wald(R[:2], R[:2] @ shift)[2] == pytest.approx(p, abs=error)
 
 
@@ -309,9 +309,9 @@ def test_a_normal_quantile_would_miss_the_tails_of_heavy_noise():
 
 
 def weak(eigenvalue, signal, hidden=None, **more):
-    """Return an equation with two collinear columns.
+    """Return an estimating equation with two collinear columns.
 
-    The information about their difference is `eigenvalue`, with a noise sd of 1.
+    The information about the difference of their coefficients is `eigenvalue`, with a noise sd of 1.
     """
     within = Products(3)
     squares = within.pairs[0] == within.pairs[1]
@@ -341,9 +341,10 @@ def test_collinear_terms_are_nan_everywhere_and_their_sum_stays():
 
 
 def test_a_column_that_noise_hides_may_move_all_others_and_the_note_names_it():
-    """Let B = H^-1 (A + v v') with |v|^2 A <= signal^2.
+    """The unknown coefficient of a hidden column moves ``r'theta`` by at most ``signal sqrt(r'H^-1 r)``.
 
-    The vector v moves R theta by at most signal sqrt(R A^-1 R').
+    H is the Hessian of the other columns, and r weights their coefficients. The number signal, here 20, also bounds the
+    unknown coefficient.
     """
     A = np.array([[1000.0, 500.0, 0.3], [500.0, 1000.0, 0.4], [0.3, 0.4, 0.5]])
     law = NormalLaw(np.where(np.equal(*Products(3).pairs), np.sqrt(2), 1.0) / np.sqrt(2))
@@ -365,7 +366,7 @@ def test_a_column_that_noise_hides_may_move_all_others_and_the_note_names_it():
 
 
 def test_columns_far_from_zero_are_seen_only_if_they_vary_about_their_mean():
-    # the sum of squares about the mean is 900^2 / 1000 less than 810.5, which is 0.5
+    # the column's sum of squares about its mean is 810.5 - 900^2 / 1000 = 0.5
     A = np.array([[1000.0, 900.0], [900.0, 810.5]])
     law = NormalLaw(np.where(np.equal(*Products(2).pairs), np.sqrt(2), 1.0) / np.sqrt(2))
     H = NoisyMatrix.noise_of(law, Products(2))
@@ -391,14 +392,14 @@ def test_noise_that_is_a_large_part_of_the_information_is_noted_with_its_cure():
 
 
 def test_a_lean_lengthens_the_interval_until_it_says_no_more_than_the_domain():
-    # the effect along direction 2 is at most signal / sqrt(3); x depends on this direction by `turn`, and the range of
-    # x itself is signal / sqrt(1000)
+    # the effect along the weak direction is at most signal / sqrt(3), along other directions signal / sqrt(1000); the
+    # coefficient of x turns toward the weak direction by the angle `turn`
     half = []
     for turn in (0.0, 0.02, 0.04, 0.08):
         e = weak(0.5, signal=5.0)
         Q = np.array([[1.0, 0, 0], [0, 1, 1], [0, 1, -1]]) / np.sqrt([1, 2, 2])
         c, s = np.cos(turn), np.sin(turn)
-        # theta has the coordinates (Intercept, sum, difference)
+        # theta has the coordinates (Intercept, sum, difference), rotated by the angle `turn`
         P = np.array([[1.0, 0, 0], [0, c, s], [0, -s, c]]) @ Q.T
         fit = replace(e, coordinates=Coordinates(np.zeros(3), P, np.zeros((3, 0)))).solve(NAMES)
         _, sd, low, high, _ = fit.contrast([0, 1.0, 0])
@@ -417,7 +418,7 @@ def test_a_known_null_space_hides_what_leans_on_it_whatever_the_units():
     centred = np.array([[1.0, 1e7, 3e5], [0.0, 1e-6, 0.0], [0.0, 0.0, 1e3]])
     users = fit.mapped(centred, np.array([1e6, 0, 0]))
     np.testing.assert_array_equal(np.isnan(users.params()), [True, True, False])
-    # rounding errors of size 1e7 must not make the contrast unidentified
+    # rounding errors of entries as large as 1e7 must not make the contrast unidentified
     back = np.array([1.0, 1.0, 0.0]) @ np.linalg.inv(centred)
     assert np.isfinite(users.contrast(back)[0][0])
 
@@ -456,7 +457,7 @@ def test_noise_of_the_meat_and_few_rows_lengthen_intervals_alike():
     assert (noisy > 1.02 * base).all()
     law = replace(e, meat_noise=noise).solve(NAMES).error_law(np.eye(3))
     F = np.linalg.inv(X.T @ X)
-    expected = 2 * law.sd**4 / noise.variance_along(F)  # Satterthwaite
+    expected = 2 * law.sd**4 / noise.variance_along(F)  # degrees of freedom by Satterthwaite
     np.testing.assert_allclose(law.freedom, np.maximum(1, expected), rtol=1e-9)
 
 
@@ -516,17 +517,17 @@ def test_a_hundred_coefficients_take_less_than_a_few_seconds():
 
 
 def test_an_interval_that_moves_the_linear_predictor_too_far_is_not_given_and_says_so():
-    """The limit for the interval of a contrast is the sum of the limits for its coefficients.
+    """The limit for the half-length of a contrast's interval is the sum of the limits for its coefficients.
 
     Possible bias from clipping counts in the same way as noise.
     """
     fit = NormalEstimate.of(("a", "b", "c"), np.zeros(3), np.diag([1.0, 1.0, 1e-4]))
     fit = replace(fit, per_eta=np.array([0.19, 0.2, 0.19]))
-    assert np.isnan(fit.params()).tolist() == [True, False, False]  # 1.96 > 10 * .19
+    assert np.isnan(fit.params()).tolist() == [True, False, False]  # half-length 1.96, limit 10 * .19
     (only,) = fit.notes
     assert only.key == "wide interval" and only.about == ("a",) and "more than 10" in only.text
     assert f"{WIDEST_ETA:g}" == "10"
-    assert np.isfinite(fit.contrast([[1.0, 1.0, 0.0]])[2]).all()  # 2.77 < 10 * .39
+    assert np.isfinite(fit.contrast([[1.0, 1.0, 0.0]])[2]).all()  # half-length 2.77, limit 10 * .39
     halved = fit.mapped(np.diag([0.5, 1.0, 1.0]), np.zeros(3))
     assert np.isnan(halved.params()).tolist() == [True, False, False]
     clipped = replace(fit, allowances=(Allowance(np.array([[0.0], [0.0], [1.0]]), 2.0),))

@@ -1,4 +1,4 @@
-"""Laws of means by group, and of tables."""
+"""Laws of the errors of means by group, and of tables of counts and densities."""
 
 import numpy as np
 import pytest
@@ -108,7 +108,7 @@ def test_columns_of_one_group_may_depend_on_each_other_in_any_way():
 
 
 def test_other_units_change_nothing_else_and_independent_groups_have_an_f_test():
-    """Earlier, the p-value was a tail of the chi-squared law, which is too small for groups with few rows."""
+    """Earlier, the p-value of a joint test was a chi-squared tail, which is too small for groups with few rows."""
     law = NormalLaw(np.full(3, 2.0))
     sums = np.array([[300.0, 30.0, 100.0], [500.0, 100.0, 200.0]])
     fit = GroupMeans.of_sums(names(2), sums, CENTRE, HALF, one_law_a_group(2, law))
@@ -129,7 +129,7 @@ WRITTEN = ([[1, -1, 0], [0, 1, -1]], [[1, -1, 0], [1, 0, -1]], [[1, -1, 0], [1, 
 def test_a_joint_test_of_groups_is_the_same_however_it_is_written(law):
     """Earlier, for noise that is not normal, the joint test's statistic was the largest squared z statistic.
 
-    It depended on the way in which the hypotheses were written.
+    This statistic depended on the way in which the hypotheses were written.
     """
     sums = np.array([[300.0, 30.0, 100.0], [500.0, 100.0, 200.0], [400.0, 40.0, 200.0]])
     fit = GroupMeans.of_sums(names(3), sums, CENTRE, HALF, one_law_a_group(3, law))

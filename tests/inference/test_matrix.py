@@ -45,13 +45,13 @@ cases = pytest.mark.parametrize(
 
 
 def drawn(N, within, size=40_000):
-    """Return random draws of the noise matrix after the linear map of N."""
+    """Return random draws of the noise matrix of N, a released matrix, after its linear map `N.map`."""
     values = N.noise.law.sample(public_stream(3), size)
     return np.array([N.map.T @ within.unpacked(v) @ N.map for v in values])
 
 
 def dense(loading):
-    """Return the matrix of the linear map from the coordinates of the random draw, as a dense array."""
+    """Return, as a dense array, the linear map of a noise from the coordinates of its random draw."""
     return loading.of(np.eye(loading.coordinates)).T
 
 
@@ -79,7 +79,7 @@ def test_the_mean_of_products_over_a_basis_is_the_mean_over_directions(kind, nam
     N, _ = noise(kind, name)
     p = len(N.value)
     N = N.mapped(np.random.default_rng(1).normal(size=(p, p)))
-    # sum of covariances, computed for each basis vector from the law itself
+    # sum of the covariances of the products with the basis vectors, computed from the noise law itself
     total = sum(N.times(e).covariance() for e in np.eye(p))
     np.testing.assert_allclose(N.mean_square(), total, rtol=1e-9, atol=1e-9 * np.trace(total))
     np.testing.assert_allclose(N.noise_in(2.0), 4 * total / p, rtol=1e-9, atol=1e-9 * np.trace(total))
@@ -100,7 +100,7 @@ def test_the_variance_along_a_direction_is_that_of_the_product_with_it(kind, nam
     N, _ = noise(kind, name)
     rng, p = np.random.default_rng(2), len(N.value)
     V, N = rng.normal(size=(p - 1, 7)), N.mapped(rng.normal(size=(p, p - 1)))
-    products = [v @ N.times(v).covariance() @ v for v in V.T]  # computed from the law itself
+    products = [v @ N.times(v).covariance() @ v for v in V.T]  # computed from the noise law itself
     np.testing.assert_allclose(N.variance_along(V), products, rtol=1e-12)
 
 
@@ -187,7 +187,7 @@ def test_noise_alone_identifies_no_direction_however_many_there_are():
         draw = law.sample(public_stream(key), 1)[0]
         A = NoisyMatrix.noise_of(law, within).plus(within.unpacked(draw))
         found += p - A.unidentified()[0].shape[1]
-    assert found <= 4  # of 800
+    assert found <= 4  # of 800 directions
 
 
 def test_a_floor_counts_few_rows_as_unidentified_and_powers_are_those_of_the_matrix():
@@ -222,7 +222,7 @@ def test_shrinkage_moves_toward_the_target_by_the_share_of_noise():
 def test_a_shrunk_matrix_is_not_raised_far_beyond_a_small_expected_value():
     """Scores at a rare level vary little, because a ridge holds the coefficients of the level.
 
-    Earlier, their variance was set to at least .4 of the others' variance.
+    Earlier, the variance of these scores was raised to at least .4 of the other scores' variance.
     """
     expected, truth = np.diag([1.0, 1.0, 0.05]), np.diag([100.0, 100.0, 5.0])
     precise, noisy = with_value(truth, 1e-6), with_value(np.diag([100.0, 100.0, -50.0]), 1.0)
@@ -273,7 +273,7 @@ def test_a_product_with_a_vector_has_the_law_of_its_coordinates_written_out(kind
 def test_noise_of_many_columns_takes_the_room_of_a_few_matrices():
     """As a dense matrix, the linear map from random draws to coefficients would have 402 x 80,600 entries.
 
-    It is stored as 402 matrices.
+    It is stored as a sparse matrix.
     """
     within = BoxProducts(401, intercept=True, counted=False)
     N = NoisyMatrix.noise_of(MatrixTLaw(np.ones(within.size), within.pairs), within)

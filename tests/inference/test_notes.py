@@ -41,7 +41,7 @@ keys = pytest.mark.parametrize("key", NOTES)
 
 
 def fields(key):
-    """Return the fields of a note's template that callers must give; `note` itself fills in the other two."""
+    """Return the fields of a note's template that callers must give; `note` itself fills in `names` and `about`."""
     return {name for _, name, _, _ in string.Formatter().parse(NOTES[key]) if name} - {"names", "about"}
 
 
@@ -60,7 +60,7 @@ def made(key, about=("x", "z")):
 
 def test_every_note_is_made_somewhere():
     source = "".join(file.read_text() for file in Path(privstats.__file__).parent.rglob("*.py"))
-    keys = {"collinear", "weak term"}  # by `unidentified_note`
+    keys = {"collinear", "weak term"}  # these notes are made by `unidentified_note`
     assert [key for key in NOTES if f'note("{key}"' not in re.sub(r"\(\s+", "(", source) and key not in keys] == []
 
 
@@ -101,7 +101,7 @@ def test_names_are_listed_and_the_note_is_about_them():
     assert one.text.startswith("x is not given: ") or one.text.startswith("x is not")
     assert two.text.startswith("x and z are not given") and two.about == ("x", "z")
     large = note("weak term", ("x",), ratio=100.0, times=99.6).text
-    assert "noise is at least 100 times" in large and "budget 100 times as large" in large  # known up to 100
+    assert "noise is at least 100 times" in large and "budget 100 times as large" in large  # ratios are known up to 100
     assert listed(list("abcde")) == "a, b, c and 2 more"
     assert isinstance(two, Note) and str(two) == two.text
     with pytest.raises(OptionError, match="no note 'colinear'"):

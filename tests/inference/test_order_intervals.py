@@ -42,7 +42,7 @@ def test_the_released_interval_is_reported_as_it_is():
 
 def test_squared_lengths_of_independent_estimates_add_and_lengths_of_dependent_ones():
     apart, together = between(), between(cell=(0, 0))
-    # lower half-length of one estimate, upper half-length of the other
+    # the lower half-length of one estimate is combined with the upper half-length of the other
     np.testing.assert_allclose(lengths(apart, [1, -1]), [[np.sqrt(1 + 1), np.sqrt(4 + 4)]])
     np.testing.assert_allclose(lengths(together, [1, -1]), [[2, 4]])
 
@@ -170,7 +170,7 @@ def test_a_joint_test_of_groups_is_the_same_however_it_is_written_and_allows_for
         normal = chi2.sf(exact, 2)
         # three Monte Carlo std errors of the simulated p-value
         assert p == pytest.approx(normal, abs=3 * np.sqrt(normal / 9999))
-    far = b - 1.2 * b  # p is small here, and the tails of the noise are heavier than those of the sampling error
+    far = b - 1.2 * b  # the p-value is small here, and noise has heavier tails than sampling errors
     assert replace(THREE, sampling=np.zeros(3)).wald(R, far)[2] > 2 * THREE.wald(R, far)[2] > 0
     assert THREE.wald([[1, -1, 0], [-2, 2, 0]])[2] == pytest.approx(THREE.contrast([1.0, -1.0, 0.0])[4][0])
 

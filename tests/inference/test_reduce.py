@@ -24,7 +24,7 @@ MOMENTS = {
 
 
 def loading(name):
-    """Return the noise of a few coefficients: a matrix F times the noise of moments times a vector."""
+    """Return the noise of a few coefficients: a matrix F times the noise matrix of moments times a vector v."""
     within, chance = MOMENTS[name], public_stream(1)
     law = MatrixT().law(PureDP(1.0), within, Relation(1, exchange=True, appear=False))
     moments = NoisyMatrix.noise_of(law, within)

@@ -21,7 +21,7 @@ named = pytest.mark.parametrize("name", FAMILIES)
 def rows():
     rng = np.random.default_rng(1)
     z = np.column_stack([np.ones(N), 2 * rng.uniform(-1, 1, (N, 3)), rng.uniform(-1, 1, N) ** 3])
-    z[:9, -1] = -1.0  # a response of zero
+    z[:9, -1] = -1.0  # a scaled response of -1: the response is zero
     return Rows(z, (), rng.uniform(0, 1, N))
 
 
@@ -33,7 +33,7 @@ def psi_of(name, eta, y):
 def test_rows_have_the_slopes_of_their_clipped_scores_and_no_more_score_or_curvature_anywhere(rows, name):
     """Transformed rows have the scores of the family, clipped at each row's threshold.
 
-    This is checked at the start, and at steps t from it.
+    This is checked at the starting coefficients, and at steps t from them.
     """
     arguments = (P, ETA, RADIUS, CURVATURE, FARTHEST)
     given = ClippedLikelihoodRows(FAMILIES[name], *arguments)(rows)
@@ -66,4 +66,4 @@ def test_the_slope_of_the_clipped_exponential_rises_and_has_the_curvature_that_i
     assert (np.diff(slope.reshape(-1, 5), axis=0) >= 0).all()
     step = 1e-6
     numeric = (loss.derivatives(eta + step, y)[0] - loss.derivatives(eta - step, y)[0]) / (2 * step)
-    assert (np.abs(numeric - curvature) > 1e-3 * (1 + y)).mean() < 1e-3  # except at the kinks
+    assert (np.abs(numeric - curvature) > 1e-3 * (1 + y)).mean() < 1e-3  # except at the kinks of the slope

@@ -37,7 +37,10 @@ def values(loss, responses):
 
 
 def excess(loss, responses, part=1.0):
-    """Return ratios to a share `part` of the bounds: of the slope, of the curvature, and of both together."""
+    """Return the largest slope, curvature and pair of slope and curvature, in units of `part` times their bounds.
+
+    For pairs, the number is the smallest factor by which the pairs of bounds must be multiplied to contain all pairs.
+    """
     slope, curvature, y = values(loss, responses)
     level = curvature / (loss.steepest(y) / loss.max_curvature)
     slopes, curvatures = (part * bound for bound in loss.frontier())
@@ -53,7 +56,7 @@ def excess(loss, responses, part=1.0):
 def test_slopes_and_curvatures_reach_their_bounds_and_do_not_exceed_them(loss, responses):
     slope, curvature, together = excess(loss, responses)
     assert 0.97 < slope <= 1 and 0.97 < curvature <= 1
-    assert together <= 1.02  # allowance for pairs between those that are tried
+    assert together <= 1.02  # allowance for pairs of bounds between the tried pairs
     assert min(excess(loss, responses, part=0.9)) > 1.05  # bounds that are a tenth too low would be detected
 
 
@@ -64,7 +67,7 @@ def test_slopes_do_not_decrease_and_curvatures_are_their_derivatives(loss, respo
     h = ETA[1] - ETA[0]
     central = (slope[2:] - slope[:-2]) / (2 * h)
     off = np.abs(central - curvature[1:-1]) > 1e-3 * loss.steepest(y[1:-1])
-    assert off.mean() < 1e-3  # except at the kinks
+    assert off.mean() < 1e-3  # except at the kinks of the slope
 
 
 @pytest.mark.parametrize(("loss", "responses"), LOSSES)

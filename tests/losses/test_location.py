@@ -35,7 +35,7 @@ def test_cells_between_cuts_of_each_group_are_disjoint_and_hold_every_value():
     cuts = np.array([[1.0], [1.0]])
     cells = InStretch(ColumnValues((0,)), cuts)(BLOCK)
     np.testing.assert_array_equal(cells[:, 1], X[:, 0])
-    assert cells[:, 0].tolist() == [2, 1, 3, 0]  # a value equal to a cut point lies below it
+    assert cells[:, 0].tolist() == [2, 1, 3, 0]  # a value equal to a cut point lies in the cell below it
     one = InStretch(ColumnValues((0,)), np.array([[0.5, 2.5]]))(BLOCK)
     assert one[:, 0].tolist() == [1, 1, 2, 0]
     none = InStretch(ColumnValues((0,)), np.zeros((1, 0)))(BLOCK)

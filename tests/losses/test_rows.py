@@ -1,4 +1,4 @@
-"""Row functions against explicit formulas, and losses against numerical derivatives."""
+"""Row functions, compared with explicit formulas, and losses, compared with numerical derivatives."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ N = 50
 
 @dataclass
 class Rows:
-    """A block of plain numbers: z = (1, x1, x2, offset, response)."""
+    """A block of rows z = (1, x1, x2, offset, response) of plain numbers."""
 
     z: np.ndarray
     codes: tuple

@@ -1,4 +1,4 @@
-"""Objective perturbation: the exact density of its release, the ridge, the guard against inexactness, and weights."""
+"""Objective perturbation: the exact density of its release, the ridge, the guard for inexact minimisers, weights."""
 
 import math
 from dataclasses import dataclass, replace
@@ -37,15 +37,15 @@ from privstats.privacy.promise import GaussianDP, PureDP, Relation
 from privstats.sets.weighted_losses import WeightedLosses
 from tests.conftest import thinned
 
-P = np.linspace(0, 1, 4001)[1:-1]  # means of a response
-CUT, CAUGHT = 1e-4, 1e-9  # limits of p-values at fixed seeds: above for a right law, below for a wrong one
+P = np.linspace(0, 1, 4001)[1:-1]  # means of a logistic response
+CUT, CAUGHT = 1e-4, 1e-9  # at fixed seeds, the p-value of a right law is above CUT, of a wrong law below CAUGHT
 REPLACE, ADD_REMOVE = Relation(1, True, True), Relation(1, False, True)
 LENGTHS = {"l1": lambda v: np.abs(v).sum(), "l2": np.linalg.norm, "linf": lambda v: np.abs(v).max()}
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Sealed rows of a test."""
+    """Rows of a test, which are read by the method `scan` alone."""
 
     values: np.ndarray
 
@@ -54,7 +54,7 @@ class Rows:
 
 
 def losses(m, loss=None, radius=1.0, curvature=None, longest=None, **options):
-    """Return a set of rows for a loss; by default, entries have absolute values of at most 1."""
+    """Return the set of rows with m predictors for a loss; by default, predictors have absolute values of at most 1."""
     loss = Logistic() if loss is None else loss
     curvature = float(m) if curvature is None else curvature
     longest = math.sqrt(m) if longest is None else longest
@@ -62,7 +62,10 @@ def losses(m, loss=None, radius=1.0, curvature=None, longest=None, **options):
 
 
 def constants(promise, within, relation, split):
-    """Return gamma and the scale of the linear term for a logistic loss, from the formulas in the docstring."""
+    """Return the ridge gamma and the scale of the random linear term for the logistic loss.
+
+    The formulas are in the docstring of `ObjectivePerturbation`.
+    """
     e, others = (1 - GUARD) * promise.eps / relation.rows, int(relation.exchange)
     c = split * e / (1 + others)
     slope, curvature = np.maximum(P, 1 - P), P * (1 - P)
@@ -85,7 +88,11 @@ def test_penalty_and_noise_are_those_of_the_theorem_rounded_up(geometry, exchang
 
 
 def log_density(rows, theta, gamma, scale, norm):
-    """Log density at theta, up to a constant: ``log f(b(theta)) + log det(H + gamma I)``; rows are (x, y, count)."""
+    """Return the log density of a release at theta, up to a constant: ``log f(b(theta)) + log det(H + gamma I)``.
+
+    f is the density of the random linear term b, with the scale `scale`, and H the Hessian of the losses. A row has the
+    predictors x, the response y, and the number of rows (count) like it.
+    """
     x, y, count = rows[:, :-2], rows[:, -2], rows[:, -1]
     p = expit(x @ theta)
     b = x.T @ (count * (y - p)) - gamma * theta
@@ -96,9 +103,9 @@ def log_density(rows, theta, gamma, scale, norm):
 def worst(eps, split, geometry, relation, shrink=1.0, flat=1.0):
     """Return the largest log density ratio, divided by eps, over designed neighbours in two dimensions.
 
-    The row of one data set has the mean p at theta, so that it has curvature. The corresponding row of the other data
-    set has a mean near 0 or 1, far from its response, or is missing. The rows in both data sets determine the
-    direction of b.
+    Neighbours differ in one row. In one data set, its mean response at theta is p, so that it has curvature. In the
+    other data set, its mean is near 0 or 1, far from its response, or the row is missing. The common rows determine the
+    direction of the random linear term b. The scale of b is multiplied by `shrink`, and the ridge by `flat`.
     """
     unit = {"l1": 2.0, "l2": math.sqrt(2), "linf": 1.0}[geometry]
     law = ObjectivePerturbation(split).law(PureDP(eps), losses(2, radius=unit, geometry=geometry), relation)
@@ -236,7 +243,7 @@ def test_weights_missing_cells_and_odd_values_stay_in_the_set():
 
 
 def test_neighbouring_raw_rows_move_the_score_no_further_than_the_noise_is_made_for():
-    """Scores of two random raw rows differ by at most twice the radius times the largest slope."""
+    """Scores of two random raw rows differ by at most twice the set's radius times the loss's largest slope."""
     rng, farthest = np.random.default_rng(4), 0.0
     loss = SmoothedCheck(0.9, 0.05)
     within = WeightedLosses(2, loss, 1.5, 3.0, 9.0, (-5.0, 5.0), (-5.0, 5.0), "l2")
@@ -359,9 +366,9 @@ def drawn_rows(within, n, rng):
 
 @pytest.mark.parametrize("loss", CURVED)
 def test_the_curvature_that_proves_a_distance_is_nowhere_exceeded_within_this_distance(loss):
-    """For a distance r, the largest accepted gradient over r is below the smallest eigenvalue of the Hessian.
+    """The largest gradient accepted for a distance r is below r times the smallest eigenvalue of any Hessian.
 
-    The Hessians are those within the distance r. If r is small, the two numbers are nearly equal.
+    These are the Hessians within the distance r. If r is small, the two numbers are nearly equal.
     """
     rng = np.random.default_rng(9)
     within, theta = losses(3, loss), np.array([0.1, 0.3, -0.2])
@@ -413,7 +420,7 @@ def test_many_rows_need_no_decimals_and_the_minimiser_is_as_near_as_in_decimals(
 
 @pytest.mark.parametrize("half_width", [1e-3, 1e-5, 1e-7])
 def test_few_different_rows_and_sharp_bends_need_no_decimals(half_width):
-    """Steps of Newton that are only halved end before the bends; then decimals took minutes."""
+    """Newton steps that were only halved ended before the bends of the loss; decimals then took minutes."""
     rng, asked = np.random.default_rng(3), []
     within = WeightedLosses(3, SmoothedCheck(0.5, half_width), 2.0, 5.0, 2.0, (-1.0, 1.0), (-1.0, 1.0))
     values = within.project(np.column_stack([np.ones((11, 2)), rng.uniform(-1, 1, (11, 3)), np.zeros(11)]))
@@ -427,7 +434,7 @@ def test_few_different_rows_and_sharp_bends_need_no_decimals(half_width):
 
 @dataclass(frozen=True, eq=False)
 class FewPasses(Rows):
-    """Rows that refuse to be read 100 times, which only a solver that does not end would do."""
+    """Rows that refuse to be read 100 times; only a solver that does not end would read them so often."""
 
     passes: list
 
@@ -479,7 +486,7 @@ CAUSES = [(k, cause) for k in range(4) for cause in ("units", "theta", "offset",
 def test_a_twentieth_of_the_bound_of_rounding_would_not_do(k, cause):
     """All rows are equal, so that rounding errors add up.
 
-    In each case, one cause of errors has nearly the whole bound.
+    In each case, one cause of rounding errors accounts for nearly the whole bound.
     """
     loss = [SmoothedCheck(0.3, 0.1), ClippedSquares(0.25), Logistic(), ClippedExponential(1.0)][k]
     rng, most = np.random.default_rng(8), 0.0
@@ -503,7 +510,7 @@ def test_a_twentieth_of_the_bound_of_rounding_would_not_do(k, cause):
 
 
 def in_parts(rows, *cuts, columns=False):
-    """Return a function for passes over parts of the rows; the parts are stored by rows, or by columns."""
+    """Return a function that passes over the rows, cut into parts that are stored by rows, or by columns."""
     parts = [np.array(part, order="F" if columns else "C") for part in np.split(rows, cuts)]
     return lambda take: [take(part) for part in parts]
 
@@ -529,7 +536,7 @@ def test_no_cut_and_no_order_of_the_rows_changes_a_bit_of_the_minimiser(loss, m)
         for value, other in zip(f.derivatives(theta), one.derivatives(theta), strict=True):
             np.testing.assert_array_equal(value, other)
         np.testing.assert_array_equal(minimise_rows(f, 1e-6), theta)
-    if not isinstance(loss, ClampedProbit):  # decimals of this loss take long
+    if not isinstance(loss, ClampedProbit):  # this loss takes long in decimals
         ways = [in_parts(few), in_parts(few[::-1], 1, 7, columns=True)]
         thetas = [exact(Tilted(scan, within, 1.0, tilt), 1e-6, np.zeros(m)) for scan in ways]
         np.testing.assert_array_equal(*thetas)
@@ -538,7 +545,7 @@ def test_no_cut_and_no_order_of_the_rows_changes_a_bit_of_the_minimiser(loss, m)
 def test_no_cut_changes_a_bit_of_a_sure_step_in_decimals():
     """There are more rows than fit into sums of 53-bit whole numbers.
 
-    All lie beyond the limit, so that their Hessian is zero.
+    All rows lie beyond the limit of the loss, so that their Hessian is zero.
     """
     n, loss = 9000, ClippedSquares(0.05)
     within = losses(1, loss, y=(0.0, 4.0))
@@ -582,7 +589,7 @@ def test_every_loss_keeps_its_eps_and_a_quarter_of_the_noise_does_not(name, rela
         b = count @ (slope * x) + gamma * theta
         return math.log(count @ (curvature * x * x) + gamma) - abs(b) * c / within.radius
 
-    light = [loss.max_curvature / float(loss.steepest(np.array(y))) for y in (0.0, 0.5, 1.0)]  # 1 for most losses
+    light = [loss.max_curvature / float(loss.steepest(np.array(y))) for y in (0.0, 0.5, 1.0)]  # weights
     corners = [[(x, y, w)] for x in (-1.0, 0.3, 1.0) for y, w in zip((0.0, 0.5, 1.0), light, strict=True)]
     commons = [[], [(0.01, 0.0, 4000)], [(0.01, 1.0, 4000)]]
     for theta in np.linspace(-3, 3, 31):

@@ -15,7 +15,10 @@ DELTAS = (1e-3, 1e-6, 1e-9, 1e-12)
 
 
 def randomised_responses(eps, k, at):
-    """Return delta of k randomised responses, a sum of binomial probabilities (Kairouz, Oh and Viswanath 2015)."""
+    """Return delta, at the eps `at`, of k randomised responses with parameter eps, a sum of binomial probabilities.
+
+    The formula is by Kairouz, Oh and Viswanath (2015).
+    """
     lies = np.arange(k + 1)
     truth, false = binom.pmf(lies, k, 1 / (1 + math.exp(eps))), binom.pmf(k - lies, k, 1 / (1 + math.exp(eps)))
     return np.maximum(0, truth - math.exp(at) * false).sum()
@@ -61,7 +64,7 @@ def test_more_kinds_of_pure_promises_than_can_be_listed_are_put_onto_a_grid_from
 
 @pytest.mark.parametrize("case", ["fits", "shares"])
 def test_two_hundred_different_entries_cost_what_dp_accounting_finds(case):
-    """If 200 charges to a ledger were rounded up to a few kinds of guarantee, their cost would be .16 or .30 higher."""
+    """If 200 charges to a ledger were rounded up to a few kinds of guarantee, their eps would be .16 or .30 higher."""
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     rng = np.random.default_rng(1)
     pure = rng.uniform(0.005, 0.1, 150) if case == "fits" else 0.5 * rng.dirichlet(np.ones(8), 19).ravel()

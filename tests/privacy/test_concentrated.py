@@ -1,4 +1,4 @@
-"""rho (zero-concentrated DP): costs of mechanisms, and implied (eps, delta), compared with a search over orders."""
+"""rho (zero-concentrated DP): costs of mechanisms, and implied (eps, delta), against a search over Renyi orders."""
 
 import math
 
@@ -31,7 +31,7 @@ RHOS = (1e-4, 0.01, 0.5, 5.0, 100.0)
 
 
 def divergence_of_responses(eps, orders):
-    """Return Renyi divergences of a randomised response that is true with probability e^eps / (1 + e^eps)."""
+    """Return the Renyi divergences, by order, of a response that is true with probability e^eps / (1 + e^eps)."""
     right, wrong = -math.log1p(math.exp(-eps)), -eps - math.log1p(math.exp(-eps))
     one, other = orders * right + (1 - orders) * wrong, orders * wrong + (1 - orders) * right
     return np.logaddexp(one, other) / (orders - 1)
@@ -68,7 +68,7 @@ def test_normal_noise_of_half_the_size_has_four_times_the_rho():
 @pytest.mark.parametrize("rho", RHOS)
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12])
 def test_what_rho_implies_is_the_least_over_all_orders(rho, delta):
-    """Each order gives an eps by Proposition 12 of Canonne, Kamath and Steinke (2020); the smallest is implied."""
+    """Each order gives an eps by Proposition 12 of Canonne, Kamath and Steinke (2020); the smallest eps is implied."""
     a = ORDERS
     each = a * rho + (a * np.log1p(-1 / a) - np.log(a - 1) - math.log(delta)) / (a - 1)
     eps = zcdp_eps(rho, delta)
@@ -96,7 +96,7 @@ def test_rho_alone_implies_less_than_normal_noise_of_it():
         alpha = np.linspace(0, 1, 101)
         known = ZeroCDP(rho).tradeoff(alpha)
         assert (known <= gaussian_tradeoff(alpha, math.sqrt(2 * rho)) + 1e-12).all()
-        for eps in (0.0, 0.2, 1.0, 4.0):  # the best bound of all these orders, except for the coarse grid
+        for eps in (0.0, 0.2, 1.0, 4.0):  # no implied (eps, delta) has a higher bound, except for the coarse grid
             assert (approx_tradeoff(alpha, eps, zcdp_delta(rho, eps)) <= known + 1e-3).all()
 
 

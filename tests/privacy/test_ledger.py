@@ -1,4 +1,4 @@
-"""A ledger counts a charge in full or not at all, under its own neighbours only, and with several callers at once."""
+"""A ledger counts a charge in full or not at all, for its own neighbouring relation, with several callers at once."""
 
 import pickle
 import threading

@@ -68,7 +68,7 @@ def test_what_is_charged_is_found_again_to_the_bit(path, budget):
     memory = Ledger(budget)
     for entry in again.book.entries:
         memory.book.add((entry,), lambda before: None)
-    pd.testing.assert_frame_equal(memory.entries, again.entries)  # digests too
+    pd.testing.assert_frame_equal(memory.entries, again.entries)  # the digests are equal, too
 
 
 def test_promises_are_written_as_in_the_files_of_earlier_versions():
@@ -132,7 +132,7 @@ def test_a_result_that_is_read_elsewhere_says_that_its_ledger_is_not_there(path,
     assert "study.sqlite, which cannot be read here" in pickle.loads(kept).summary().as_text()
 
 
-# ------------------------------------------------------------------ never free
+# ------------------------------------------------------------------ no release without a charge
 
 
 def _charge(path, start, results):
@@ -181,7 +181,7 @@ class Watched:
 
 
 def connecting(monkeypatch, change):
-    """Replace the function that opens database connections by `change` of this function."""
+    """Replace the function that opens database connections by a call of `change`, whose first argument it is."""
     connect = sqlite3.connect
     monkeypatch.setattr(ledger_file.sqlite3, "connect", lambda where, **given: change(connect, where, given))
 
@@ -310,7 +310,7 @@ def test_a_process_that_was_forked_while_a_thread_charged_can_charge(kept, path,
     assert len(ledger.book.entries) == 1 + kept
 
 
-# ------------------------------------------------------------------ what becomes of the file
+# ------------------------------------------------------------------ linked, copied and changed files
 
 
 def test_names_of_one_file_are_one_ledger_and_one_with_its_own_journal_is_refused(path, tmp_path):
@@ -358,8 +358,8 @@ def test_entries_stay_as_they_are_and_one_that_was_changed_is_noticed(path):
         altered(path, "DELETE FROM entries WHERE number = 2")
     last = ledger.entries["digest"].iloc[-1]
     altered(path, "DROP TRIGGER no_deletion", "DELETE FROM entries WHERE number = 3")
-    assert len(ledger.entries) == 2  # complete from inside ...
-    assert last not in set(ledger.entries["digest"])  # ... but it lacks the last entry, whose digest a user may have
+    assert len(ledger.entries) == 2  # the remaining entries agree with each other ...
+    assert last not in set(ledger.entries["digest"])  # ... but the last digest, which a user may have, is missing
     altered(path, "DELETE FROM entries WHERE number = 1")
     with pytest.raises(BudgetError, match="was changed from outside"):
         mean(ledger)
@@ -408,7 +408,7 @@ def test_a_write_ahead_log_is_left_for_a_journal(path):
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
-# ------------------------------------------------------------------ what it says
+# ------------------------------------------------------------------ texts of a ledger
 
 
 def test_the_report_is_as_in_the_copy_deck(path):

@@ -22,13 +22,14 @@ from privstats.privacy.subsampling import (
 )
 from privstats.privacy.tradeoff import gaussian_tradeoff, gdp_delta, gdp_eps, gdp_mu
 
-CASES = [(1.0, 0.01, 1000), (0.6, 0.05, 20), (2.0, 0.3, 40), (5.0, 0.9, 60), (0.4, 0.002, 300)]  # sigma, q, steps
+# noise multiplier sigma, sampling rate q, number of steps
+CASES = [(1.0, 0.01, 1000), (0.6, 0.05, 20), (2.0, 0.3, 40), (5.0, 0.9, 60), (0.4, 0.002, 300)]
 cases = pytest.mark.parametrize(("sigma", "q", "steps"), CASES)
 LEVELS = np.unique(np.concatenate([ndtr(np.linspace(-9, 9, 20_001)), np.linspace(0, 1, 2_001)]))
 
 
 def hull(x, y):
-    """Heights at x of the largest convex function below the points."""
+    """Return the heights at x of the largest convex function below the points (x, y)."""
     kept = []
     for k in range(len(x)):
         while len(kept) > 1:
@@ -41,7 +42,10 @@ def hull(x, y):
 
 
 def one_step(sigma, q):
-    """Return C_q(G) at `LEVELS` by definition: the hull of the smaller of f_q and its inverse."""
+    """Return the trade-off function C_q(G) of one subsampled step at `LEVELS`: the hull of min(f_q, its inverse).
+
+    G is the trade-off function of the step with all rows, and ``f_q = q G + (1 - q) (1 - alpha)`` at the level alpha.
+    """
     f = q * gaussian_tradeoff(LEVELS, 1 / sigma) + (1 - q) * (1 - LEVELS)
     inverse = np.interp(LEVELS, f[::-1], LEVELS[::-1])
     return hull(LEVELS, np.minimum(f, inverse))
@@ -67,7 +71,8 @@ def test_a_grid_of_one_step_is_symmetric_exact_at_its_points_and_above_between_t
     assert one.weights.sum() == pytest.approx(1, abs=1e-12)
     assert (one.weights * np.exp(-one.atoms)).sum() == pytest.approx(1, abs=1e-12)
     for eps in (0.0, 0.1, 0.5, 1.0):
-        mirrored = (one.weights * np.exp(-one.atoms)) @ np.maximum(0, 1 - np.exp(eps + one.atoms))  # roles exchanged
+        # delta with the roles of the two laws exchanged
+        mirrored = (one.weights * np.exp(-one.atoms)) @ np.maximum(0, 1 - np.exp(eps + one.atoms))
         assert one.delta(eps) == pytest.approx(sampled_delta(eps, sigma, q, 1), rel=1e-9)
         assert mirrored == pytest.approx(one.delta(eps), rel=1e-9)
         between = eps + step / 3
@@ -110,7 +115,7 @@ def test_copies_of_a_normal_pair_are_dominated_by_their_grid_and_nearly_reach_it
 
 
 def rounded(losses, masses, steps, eps, h, up):
-    """Return delta at eps after T steps, if each privacy loss is rounded up or down to a multiple of h."""
+    """Return delta at eps after `steps` steps, if each privacy loss is rounded up or down to a multiple of h."""
     cells = (np.ceil if up else np.floor)(losses / h).astype(int)
     reach = steps * abs(masses @ losses) + 12 * math.sqrt(steps * (masses @ losses**2)) + np.abs(losses).max() + eps
     size = next_fast_len(int(2 * reach / h) + 1, real=True)
@@ -123,7 +128,7 @@ def rounded(losses, masses, steps, eps, h, up):
 def mixtures(low, high, q_low, q_high):
     """Return privacy losses at points of a line, and the probabilities of these points under the first law.
 
-    The first law is (1 - q_high) N(0, 1) + q_high N(high, 1), the second the same for low.
+    The first law is (1 - q_high) N(0, 1) + q_high N(high, 1), the second (1 - q_low) N(0, 1) + q_low N(low, 1).
     """
     z = np.linspace(min(low, high) - 7, max(low, high) + 7, 100_001)
 
@@ -137,13 +142,13 @@ def mixtures(low, high, q_low, q_high):
 
 
 def fineness(losses, masses, steps):
-    """Return a grid step for which rounding shifts the total loss by less than a tenth of its standard deviation."""
+    """Return a grid step for which rounding shifts the total privacy loss by less than a tenth of its sd."""
     return math.sqrt(masses @ losses**2) / (12 * math.sqrt(steps) + 12)
 
 
 @cases
 def test_composed_steps_lie_between_losses_rounded_down_and_losses_rounded_up(sigma, q, steps):
-    """The symmetric loss has the law of the mixture for positive values and the law of N(0, 1) for negative ones.
+    """The symmetric privacy loss has the law of the mixture for positive values, and of N(0, 1) for negative values.
 
     Its remaining mass is at 0.
     """
@@ -162,7 +167,7 @@ def test_composed_steps_lie_between_losses_rounded_down_and_losses_rounded_up(si
 
 @cases
 def test_no_test_of_neighbours_beats_the_price(sigma, q, steps):
-    """The likelihood-ratio tests are those of the two mixtures in the theorem, and of rows with opposite gradients."""
+    """Likelihood-ratio tests of N(0, 1) and a mixture, both ways, and of two mixtures for opposite gradients."""
     mu, eps = 1 / sigma, sampled_eps(1e-4, sigma, q, steps)
     pairs = [mixtures(0.0, mu, 0.0, q), mixtures(mu, 0.0, q, 0.0), mixtures(-mu / 2, mu / 2, q, q)]
     found = [rounded(*pair, steps, eps, fineness(*pair, steps), up=False) for pair in pairs]
@@ -229,7 +234,7 @@ def test_samples_that_hardly_meet_a_row_still_get_noise_and_budgets_beyond_all_b
     assert noise_multiplier(1.0, 1e-3, 1e-4, 1) == LEAST_SIGMA
     assert LEAST_SIGMA <= noise_multiplier(1e6, 1e-6, 0.1, 100) < 0.2
     assert math.isinf(sampled_eps(1e-6, 0.02, 0.3, 5))
-    known = sampled_eps(1e-6, 0.02, 0.3, 1)  # from the normal tail: log q + mu z + mu^2 / 2
+    known = sampled_eps(1e-6, 0.02, 0.3, 1)  # from the normal tail: log q + mu z + mu^2 / 2, mu = 1 / sigma
     assert known == pytest.approx(math.log(0.3) + 50 * -ndtri(1e-6 / 0.3) + 1250, rel=0.02)
 
 

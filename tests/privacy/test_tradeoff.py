@@ -1,4 +1,4 @@
-"""Conversions against their closed forms, in arithmetic of higher precision."""
+"""Conversions between guarantees, compared with closed forms in arithmetic of higher precision."""
 
 import math
 
@@ -89,7 +89,7 @@ def test_every_eps_dp_mechanism_is_gdp_at_pure_mu_and_not_below(eps):
 
 
 def test_relaxing_pure_dp_follows_randomised_response():
-    # for randomised response, delta(e) = P(true) - e^e P(false)
+    # for randomised response, delta at another eps is P(true) - exp(eps) P(false)
     eps, relaxed = 1.0, PureDP(1.0).to_approx(0.01)
     truth = math.exp(eps) / (1 + math.exp(eps)) - math.exp(relaxed.eps) / (1 + math.exp(eps))
     assert truth == pytest.approx(0.01)

@@ -29,7 +29,7 @@ NORMS = ("hull", "linf", "l1", "l2")
 
 @dataclass(frozen=True)
 class Claim:
-    """Claimed bounds on the effect of a row on the score, in a norm, and on the loss."""
+    """Claimed bounds on a row's effects: `size` on the score, in a norm with parameter `tilt`; `loss` on the loss."""
 
     norm: str
     size: float
@@ -44,7 +44,7 @@ def claimed(dim, tau, kind, norm="hull", intercept=True, radius=2.0):
 
 
 def gradients(dim, intercept, tau, steps=(-1.0, 0.0, 1.0)):
-    """Return contributions to the score of rows with few values, of rows with weight one half, and of a missing row."""
+    """Return contributions to the score of rows with few predictor values, also with half weights, and of no row."""
     x = np.array(list(itertools.product(*([(1.0,)] if intercept else [steps]), *[steps] * (dim - 1))))
     full = np.vstack([(1 - tau) * x, -tau * x])
     return np.vstack([np.zeros(dim), full, full / 2, 0.3 * full[: len(x)] + 0.7 * full[len(x) :]])
@@ -70,7 +70,7 @@ def test_the_ball_of_the_hull_norm_is_the_hull_of_differences(tau):
     bound = claimed(3, tau, "replace")
     W = gradients(3, True, tau, (-1.0, 1.0))
     moves = (W[:, None] - W).reshape(-1, 3)
-    # the ball's support function, the dual norm, equals that of the differences
+    # the ball's support function, the dual norm, equals the support function of the differences of contributions
     for v in public_stream(101).standard_normal((200, 3)):
         assert (moves @ v).max() == pytest.approx(float(dual_size("hull", v, bound.tilt)))
 
@@ -94,7 +94,7 @@ POOL = {1: [(1, -1), (1, 0.2), (1, 1)], 2: [(1, -1, -1), (1, 1, 1), (1, 1, -1), 
 
 
 def log_law(values, tau, rate, bound, grid, by="score"):
-    """Return log densities on a fine grid in the parameter set; their differences are log ratios of densities."""
+    """Return the log probabilities that the density for the rows `values` gives to the points of a grid."""
     stacked = np.array(values, dtype=float).reshape(-1, grid.shape[1] + 1)
     different, many = np.unique(stacked, axis=0, return_counts=True)
     x, u = different[:, :-1], different[:, -1:] - different[:, :-1] @ grid.T
@@ -107,7 +107,7 @@ def log_law(values, tau, rate, bound, grid, by="score"):
 
 
 def the_grid(dim):
-    axis = np.linspace(-2, 2, 403)[1:-1:4] + 0.00123  # shifted, so that no grid point lies on a row's line
+    axis = np.linspace(-2, 2, 403)[1:-1:4] + 0.00123  # shifted, so that no residual is zero
     grid = np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
     return grid[np.abs(grid).sum(axis=1) <= 2]
 
@@ -115,9 +115,9 @@ def the_grid(dim):
 def data_sets(pool, tau, most):
     """Yield small data sets from the pool, large ones with one frequent row, and piles of rows at two responses.
 
-    Between the piles the score is zero, so that all the mass lies there. A row that moves across makes this region less
-    probable by the factor e^(-eps / 2), and a point beyond the nearer pile more probable by e^(eps / 2). Together these
-    factors reach e^eps.
+    Between the piles the score is zero, so that all the mass lies there. A row that moves from one pile to the other
+    makes this region less probable by the factor e^(-eps / 2), and a point beyond the nearer pile more probable by
+    e^(eps / 2). Together these factors reach e^eps.
     """
     for size in range(1, most + 1):
         yield from itertools.combinations_with_replacement(pool, size)
@@ -162,7 +162,7 @@ def test_the_sensitivity_of_the_paper_fails_at_high_levels_and_this_one_does_not
     bound = claimed(dim, tau, "replace", "linf")
     papers = 2 * (1 - tau)
     assert worst_ratio(dim, tau, "replace", bound.size, bound, most=1) <= 1 + 1e-9
-    assert worst_ratio(dim, tau, "replace", papers, bound, most=1) > 0.99 / papers  # 2, 5 and 17 times eps
+    assert worst_ratio(dim, tau, "replace", papers, bound, most=1) > 0.99 / papers  # ratios of 2, 5 and 17 eps
 
 
 @thinned(2)

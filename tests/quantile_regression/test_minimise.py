@@ -16,7 +16,7 @@ def rows(rng, n, d):
 
 
 def optimum(x, y, tau, radius):
-    """Return the smallest loss on the l1 ball, from the primal linear program."""
+    """Return the smallest check loss on the l1 ball of this radius, from the primal linear program."""
     n, d = x.shape
     cost = np.concatenate([np.zeros(2 * d), np.full(n, tau), np.full(n, 1 - tau)])
     equal = np.hstack([x, -x, np.eye(n), -np.eye(n)])

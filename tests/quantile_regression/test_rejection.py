@@ -33,7 +33,7 @@ def square(target, cells=240):
 
 
 def p_values(draws, axis, law):
-    """Yield the Kolmogorov-Smirnov p-value of each coordinate; the joint law is tested on the square."""
+    """Yield the Kolmogorov-Smirnov p-value of each coordinate; `law` has the probabilities of cells in the square."""
     ends = np.append(axis - (axis[1] - axis[0]) / 2, axis[-1] + (axis[1] - axis[0]) / 2)
     for j in range(2):
         cdf = np.append(0.0, np.cumsum(law.sum(axis=1 - j)))
@@ -146,14 +146,14 @@ def test_x_of_many_values_are_not_taken_for_few():
     rng = public_stream(86)
     x, y = rows(rng, 3000, 2)
     assert Ties.of(Target(x, y, 0.5, 1.0, 1.0)) is None
-    x[:2980, 1] = 0.0  # a glance sees few
+    x[:2980, 1] = 0.0  # nearly all rows have the same x
     assert Ties.of(Target(x[::-1], y, 0.5, 1.0, 1.0)) is not None
     x[2940:, 1] = np.linspace(-1, 1, 60)
     assert Ties.of(Target(x, y, 0.5, 1.0, 1.0)) is None
     assert Ties.of(Target(np.zeros((0, 2)), np.zeros(0), 0.5, 1.0, 1.0)) is None
 
 
-DEGENERATE = {  # x of two columns, y
+DEGENERATE = {  # predictors x (two columns) and response y
     "one x": (np.ones((30, 2)), np.full(30, -0.5)),
     "zeros": (np.zeros((30, 2)), np.full(30, 0.3)),
     "two x": (np.column_stack([np.ones(30), [-1.0, 1.0] * 15]), np.repeat([-1.0, 0.25], 15)),

@@ -17,7 +17,7 @@ from privstats.results.results import Results
 
 @dataclass(frozen=True, eq=False)
 class Given(Estimate):
-    """Independent normal estimates, with given or else normal intervals."""
+    """Independent normal estimates, with the interval limits `ends` if given, or else normal intervals."""
 
     names: tuple[str, ...]
     value: Any
@@ -67,7 +67,7 @@ class Given(Estimate):
 
 
 def given(names, value, sd, share=0.1, **more):
-    """Return an estimate; numbers and shares may be given once for all names."""
+    """Return estimates; the value, its sd and its share of noise may each be one number for all names."""
     k = len(names)
     full = [np.broadcast_to(np.asarray(part, dtype=float), (k,)).copy() for part in (value, sd, share)]
     return Given(tuple(names), *full, **more)
@@ -99,12 +99,12 @@ def facts(**changes):
 
 
 def releases(promise, chain=0):
-    """Return one release."""
+    """Return a tuple with one release, of moments."""
     return (Release("moments", np.array([1.0, 2.0]), None, promise, None, chain),)
 
 
 def results(estimate, fact=None, ledger=None, chain=0):
-    """Return a result; without a given ledger, it has a ledger of its own."""
+    """Return a result; without a given ledger, it has a ledger of its own, which is charged with its guarantee."""
     fact = fact or facts()
     own = ledger or Ledger(fact.promise)
     if ledger is None:
@@ -296,7 +296,7 @@ PARTLY = given(
 
 
 def partly_facts(**changes):
-    """Return the facts for example 3.7 of the expected summaries."""
+    """Return the facts for example 3.7 of the expected summaries: dp_lm with coefficients that are not given."""
     usual = {
         "formula": "np.log(value) ~ np.log(income) + np.log(rooms) + np.log(households) + C(place)",
         "rows": 20_640,
@@ -347,7 +347,7 @@ def glm_facts(**changes):
 
 
 def shared_ledger(budget, spent):
-    """Return a ledger with a charge."""
+    """Return a ledger with a budget and one charge, `spent`."""
     ledger = Ledger(budget)
     ledger.charge([("fit", spent)], "dp_lm")
     return ledger

@@ -1,4 +1,4 @@
-"""Each public name of a statsmodels result is an attribute of ours, or its error names a replacement in valid code."""
+"""A public name of a statsmodels result is an attribute of a private one, or its error names a valid replacement."""
 
 import re
 
@@ -130,7 +130,7 @@ UNEVEN = DATA.assign(y=DATA["y"].where(DATA["x1"] < 0.8, DATA["y"] + 3 * RNG.nor
 def test_the_normalized_covariance_is_the_inverse_of_the_information(private, usual, formula):
     """Earlier, normalized_cov_params was cov_params() / scale.
 
-    It was twice as large for x1 if the variance is larger at large x1.
+    If errors have more variance at large x1, its entry for x1 was twice the correct entry.
     """
     theirs = usual(formula, UNEVEN).fit()
     options = {"eps": 200, "domain": DOMAIN, "mech": "suffstats" if private is ps.dp_lm else "newton", "rng": 1}
@@ -197,7 +197,7 @@ def test_r_squared_is_that_of_statsmodels_where_noise_is_small(formula, options)
 
 @pytest.mark.parametrize(("mech", "spread"), [("suffstats", 0.03), ("objpert", 0.2)])
 def test_r_squared_has_the_noise_of_its_releases(mech, spread):
-    """Noisy moments have the whole budget and little noise.
+    """From noisy moments, which have the whole budget, R squared has little noise.
 
     For other methods, R squared is a by-product with much noise.
     """
@@ -207,7 +207,7 @@ def test_r_squared_has_the_noise_of_its_releases(mech, spread):
 
 
 def test_r_squared_of_a_minimiser_is_not_biased_by_the_noise_of_its_start():
-    """Earlier, residuals of the start with its shrunk slopes were used.
+    """Earlier, R squared was computed from the residuals of the starting values, whose slopes are shrunk.
 
     The mean of R squared was then .38 in place of .55.
     """
@@ -243,7 +243,7 @@ def test_adjusted_r_squared_needs_the_number_of_rows():
 
 @pytest.mark.parametrize("options", [{}, {"neighbors": "add_remove"}], ids=str)
 def test_adjusted_r_squared_of_a_subset_counts_its_released_rows(options):
-    """Earlier, adjusted R squared used the number of all rows, not that of the subset, and so equalled R squared."""
+    """Earlier, adjusted R squared used the number of all rows, not of the subset's rows, and so equalled R squared."""
     subset = "x1 > 0.98"
     theirs = smf.ols("y ~ x2", DATA.query(subset)).fit()
     assert theirs.nobs < 40

@@ -1,4 +1,4 @@
-"""`combine`: refusals, the guarantee, the summary, and a result that contains releases only."""
+"""Fits combined with `combine`: refusals, the guarantee, the summary, and a result that contains only releases."""
 
 import json
 import pickle
@@ -50,7 +50,7 @@ def test_the_same_rows_add_guarantees_and_keep_the_sampling_error(fits):
     assert both.guarantee == ps.PureDP(6.0)
     assert both.nobs == 1000
     variance = np.array([np.diag(one.estimate.sampling) for one in (fits[0], fits[2], both)])
-    assert (variance[2] > 0.99 * variance[:2].min(axis=0)).all()  # not halved
+    assert (variance[2] > 0.99 * variance[:2].min(axis=0)).all()  # the sampling variance is not halved
     assert (variance[2] < 1.01 * variance[:2].max(axis=0)).all()
 
 
@@ -130,7 +130,7 @@ def test_every_function_with_intervals_is_combined(verb, formula, options):
     for rows, pair in (("same", fits[:2]), ("disjoint", fits[1:])):
         both = ps.combine(pair, rows=rows)
         lengths = np.array([fit.conf_int()[1] - fit.conf_int()[0] for fit in (both, *pair)])
-        given = np.isfinite(lengths[1:]).any(axis=0)  # excludes a declared level without rows
+        given = np.isfinite(lengths[1:]).any(axis=0)  # a declared level without rows has no interval
         assert given.mean() > 0.6 and (lengths[0] < 1.25 * np.nanmin(lengths[1:], axis=0, initial=np.inf))[given].all()
         assert "combined (2 fits" in str(both.summary())
         assert both.params.index.equals(fits[0].params.index)
@@ -211,7 +211,7 @@ def test_calls_that_are_wrong_name_the_cure(fits):
 
 
 def test_what_rho_implies_is_that_of_all_fits():
-    """Earlier, the (eps, delta) implied by rho was that of the first of several combined fits only."""
+    """Earlier, the implied (eps, delta) was computed from the rho of the first of several combined fits alone."""
     rows, domain = site(1), {"y": (-6, 6)}
     one = [ps.dp_mean("y", rows, rho=0.5, domain=domain) for _ in range(2)]
     same, disjoint = (ps.combine(one, rows=how) for how in ("same", "disjoint"))

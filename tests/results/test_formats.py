@@ -46,7 +46,7 @@ every = pytest.mark.parametrize("name", GRIDS)
 
 
 def shown(summary):
-    """Return the headings and the rows of a summary."""
+    """Return the headings and the rows of a summary's table."""
     return [summary.table.head(), *summary.table.rows()]
 
 

@@ -1,4 +1,4 @@
-"""Summaries compared as a whole."""
+"""Whole summaries of fits, compared with expected texts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Marginal means, comparisons and slopes equal patsy's rows times the coefficients."""
+"""Marginal means, comparisons and slopes equal rows of patsy's model matrix times the coefficients."""
 
 import warnings
 
@@ -33,7 +33,7 @@ def fit_of(formula=FORMULA, link=None, offset=None, scale=0.1, **more):
 
 
 def rows_of(fit, **columns):
-    """Return the rows of patsy's model matrix, with all levels declared."""
+    """Return the rows of patsy's model matrix for the given values of the columns, with all levels declared."""
     rows = pd.DataFrame(columns)
     rows["g"] = pd.Categorical(rows["g"], categories=["a", "b", "c"])
     rows["h"] = pd.Categorical(rows["h"], categories=[1, 2])
@@ -42,7 +42,7 @@ def rows_of(fit, **columns):
 
 
 def by_hand(fit, R):
-    """Return estimates, std errors and 95% intervals of linear functions."""
+    """Return estimates, std errors and 95% intervals of linear functions of the coefficients, the rows of R."""
     value, V = R @ fit.estimate.theta, fit.estimate.sampling + fit.estimate.noise
     sd = np.sqrt(np.einsum("ij,jk,ik->i", R, V, R))
     z = norm.ppf(0.975)
@@ -146,7 +146,7 @@ def test_comparisons_and_slopes_of_a_link_are_of_responses_by_the_delta_method()
     first = 2 * norm.sf(abs(frame["estimate"] / frame["std_error"]))
     assert (
         (first - 1e-12 <= frame["p_value"]) & (frame["p_value"] < first + 0.03)
-    ).all()  # larger if the mean is curved
+    ).all()  # p-values are larger if the mean is curved
     slope = fit.slopes("x", at={"x": 1, "z": 0.5}, by="g").frame
     b = fit.params["x"]
     np.testing.assert_allclose(slope["estimate"], (b * mean * (1 - mean)).mean(axis=1), rtol=1e-8)
@@ -270,7 +270,7 @@ def test_tables_print_within_80_columns():
     ],
 )
 def test_refusals_name_their_cure(call, words):
-    """Earlier, marginal means for a product of factors were those of the first factor."""
+    """Earlier, marginal means for a product of factors were the marginal means of the first factor."""
     with pytest.raises((FormulaError, OptionError), match=words):
         call(fit_of())
 

@@ -82,6 +82,6 @@ def test_two_sites_are_averaged_by_hand():
     domain = ps.Domain({"x": (0, 4)}, complete=True)
     fits = [ps.dp_mean("x", data, eps=2, domain=domain, mech="laplace", rng=s) for s, data in enumerate(sites)]
     sums = [fit.measurements().set_index("coordinate").loc["sum of column 0"] for fit in fits]
-    mean = 2 + 2 * sum(one["value"] for one in sums) / 1200  # the sums are those of values scaled to [-1, 1]
+    mean = 2 + 2 * sum(one["value"] for one in sums) / 1200  # the sums are sums of values scaled to [-1, 1]
     sd = 2 * np.sqrt(sum(one["sd"] ** 2 for one in sums)) / 1200
     assert abs(mean - pd.concat(sites)["x"].mean()) < 5 * sd

@@ -143,7 +143,7 @@ def tool():
     if int(installed("polars").__version__.partition(".")[0]) > 1:
         pytest.skip('marginaleffects 0.6 needs polars below 2; write pip install ".[marginaleffects]"')
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # caused by polars 1 in a call by marginaleffects
+        warnings.simplefilter("ignore", DeprecationWarning)  # polars 1 warns in a call by marginaleffects
         yield module
 
 

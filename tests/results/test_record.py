@@ -153,7 +153,7 @@ def test_a_dict_with_a_leaf_of_another_type_is_refused_or_can_be_shown(k):
             assert str(error).startswith("the dict is not that of a result; ")
             changed += 1
         else:
-            with np.errstate(all="ignore"):  # overflow or, for example, infinity / infinity
+            with np.errstate(all="ignore"):  # the damaged numbers may overflow
                 assert str(fit.summary()) and len(fit.conf_int()) and len(fit.tidy()) and repr(fit)
     assert changed > len(places) / 16
 

@@ -89,7 +89,7 @@ def test_golden_table(fmt):
 
 
 def total(*fits):
-    """Return the text below a table in one line."""
+    """Return the text below a table of fits, the total privacy cost, in one line."""
     return " ".join(ps.summary_table(list(fits)).rpartition("-" * 80)[2].split())
 
 

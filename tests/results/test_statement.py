@@ -32,7 +32,7 @@ FITS = {
 
 
 def plain(fit):
-    """The paragraph in one line."""
+    """Return the methods paragraph of a fit in one line."""
     return " ".join(fit.statement().split())
 
 
@@ -143,7 +143,7 @@ LINE = re.compile(r"( *)(?:(-)|(\w+):)(?: (\"(?:[^\"\\]|\\.)*\"|[\d.]+(?:e[+-]\d
 
 
 def read(text):
-    """Parse a record of indented mappings and lists with JSON values; raise an error for anything else."""
+    """Return a deployment's parsed record of indented mappings and lists with JSON values; refuse anything else."""
     root = {}
     open_at = [(-1, root, "")]
     for line in text.splitlines()[1:]:

@@ -1,4 +1,4 @@
-"""The words of summaries: 80 columns, each line of the header, and terms that are never shown."""
+"""Texts of summaries: at most 80 columns, the lines of the header, and internal terms that are never shown."""
 
 import ast
 import itertools
@@ -376,7 +376,7 @@ def test_long_names_have_lines_of_their_own_and_levels_stand_under_their_factor(
     rows = indented(["x", "C(place)[T.a]", "C(place)[T.much longer]", "y" * 18], 18)
     assert rows == [([], "x"), (["C(place)"], "  [T.a]"), ([], "  [T.much longer]"), (["y" * 18], "")]
     assert indented(["C(g)[T.a]", "C(g)[T.b]"], 18) == [([], "C(g)[T.a]"), ([], "C(g)[T.b]")]
-    odd = ["c, d", "[x]", "[0, 1)]", "f(g)", "x:y"]  # earlier, no level was indented if one of them contains a bracket
+    odd = ["c, d", "[x]", "[0, 1)]", "f(g)", "x:y"]  # earlier, no level was indented if one level contained a bracket
     rows = indented([f"x:C(place)[T.{level}]" for level in odd], 18)
     assert rows == [(["x:C(place)"] if not k else [], f"  [T.{level}]") for k, level in enumerate(odd)]
 

@@ -59,9 +59,11 @@ MEMBERS = [
 
 
 def nuclear(pairs, packed):
-    """Return the nuclear norm (sum of absolute eigenvalues) of symmetric matrices with packed entries.
+    """Return the nuclear norm (sum of absolute eigenvalues) of symmetric matrices whose entries are packed in vectors.
 
-    Unreleased squares are taken to equal the products with the constant; other unreleased entries are zero.
+    The entries are products of variables, and `pairs` has the indices of the variables; variable 0 is a constant. If
+    the square of a variable is not released, it is taken to equal the variable's product with the constant. Other
+    entries that are not released are zero.
     """
     i, j = pairs
     matrix = np.zeros((*packed.shape[:-1], j.max() + 1, j.max() + 1))
@@ -79,14 +81,14 @@ NORMS = {
 
 
 def norm_of(sensitivity):
-    """Return the norm in which a sensitivity is stated, as a function of weighted vectors."""
+    """Return the norm in which a sensitivity is stated, as a function of vectors multiplied by its weights."""
     if sensitivity.norm == "hull":
         return HullLaw(sensitivity.weights, sensitivity.pairs).norm
     return partial(nuclear, sensitivity.pairs) if sensitivity.norm == "nuclear" else NORMS[sensitivity.norm]
 
 
 def gaps(sensitivity, here, there):
-    """Return the distances of contributions, weighted as in the sensitivity, shape (n,)."""
+    """Return the distances between contributions, in the norm and with the weights of a sensitivity, shape (n,)."""
     return norm_of(sensitivity)(sensitivity.weights * (here - there))
 
 

@@ -77,13 +77,13 @@ def grid_of(within, column):
 
 
 def farthest(within, sensitivity, relation, rng):
-    """Return the largest distance found by coordinate ascent over pairs of rows, one of which may be absent."""
+    """Return the largest distance of the contributions of two rows, or of a row and no row, by coordinate ascent."""
     grids = [grid_of(within, column) for column in range(within.dim)]
     pair = [np.array([rng.choice(grid) for grid in grids]) for _ in range(2)]
     fixed = type(within) is BoxProducts  # rows of full weight; other tests try other weights at random
     for row in pair[: 2 * fixed]:
         row[0] = 1.0
-    nothing = relation.appear or (fixed and within.counted)  # a row of weight zero belongs to the set
+    nothing = relation.appear or (fixed and within.counted)  # whether a row may contribute nothing, as with weight 0
     gone = not relation.exchange or (nothing and rng.random() < 0.5)
 
     def gap(here, there):
@@ -127,7 +127,7 @@ LOOSE = {  # share of the claimed sensitivity that a search must reach, if it is
 
 
 def tight(within, norm):
-    """Whether a search over few entries should reach the claimed sensitivity."""
+    """Whether a search over rows of few entries should reach the claimed sensitivity."""
     if within.dim > 4 or (isinstance(within, ByCell) and norm == "l1" and within.cells > 1):
         return False
     groups = getattr(within, "groups", ())
@@ -274,7 +274,7 @@ def test_neither_count_nor_squares_cost_anything_where_rows_are_replaced_and_wei
         [slice(within.size - within.squares, within.size)] * (within.squares > 0),
     )
     full = contributions(within, np.ones(1 + within.k))
-    # columns with squares have the value `end`; columns without squares also go to the opposite end
+    # columns with squares have the value `end`; columns without squares have the value `end` or -1
     few = within.squares
     others = [
         [w, *[end] * few, *[other] * (within.k - few)]

@@ -36,7 +36,7 @@ def test_coded_rows_have_the_products_of_the_rows_that_they_stand_for(n, interce
 
 
 def test_totals_are_exact_for_as_many_rows_as_a_total_may_have():
-    """All entries are odd multiples of the smallest step, so that both halves of each product are nonzero."""
+    """Entries are odd multiples of the smallest step, so that both halves of the bits of a product are nonzero."""
     n, entry = 1 << 20, 1 - 3 * 2.0**-21
     coded = CodedProducts(3, True, False, groups=((1, 2),))
     rows = coded.project(np.tile([1.0, entry, entry], (n, 1)))

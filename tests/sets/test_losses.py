@@ -27,7 +27,7 @@ def size_of(norm, scores, tilt):
 
 
 def gradients(m, intercept, tau, steps=(-1.0, 0.0, 1.0)):
-    """Return contributions to the score of rows with few values, of rows with weight one half, and of a missing row."""
+    """Return contributions to the score of rows with few predictor values, also with half weights, and of no row."""
     x = np.array(list(itertools.product(*([(1.0,)] if intercept else [steps]), *[steps] * (m - 1))))
     full = np.vstack([(1 - tau) * x, -tau * x])
     return np.vstack([np.zeros(m), full, full / 2, 0.3 * full[: len(x)] + 0.7 * full[len(x) :]])
@@ -57,7 +57,7 @@ def test_the_ball_of_the_hull_norm_is_the_hull_of_differences(tau):
         [corners, [(0.0, *c) for c in (1 + tilt) * np.array(list(itertools.product((-1, 1), repeat=2)))]]
     )
     assert size_of("hull", corners, tilt) == pytest.approx(np.ones(len(corners)))
-    # support functions of the differences and of the ball's corners
+    # support functions of the differences of contributions and of the ball's corners
     for v in public_stream(102).standard_normal((100, 3)):
         support = (moves @ v).max()
         assert support == pytest.approx((corners @ v).max())
@@ -165,7 +165,7 @@ def test_parameter_sets_are_bounded_and_orders_are_inside(bad):
 def test_the_sensitivity_of_the_paper_is_too_small_at_high_levels():
     """Reimherr and Awan (2019, section 4.5) state 2 (1 - tau) for a replaced row.
 
-    A row and its mirror image differ more.
+    The scores of a row and of its mirror image differ by more.
     """
     scores = gradients(2, False, 0.9)
     moved = np.abs(scores[:, None] - scores).max()

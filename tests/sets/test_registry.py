@@ -1,4 +1,4 @@
-"""The laws in this folder test every set of the package."""
+"""The tests in this folder examine every set of the package."""
 
 import importlib
 import inspect

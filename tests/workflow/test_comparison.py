@@ -1,4 +1,4 @@
-"""Comparison of budgets: each line is what the plan with this budget expects, with the method it would choose."""
+"""Comparison of budgets: each line has the widths that a plan with one budget expects, and the method it chooses."""
 
 import math
 
@@ -61,7 +61,7 @@ def test_the_ratios_are_drawn():
     axes = found.plot(Figure().subplots())
     assert [label.get_text() for label in axes.get_xticklabels()] == ["eps = 0.01\n(2 not given)", "eps = 4"]
     lines = {line.get_label(): line.get_ydata() for line in axes.lines[:2]}
-    assert list(lines) == list(PLAN.expected().index[1:])  # without the intercept
+    assert list(lines) == list(PLAN.expected().index[1:])  # the intercept is not drawn
     assert lines["x"][1] == found.frame["ratio"].iloc[-1] and math.isnan(lines["x"][0])
 
 

@@ -126,7 +126,7 @@ def test_neighbours_shift_no_picture_by_more_than_its_share_and_some_by_as_much(
     answers = [ps.dp_diagnostics(fit, data, eps=1.0, bins=5, rng=3) for data in frames()]
     for kind in range(3):
         releases = [seen.fits[kind].releases for seen in answers]
-        assert {len(each) for each in releases} == {1}  # one query per answer; equal seeds give equal noise
+        assert {len(each) for each in releases} == {1}  # one release per plot; equal seeds give equal noise
         claim = releases[0][0].within.sensitivity("l1", fit.facts.neighbors.relation(True, True))
         values = np.array([each[0].value for each in releases])
         moved = (values[:, None] - values[None]).reshape(-1, values.shape[1]) * claim.weights
@@ -134,7 +134,7 @@ def test_neighbours_shift_no_picture_by_more_than_its_share_and_some_by_as_much(
         assert 0.99 <= steps.max() <= 1 + 1e-9
         promised = releases[0][0].keeps
         assert promised == ps.PureDP(1.0).part((0.25, 0.5, 0.25)[kind])
-        noise = releases[0][0].law.variance()  # Laplace noise of exactly the required scale
+        noise = releases[0][0].law.variance()  # the law is Laplace noise of exactly the required scale
         np.testing.assert_allclose(noise * claim.weights**2, 2 * (claim.size / promised.eps) ** 2, rtol=1e-6)
 
 
@@ -231,7 +231,7 @@ def test_pictures_are_readable_and_hold_no_row():
     printed = str(ps.dp_diagnostics(fitted(), data, eps=0.02, bins=12, rng=1))
     assert "not given [1]" in printed and "[1] A bin is not given if noise hides" in printed
     assert "nan" not in printed.lower() and max(map(len, printed.splitlines())) <= 80
-    assert max(len(part) for part in printed.split() if part[-1].isdigit()) <= 9  # rounded
+    assert max(len(part) for part in printed.split() if part[-1].isdigit()) <= 9  # numbers are rounded
     assert "not given" not in str(seen)
     assert data.loc[0, "y"].tobytes() not in pickle.dumps(seen) and "3.12345" not in str(seen)
     assert repr(seen) == f"<Diagnostics of {TRUE}: residuals, binned, scale_location; {seen.guarantee}>"

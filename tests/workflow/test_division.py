@@ -34,7 +34,7 @@ NORMAL = Gaussian()
 
 @dataclass(frozen=True)
 class Q:
-    """A query as recorded by a rehearsal."""
+    """A query as recorded by a rehearsal (trial run)."""
 
     label: str
     branch: str | None = None
@@ -160,12 +160,12 @@ def test_a_part_of_rho_is_charged_as_what_its_mechanisms_keep():
     pure, again = Q("scales", mechanism=Laplace()), Q("again", None, ("coarse",), Laplace())
     charge = dict(divided((pure, *FORK[1:], again), ZeroCDP(0.5), OWN).charge)
     assert charge["scales"] == ZeroCDP(0.05).as_pure()
-    assert charge["coarse"] == ZeroCDP(0.1)  # queries with normal noise that contain an optional query with pure noise
+    assert charge["coarse"] == ZeroCDP(0.1)  # contains an optional query with pure noise
     assert charge["m or s"] == ZeroCDP(0.35)
     charge = dict(divided((*FORK, replace(again, mechanism=NORMAL)), ZeroCDP(0.5), OWN).charge)
     assert all(isinstance(promise, GaussianDP) for promise in charge.values())
     charge = dict(divided((pure, *LINE, replace(again, optional=("scales",))), ZeroCDP(0.5), OWN).charge)
-    assert isinstance(charge["scales"], ZeroCDP)  # the sum of the two pure eps would be larger than eps of rho
+    assert isinstance(charge["scales"], ZeroCDP)  # the sum of the two pure eps would exceed the eps of rho
 
 
 def test_the_bounds_of_stage_0_have_their_share_and_the_others_what_is_left():

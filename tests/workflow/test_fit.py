@@ -1,4 +1,4 @@
-"""Fits charge a ledger before they read rows; kinds of sources agree; units, kinds of guarantee, estimated bounds."""
+"""Fits charge a ledger before they read rows; sources agree; units, kinds of guarantee, estimated bounds."""
 
 import warnings
 from pathlib import Path
@@ -184,7 +184,7 @@ def batches(data, size):
 
 
 def test_a_function_that_gives_no_frame_has_no_rows_and_pays_as_its_neighbour_does():
-    """If a removed row leaves the data without batches, an error would reveal this at no cost."""
+    """If data without batches caused an error, it would reveal at no cost that the only row was removed."""
     spent = []
     for rows in (1, 0):
         ledger = ps.Ledger(ps.PureDP(1, "add_remove"))
@@ -225,7 +225,7 @@ def test_a_complete_column_has_a_public_number_of_rows_and_any_other_a_released_
     assert plain.facts.used is not None
 
 
-# ------------------------------------------------------------------ what a result is told
+# ------------------------------------------------------------------ public facts in a result
 
 
 def test_a_result_knows_its_guarantee_method_budget_and_seed():

@@ -11,7 +11,7 @@ from privstats.workflow import gathered
 from tests.every import CALLS, DOMAIN
 
 N = 5_000_000
-MECHANISMS_OWN = ("noise", "eta", "steps")  # options that belong to a mechanism
+MECHANISMS_OWN = ("noise", "eta", "steps")  # options of mechanisms, not of estimators
 
 
 def planned(name, n=N, **more):

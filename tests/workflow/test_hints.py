@@ -81,7 +81,7 @@ def test_a_saved_plan_keeps_the_hints_and_runs_on_data_whose_domain_has_none(tmp
 
 
 def test_the_widths_to_expect_by_hints_are_those_that_fits_then_have():
-    """The data have rare levels and small weights. Without hints, the forecast widths are wrong by a factor above 2."""
+    """The data have a rare level and small weights. Without hints, its forecast width is wrong by a factor above 2."""
     domain = ps.Domain({"y": (0, 10), "x": (-1, 1), "g": ["a", "b"], "w": (0, 20)})
     told = domain.hint("g", shares={"b": 0.05}).hint("w", mean=2, sd=2).hint("y", mean=3, sd=1).hint("x", sd=0.3)
 
@@ -99,7 +99,10 @@ def test_the_widths_to_expect_by_hints_are_those_that_fits_then_have():
 
 
 def test_hinted_numbers_explain_a_quarter_of_a_hinted_outcome():
-    """Distances explain tips: with independent columns the forecast was .57 of the width (`benchmarks.plans`)."""
+    """For tips, which depend on distances, a forecast with independent columns was .57 of the width.
+
+    The widths are compared in `benchmarks.plans`.
+    """
     told = HINTED.hint("z", mean=0.5, sd=0.2)
     design = ps.plan("lm", "y ~ x + z + g", 900, eps=4, domain=told, weights="w").public.design
     assert _explaining(design, told.hints) == ["x", "z"]
@@ -139,7 +142,7 @@ def test_a_width_is_a_range_until_the_hints_that_the_plan_prints_are_given(call,
     names = {"domain": USUAL}
     for line in text.splitlines():
         if line.startswith("  domain = "):
-            exec(line.strip(), names)  # as a user would paste it
+            exec(line.strip(), names)  # a user would paste this line
     plan, expected = ranges(names["domain"], **call)
     assert expected["width_low"].equals(expected["width"]) and expected["width_high"].equals(expected["width"])
     assert "up to" not in str(plan).lower() and "Columns with hints follow these." in " ".join(str(plan).split())
@@ -178,7 +181,7 @@ def test_what_is_given_in_some_forecasts_only_is_called_borderline():
 def test_the_share_of_a_condition_is_hinted_by_its_name_in_the_formula():
     """A mean and a standard deviation do not determine how often a number is 0.
 
-    With them alone, the assumed outcome never occurs.
+    With these two hints alone, the assumed outcome never occurs.
     """
     domain = ps.Domain({"visits": (0, 60), "x": (-1, 1)}).hint("visits", mean=0.7, sd=2.2)
     call = {"verb": "glm", "formula": "I(visits>0) ~ x"}

@@ -10,11 +10,11 @@ import privstats as ps
 from privstats.errors import PrivacyError
 from tests.workflow.calls import DOMAIN, frame
 
-CALL = {"mu": 1.0, "domain": DOMAIN, "mech": "newton", "rng": 1}  # several passes
+CALL = {"mu": 1.0, "domain": DOMAIN, "mech": "newton", "rng": 1}  # this call makes several passes
 
 
 class Rows:
-    """Source that yields frames of a CSV file; in one of its passes, it calls a function after the first frame."""
+    """Source that yields frames of a CSV file; in the pass `turn`, it calls `happens` after the first frame."""
 
     def __init__(self, path, happens, turn):
         self.path, self.happens, self.turn, self.passes = path, happens, turn, itertools.count(1)
@@ -29,7 +29,7 @@ class Rows:
 
 
 def interrupt(path):
-    # the process may have been started with this signal ignored
+    # the process may have been started with SIGINT ignored
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         signal.raise_signal(signal.SIGINT)
@@ -51,7 +51,7 @@ def append(path):
         file.write("\n".join(path.read_text().splitlines()[-1:]) + "\n")
 
 
-# the function is first called before the charge
+# what happens to a fit after the charge; the first pass over the file is before the charge
 SAYS = {
     interrupt: (KeyboardInterrupt, "interrupted after the ledger was charged: nothing is released, and the budget"),
     truncate: (PrivacyError, "Nothing is released, and the budget of this call is spent"),

@@ -168,7 +168,7 @@ def test_shares_of_a_plan_add_up_to_one_in_each_branch():
 
 def test_branches_are_charged_as_one_entry():
     plan = planned(mech="auto", eps=20.0)
-    # this budget is too small for Newton steps, so that there is no second branch
+    # eps = 0.1 is too small for Newton steps, so that there is no second branch
     assert len(plan.branches) == 2 and not planned(mech="auto", eps=0.1).branches
     charged = dict(plan.charge)
     assert set(charged) == {p.label for p in plan.planned if p.branch is None and not p.within_share_of} | {
@@ -215,7 +215,7 @@ def test_under_eps_and_delta_the_shorter_of_pure_and_normal_noise_is_taken_and_n
 
 
 def test_noise_under_which_most_intervals_are_not_given_is_not_taken():
-    """Earlier, with pure noise, an interval that was not expected to be given counted as a narrow one."""
+    """Earlier, with pure noise, an interval that was not expected to be given counted as a narrow interval."""
     plan = ps.plan("glm", "b ~ x + z + g + w", 3000, eps=0.5, delta=1e-7, domain={**DOMAIN, "b": (0, 1)})
     assert isinstance(plan.accounted, GaussianDP)
     assert plan.choice.why.endswith("most intervals are not expected to be given with pure noise")
@@ -234,7 +234,7 @@ def test_a_method_without_normal_noise_is_planned_in_pure_eps():
 # ------------------------------------------------------------------ rehearsals, with a toy estimator
 
 
-INFERRED = []  # rows from which something was inferred
+INFERRED = []  # class names of the conversations after whose close inference was continued
 
 
 @dataclass(frozen=True)
@@ -824,7 +824,7 @@ def test_a_plan_without_intervals_says_why_and_is_not_searched(verb, formula, mo
 @pytest.mark.parametrize(
     ("verb", "formula", "n", "more"),
     [
-        ("mean", "x ~ g", 0, {}),  # no rows
+        ("mean", "x ~ g", 0, {}),  # data without rows
         ("glm", "b ~ 0 + x:g", 1000, {}),  # slopes for each level, and no constant
         ("glm", "k ~ 0 + x:g", 1000, {"family": "poisson"}),
         ("hist", "t", 1000, {"bins": [-1e10, 1e10]}),  # bin edges beyond the years of the calendar

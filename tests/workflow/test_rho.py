@@ -1,4 +1,4 @@
-"""Fits under rho: with normal noise they equal fits under mu = sqrt(2 rho), and pure noise is smaller."""
+"""Fits under rho and under mu = sqrt(2 rho): normal noise is equal, and pure noise is smaller under rho."""
 
 import math
 
@@ -65,7 +65,7 @@ IMPLIED = {"lm suffstats": "4.89", "hist": "4.89", "logit objpert": "5.22", "med
 def test_a_summary_says_what_rho_implies_and_more_where_the_mechanisms_keep_more(name, eps):
     """With normal noise only, the implied eps is that of mu = 1.
 
-    With one exponential mechanism, it is the eps of this mechanism.
+    If there is only one exponential mechanism, it is the eps of this mechanism.
     """
     fit = CALLS[name](frame(), RHO)
     lines = str(fit.summary()).splitlines()

@@ -91,7 +91,7 @@ def test_a_number_of_rows_that_is_private_is_assumed_or_missing(n, tmp_path):
 def test_the_digest_is_that_of_machines_whose_last_digits_differ(monkeypatch):
     """Quantile functions and roots differ in their last bits between mathematical libraries.
 
-    The digest of a plan must not.
+    The digest of a plan must not differ.
     """
     before = mean(delta=1e-6, mech="gaussian")
     exact = ApproxDP.as_normal

@@ -15,8 +15,8 @@ from tests.workflow.calls import planned
 def falling(law, root, flat=0.1, told=1.0):
     """Return a function for the widths at a budget or number of rows, which decrease by a known law.
 
-    The widths equal the requested width at `root`. A share `flat` of the squared width decreases more slowly. `told`
-    scales the stated share of noise.
+    At the budget or number of rows `root`, the widths equal the requested width. A share `flat` of the squared width
+    decreases more slowly. The stated share of noise is multiplied by `told`.
     """
 
     def widths(number):
@@ -27,7 +27,7 @@ def falling(law, root, flat=0.1, told=1.0):
 
 
 def found(widths, law=BY_BUDGET, most=1e4, asked=None):
-    """Return the number that a search found, starting from 1."""
+    """Return the budget or number of rows that a search found, starting from 1."""
 
     def expected(number, bounds):
         if asked is not None:
@@ -105,7 +105,7 @@ def test_few_fits_are_simulated_in_a_search(monkeypatch):
     monkeypatch.setattr(forecast, "_expected", lambda estimate: fits.append(estimate) or once(estimate))
     plan.n_for(0.3)
     plan.budget_for(0.3)
-    assert len(fits) <= 56  # 61 if every plan computed the ratio of widths
+    assert len(fits) <= 56  # there would be 61 fits if every plan computed the ratio of widths
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -74,7 +74,7 @@ def test_a_study_is_a_list_of_plans(plans):
         ps.Study(plans)
 
 
-# ---------------------------------------------------------------- what it says
+# ---------------------------------------------------------------- guarantee and texts of a study
 
 
 def test_a_study_says_what_its_plans_guarantee_together():
@@ -244,7 +244,7 @@ def test_persons_and_private_numbers_of_rows():
     assert ledger.spent() == PureDP(1.0)  # replacing a row costs as much as removing one row and adding another
 
 
-# ---------------------------------------------------------------- what a prepaid ledger pays
+# ---------------------------------------------------------------- charges to a prepaid ledger
 
 PARTS = (("sums", PureDP(0.25)),)
 FIRST, SECOND = (PARTS, "dp_mean x", "laplace"), ((("sums", PureDP(0.5)),), "dp_mean y", "laplace")
