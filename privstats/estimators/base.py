@@ -175,6 +175,15 @@ CHOICES = ("usual", "cautious")  # values of the option `tail`
 FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse", "rows", "sigma", "few")
 
 
+def with_std_error(sigma: float, error: float) -> dict[str, float]:
+    """Return the residual std dev `sigma` and its std error due to privacy noise, by name of the diagnostic.
+
+    `error` is the std error of the residual variance, the square of `sigma`; the std error of `sigma` follows by the
+    delta method.
+    """
+    return {"sigma": sigma, "sigma_std_err": error / (2 * sigma)}
+
+
 def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:
     """Return an instance of the estimator with the user's options; raise an error for an unknown option.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privstats.errors import OptionError, quote
-from privstats.estimators.base import PURE, Noises, PublicFacts, check_split
+from privstats.estimators.base import PURE, Noises, PublicFacts, check_split, sd_of, with_std_error
 from privstats.estimators.constants import USUAL_RESIDUAL
 from privstats.estimators.filling import FILLED, filling_hessian, noise_through
 from privstats.estimators.frame import PublicBox
@@ -132,7 +132,8 @@ class ChosenLeastSquares(ABC):
         score = ridge * (P @ chosen.value)
         step = hessian.power(-1.0) @ score
         start = start.moved(step)
-        sigma = self._residual_scale(ask, start, rows, box)
+        residuals = self._residual_scale(ask, start, rows, box)
+        sigma = residuals["sigma"]
         T, T_inverse = hessian.power(-0.5) * rows**0.5, hessian.power(0.5) / rows**0.5
         meat = sigma**2 * hessian.value
         if robust:
@@ -149,14 +150,18 @@ class ChosenLeastSquares(ABC):
             remaining=float(np.linalg.norm(step)),
             freedom=squares.freedom,
             numeric=NumericColumns.of(box.design),
-        ).solve(box.design.names, (), {"sigma": sigma, **known})
+        ).solve(box.design.names, (), {**residuals, **known})
 
-    def _residual_scale(self, ask: Ask, start: Start, rows: float, box: PublicBox) -> float:
-        """Release the sum of squared residuals; return the residual scale, in units of half the response's range."""
+    def _residual_scale(self, ask: Ask, start: Start, rows: float, box: PublicBox) -> dict[str, float]:
+        """Release the sum of squared residuals; return the residual scale with its std error (see `with_std_error`).
+
+        Both are in units of half the response's range.
+        """
         residual = WeightedLinear(start.residual[:, None])
         release = ask(Sum("residual scale", residual, within=Products(1, CLIP)), by=self.noises.matrix)
         freedom = max(rows - box.c, 1.0)
-        return float(np.sqrt(np.clip(release.value[0] / freedom, LEAST_RESIDUAL**2, CLIP**2)))
+        sigma = float(np.sqrt(np.clip(release.value[0] / freedom, LEAST_RESIDUAL**2, CLIP**2)))
+        return with_std_error(sigma, sd_of(release.law) / freedom)
 
 
 @dataclass(frozen=True)

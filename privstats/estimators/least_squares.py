@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privstats.estimators.base import Noises, entry_sd, score_sd, sd_of
+from privstats.estimators.base import Noises, entry_sd, score_sd, sd_of, with_std_error
 from privstats.estimators.constants import (
     ALONG_SEEN,
     FIRST_LEAST,
@@ -601,8 +601,15 @@ class Steps(OneStep):
                 max(bounds, key=lambda one: one.size * float(np.linalg.norm(one.loading))),
                 *self.far_rows(start, step.hessian.back, clip, read, last_step, remaining),
             ),
-            facts={"sigma": moved.sigma},
+            facts=self.residual_sd(moved),
         )
+
+    def residual_sd(self, at: Start) -> dict[str, float]:
+        """Return the residual scale and, for least squares, the std error of it that is due to noise and clipping.
+
+        Both follow from noisy second moments of clipped rows (`Start.variance_error`).
+        """
+        return {"sigma": at.sigma} if self.loss.needs_scale else with_std_error(at.sigma, at.variance_error)
 
     @property
     def flat(self) -> FloatArray:

@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from privstats.estimators.base import Noises, entry_sd, sd_of
+from privstats.estimators.base import Noises, entry_sd, sd_of, with_std_error
 from privstats.estimators.constants import (
     AFTER_GAP,
     ALONG_SEEN,
@@ -482,28 +482,35 @@ class PerturbedSquares(OneStep):
         return Doubts(
             noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # the noise of A, times t
             clipped=tuple(back @ one for one in self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0))),
-            facts={"sigma": self.residual_sd(step)},
+            facts=self.residual_sd(step),
         )
 
-    def residual_sd(self, step: Step) -> float:
-        """Return the std dev of the residuals at the estimate, from the total and explained variance of the response.
+    def residual_sd(self, step: Step) -> dict[str, float]:
+        """Return the std dev of the residuals at the estimate, and the std error of this std dev that is due to noise.
 
-        Errors of the estimate increase the explained variance, so the expected increase is subtracted from it. The
-        residual scale at the starting coefficients would be too large, because the starting slopes are noisy and biased
-        towards zero. This scale is returned only if there is no intercept, or if the std dev of the response is not
-        known: it was not released, or the released value is smaller than its noise.
+        The residual variance is the difference between the total and the explained variance of the response. Errors of
+        the estimate increase the explained variance, so the expected increase is subtracted from it. The residual scale
+        at the starting coefficients would be too large, because the starting slopes are noisy and biased towards zero.
+        This scale is returned only if there is no intercept, or if the std dev of the response is not known: it was not
+        released, or the released value is smaller than its noise. The error of its square is then that of the
+        response's variance, but at most 100%, because allowances for noise make the scale too large rather than small.
         """
         at, A, scales = step.last.at, step.hessian.matrix, self.scales
         one, sd = self.box.intercept, np.nan if scales is None else scales.response_sd
+        wrong = np.nan if scales is None else scales.of_response[2]
         if one is None or not np.isfinite(sd):
-            return at.sigma
+            return with_std_error(at.sigma, min(wrong, at.sigma**2))
         onto = Coordinates(at.theta, step.hessian.to_theta, self.levels.hidden).back
         t, constant = onto @ at.theta + step.step, onto[:, one]
         mean = A.value @ constant
-        about = A.value - np.outer(mean, mean) / max(float(constant @ mean), 1.0)
+        rows = float(constant @ mean)
+        about = A.value - np.outer(mean, mean) / max(rows, 1.0)
         errors = step.inverse @ step.spread @ step.inverse
-        explained = (t @ about @ t - np.trace(about @ errors)) / float(constant @ mean)
-        return float(np.sqrt(max(sd**2 - max(explained, 0.0), FLOOR * sd**2)))
+        explained = (t @ about @ t - np.trace(about @ errors)) / rows
+        sigma = float(np.sqrt(max(sd**2 - max(explained, 0.0), FLOOR * sd**2)))
+        slopes, along = t - constant * (mean @ t) / max(rows, 1.0), about @ t
+        variance = 4 * along @ errors @ along + A.variance_along(slopes[:, None])[0]
+        return with_std_error(sigma, float(np.hypot(np.sqrt(variance) / rows, wrong)))
 
     def notes(self) -> tuple[Note, ...]:
         """Return notes on left-out factor levels, wide bounds, and a response with values at its bounds."""
@@ -612,9 +619,9 @@ class PerturbedHuber(PerturbedSquares):
         short = max(self.rows * m - float(np.trace(matrix.value)), 0.0) + matrix.trace_variance() ** 0.5
         return CutHessian(matrix, at.sigma * at.to_theta, np.eye(m), self.rows, short * min(1.0, 2.0 / m))
 
-    def residual_sd(self, step: Step) -> float:
+    def residual_sd(self, step: Step) -> dict[str, float]:
         """Return the released residual scale, by which the residuals in the Huber loss are divided."""
-        return step.last.at.sigma
+        return {"sigma": step.last.at.sigma}
 
     def doubts(self, step: Step) -> Doubts:
         """Return the errors given by `PerturbedSquares.doubts`, and an error due to the clipping of row norms.

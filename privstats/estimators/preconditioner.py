@@ -97,6 +97,8 @@ class Start:
         Upper limit of the residual standard deviation, used where `sigma`, computed with noise, may be too small.
     moments : NoisyMatrix, optional
         Released sum of w w' over rows, whose norms are clipped.
+    variance_error : float
+        Error of the square of `sigma` due to noise and to the clipping of rows, a root mean square.
     """
 
     frame: StandardFrame
@@ -110,6 +112,7 @@ class Start:
     near_singular: bool = False
     most_sigma: float = 0.0
     moments: NoisyMatrix | None = None
+    variance_error: float = 0.0
 
     @cached_property
     def m(self) -> int:
@@ -287,6 +290,7 @@ def coarse(
         read.near_singular,
         frame.scale * read.most_sigma,
         read.moments.first(m).mapped(T),
+        frame.scale**2 * read.variance_error,
     )
 
 
@@ -309,7 +313,9 @@ def whitened_again(
     T = roots(read.matrix + start.W.T @ levels.ridge @ start.W)[1]
     moved = start.moved(start.sigma * read.slopes)
     sigma, most = start.sigma * read.sigma, start.sigma * read.most_sigma
-    return replace(moved, sigma=sigma, most_sigma=most, moments=read.moments.first(start.m)).remapped(T)
+    error = start.sigma**2 * read.variance_error
+    moments = read.moments.first(start.m)
+    return replace(moved, sigma=sigma, most_sigma=most, moments=moments, variance_error=error).remapped(T)
 
 
 def held_at(unit: float, m: int, rows: float) -> float:
@@ -351,6 +357,8 @@ class Coarse:
         this limit is below `MATRIX_NOISE`. Always False for results of `merged`.
     moments : NoisyMatrix
         Released sum of the outer products v v' over rows v of predictors and response, whose norms are clipped.
+    variance_error : float
+        Error of the square of `sigma` due to noise and to clipping, a root mean square; 0 for results of `merged`.
     """
 
     matrix: FloatArray
@@ -359,6 +367,7 @@ class Coarse:
     most_sigma: float
     near_singular: bool
     moments: NoisyMatrix
+    variance_error: float = 0.0
 
     @classmethod
     def merged(
@@ -438,7 +447,10 @@ class Coarse:
         most = 1 - (float(G[m, m]) - square) + noise
         sigma, most = np.sqrt(np.clip([max(square, MATRIX_NOISE * noise), most], FLOOR, 1.0))
         near_singular = bool(values[0] < least < MATRIX_NOISE)
-        return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), near_singular, read)
+        # the mean square of each variable is about 1 without clipping; clipping takes the same share from the residuals
+        missing = max(1 - float(np.trace(G)) / (m + 1), 0.0)
+        error = float(np.hypot(noise, missing * square))
+        return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), near_singular, read, error)
 
 
 def _center(frame: StandardFrame, box: PublicBox) -> float:

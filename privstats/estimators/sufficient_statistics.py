@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from privstats.errors import OptionError, quote
-from privstats.estimators.base import NORMAL, Noises, PublicFacts, entry_sd
+from privstats.estimators.base import NORMAL, Noises, PublicFacts, entry_sd, with_std_error
 from privstats.estimators.constants import (
     FLOOR,
     MATRIX_NOISE,
@@ -509,7 +509,8 @@ class Moments(UnclippedSquares):
             numeric=NumericColumns.of(self.box.design),
         )
         equation = equation if equation.unseen[0] else replace(equation, within=self.hideable(A))
-        known = {"sigma": sigma, "response_sd": self.response_sd(both)} if self.public.intervals else {}
+        known = {**with_std_error(sigma, residual_noise), "response_sd": self.response_sd(both)}
+        known = known if self.public.intervals else {}
         estimate = equation.solve(self.box.design.names, (), {**known, **self.sizes.diagnostics})
         if self.public.intervals:
             return self.noted(estimate, both)

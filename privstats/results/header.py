@@ -14,6 +14,7 @@ from privstats.results.text import counted, percentages, short, significant
 
 DELTA = 1e-6  # delta at which the eps implied by mu or rho is reported
 QUESTIONS = {"hessian": "Hessian", "grid": "grid detection"}  # printed names of queries that have other names in code
+UNSURE = 0.1  # the std error of the residual std dev is printed if it exceeds this share of the residual std dev
 OF_LEVELS = ("hist", "mode")  # functions that accept both numeric columns and columns with levels
 COVARIANCES = {
     "lm": "the error variance may differ between rows",
@@ -211,7 +212,9 @@ def diagnostics(facts: FitFacts, found: Mapping[str, float]) -> str:
     sigmas = [value for name, value in found.items() if name.partition("[")[0] == "sigma" and not math.isnan(value)]
     if sigmas:
         kind = "scale" if facts.loss not in (None, "squares") else "std dev"
-        parts.append(f"{'residual ' if facts.tested else ''}{kind} {', '.join(map(significant, sigmas))}")
+        error = found.get("sigma_std_err", math.nan)
+        unsure = f" (std err {significant(error, 2)})" if len(sigmas) == 1 and error > UNSURE * sigmas[0] else ""
+        parts.append(f"{'residual ' if facts.tested else ''}{kind} {', '.join(map(significant, sigmas))}{unsure}")
     return ", ".join(parts)
 
 

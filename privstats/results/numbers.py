@@ -17,13 +17,14 @@ from privstats.privacy.ledger import Ledger
 from privstats.privacy.promise import Promise, ZeroCDP
 from privstats.privacy.release import Release
 from privstats.results.deltas import delta_note
+from privstats.results.entry import entry
 from privstats.results.facts import FitFacts, FloatArray
 from privstats.results.hypotheses import level
 from privstats.results.labels import spelled_label
 
 # Diagnostics that the property `diagnostics` omits, because `nobs_used`, the summary and the notes show them.
 COUNTS = ("rows used", "rows used sd", "weights used", "weights used sd")
-IN_UNITS = ("sigma", "response_sd")  # diagnostics in the units of the response
+IN_UNITS = ("sigma", "sigma_std_err", "response_sd")  # diagnostics in the units of the response
 HETEROSKEDASTIC = ("HC", "HC0", "HC1", "HC2", "HC3")  # values of `cov_type` that all give the HC1 sandwich covariance
 NO_EXPONENTIALS = ("hist", "mode")  # functions whose estimates are counts, densities or modes
 KNOWN_SCALE = {"binomial": 1.0, "poisson": 1.0}  # families with a known dispersion, and its value
@@ -109,6 +110,7 @@ class FitNumbers:
         """Return the covariance matrix of the estimates, which includes both sampling error and privacy noise."""
         return pd.DataFrame(self.estimate.covariance(), index=self._index, columns=self._index)
 
+    @entry
     def conf_int(self, alpha: float = 0.05, exp: bool = False) -> pd.DataFrame:
         """Return confidence intervals that allow for privacy noise; each has coverage probability 1 - alpha.
 
@@ -147,9 +149,10 @@ class FitNumbers:
     def diagnostics(self) -> dict[str, float]:
         """Diagnostics by name, all computed from releases.
 
-        `sigma`, the standard deviation of the residuals, and `response_sd`, the standard deviation of the response (its
-        root mean square in a model without an intercept), are in the units of the response. `response_sd` is NaN if the
-        released variance of the response is small compared with the noise in this variance.
+        `sigma`, the standard deviation of the residuals, `sigma_std_err`, its standard error due to privacy noise, and
+        `response_sd`, the standard deviation of the response (its root mean square in a model without an intercept),
+        are in the units of the response. `response_sd` is NaN if the released variance of the response is small
+        compared with the noise in this variance.
         """
         unit = self.facts.residual_unit
         found = [(name, value) for name, value in self.estimate.diagnostics.items() if name not in COUNTS]
@@ -286,9 +289,10 @@ class FitNumbers:
         The two variances are the squares of `sigma` and `response_sd` in `diagnostics`, and contain privacy noise. The
         noise is small for noisy moments ("suffstats"). Other methods spend only a small share of the budget on the
         variances; their R squared may be wrong by 0.2 or more, and objective perturbation slightly underestimates R
-        squared. In a model without an intercept, the mean square of the response replaces its variance, as in
-        statsmodels. R squared is NaN if the released variance of the response is small compared with the noise in this
-        variance. Fits that do not release the variance of the response lack the attribute.
+        squared. The standard error of R squared is at most about 2 sigma sigma_std_err / response_sd^2. In a model
+        without an intercept, the mean square of the response replaces its variance, as in statsmodels. R squared is NaN
+        if the released variance of the response is small compared with the noise in this variance. Fits that do not
+        release the variance of the response lack the attribute.
 
         Examples
         --------

@@ -91,7 +91,7 @@ def test_the_interval_is_that_of_std_error_and_bias_bound():
     np.testing.assert_allclose(frame["conf_high"] - frame["estimate"], half, rtol=1e-3)
     line = "P and interval also allow for clipping; they are wider than std err and z say."
     assert line in str(fit.summary()).splitlines()
-    assert line not in str(results(plain).summary())  # the line is printed only if it matters
+    assert line not in str(results(plain).summary())  # the line is printed only if a bias bound matters
     little = replace(plain, allowances=(Allowance(1e-3 * np.eye(4), 1.0),))
     assert line not in str(results(little).summary())
     none = results(PointEstimate(LM.names, np.ones(4), (), {}))
@@ -196,6 +196,12 @@ def test_the_residual_std_dev_is_in_units_of_the_response():
     assert fit.diagnostics == pytest.approx({"noise_to_signal": 0.19, "sigma": 8.1})
     assert fit.glance()["sigma"][0] == pytest.approx(8.1)
     assert "residual std dev 8.10" in str(fit.summary())
+    for error, text in ((0.03, "residual std dev 8.10"), (0.25, "residual std dev 8.10 (std err 2.5)")):
+        known = replace(LM, diagnostics={**LM.diagnostics, "sigma_std_err": error})
+        noisy = results(known, facts(residual_unit=10.0))
+        assert noisy.diagnostics["sigma_std_err"] == pytest.approx(10 * error)
+        said = " ".join(str(noisy.summary()).split())
+        assert text in said and said.count("(std err") == text.count("(std err")
 
 
 def test_positions_among_levels_are_shown_as_levels():

@@ -1,4 +1,4 @@
-"""Predictions go through the fitted linear map."""
+"""Predictions are computed from the new rows' columns and the fitted coefficients."""
 
 import importlib
 import importlib.util
@@ -137,6 +137,21 @@ def test_the_interval_of_a_new_response_keeps_the_bound_of_bias():
     z = norm.ppf(0.975)
     np.testing.assert_allclose(rows.conf_int(obs=True)[:, 1], [5 - z + z * np.sqrt(2), z * np.sqrt(2)])
     np.testing.assert_allclose(rows.conf_int(obs=True)[:, 0], -rows.conf_int(obs=True)[:, 1])
+
+
+@pytest.mark.parametrize(("error", "covered", "without"), [(0.1, 0.959, 0.949), (0.5, 0.971, 0.895), (2, 0.998, 0.691)])
+def test_the_interval_of_a_new_response_allows_for_the_noise_of_the_residual_std_dev(error, covered, without):
+    """The residual variance is 1, and the std error of its released value is `error`."""
+    fixed = given(("Intercept",), 0.0, 0.0)
+    draws = np.sqrt(np.maximum(1 + error * norm.ppf((np.arange(999) + 0.5) / 999), 0.01))
+    for allowed, expected in ((True, covered), (False, without)):
+        found = []
+        for sigma in draws:
+            std_err = error / (2 * sigma) if allowed else np.nan
+            rows = Prediction(pd.RangeIndex(1), None, sigma, fixed, np.ones((1, 1)), np.zeros(1), std_err)
+            low, high = rows.conf_int(obs=True)[0]
+            found.append(norm.cdf(high) - norm.cdf(low))
+        assert np.mean(found) == pytest.approx(expected, abs=0.002)
 
 
 @pytest.mark.parametrize(("link", "inverse"), [("logit", expit), ("probit", norm.cdf), ("log", np.exp)])

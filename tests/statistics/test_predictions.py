@@ -5,6 +5,7 @@ This is a short version of `python -m benchmarks.predictions --seed 1`, which us
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import privstats as ps
 
@@ -38,3 +39,21 @@ def test_intervals_of_predictions_cover():
     for kind, least in (("mean", 0.93), ("obs", 0.93)):
         error = np.std(covered[kind]) / FITS**0.5
         assert least - 2.6 * error <= np.mean(covered[kind]) <= 0.995, (kind, np.mean(covered[kind]))
+
+
+@pytest.mark.parametrize(
+    ("mech", "budget"),
+    [("suffstats", {"mu": 0.3}), ("suffstats", {"eps": 1}), ("newton", {"mu": 0.5}), ("objpert", {"eps": 1.5})],
+    ids=str,
+)
+def test_the_std_error_of_the_residual_std_dev_is_that_of_its_noise(mech, budget):
+    """Earlier no error was said: with rows that fill little of their bounds, sigma was .5 to 5 in place of 3."""
+    errors, said = [], []
+    for k in range(24):
+        rng = np.random.default_rng(k)
+        x = rng.uniform(0, 10, 3000)
+        rows = pd.DataFrame({"x": x, "y": np.clip(2 * x + rng.normal(0, 3, 3000), -20, 40)})
+        fit = ps.dp_lm("y ~ x", rows, domain={"x": (0, 10), "y": (-20, 40)}, mech=mech, rng=k, **budget)
+        errors.append(fit.diagnostics["sigma"] ** 2 - 9)
+        said.append(2 * fit.diagnostics["sigma"] * fit.diagnostics["sigma_std_err"])
+    assert 0.5 <= np.median(said) / (np.median(np.abs(errors)) / 0.6745) <= 2.5
