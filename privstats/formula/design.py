@@ -35,7 +35,7 @@ from privstats.formula.language import Formula, code_columns, columns_by_term, c
 from privstats.formula.points import collinear, cut, shown, synthetic
 from privstats.formula.predictors import Predictor, predictors_of
 from privstats.formula.scale import FAR
-from privstats.formula.schema import check_schema, warn_of_strangers
+from privstats.formula.schema import check_schema, warn_of_expression, warn_of_strangers
 from privstats.formula.selection import LARGEST_OFFSET, Selection, addend, select
 from privstats.formula.spelled import as_number, is_long, linear_predictor, written_number
 from privstats.formula.terms import DesignFactor, SlopesByLevel, Terms, key_of, multiplied, terms_of
@@ -429,7 +429,12 @@ class Design:
         check_schema(new_data, reads)
         warn_of_strangers(new_data, reads, self.domain)
         rows, present = self._admit(new_data, reads, clamp=False)
-        return np.where(present[:, None], self._made.matrix(rows, len(new_data)), np.nan)
+        with np.errstate(all="ignore"):
+            for code, part in self._made.numeric.items():
+                if isinstance(part, NumericFactor) and code not in reads:
+                    warn_of_expression(code, part.values(rows, clamp=False)[present, 0], self.domain.get(code))
+            made = self._made.matrix(rows, len(new_data))
+        return np.where((present & np.isfinite(made).all(axis=1))[:, None], made, np.nan)
 
     def offsets(self, new_data: pd.DataFrame) -> FloatArray:
         """Return the offset of new rows, shape (n,); NaN where a value of the offset is missing."""

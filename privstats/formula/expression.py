@@ -297,7 +297,18 @@ def _refusal(node: ast.expr, of: Mapping[str, Interval | Levels]) -> str:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=what)) if name != "np" and what in METHODS:
             return _all_rows(code, what, name)
         case ast.Call(func=ast.Name(id="offset"), args=[inner]):
-            return f"an offset is an argument; leave it out of the formula and write offset='{ast.unparse(inner)}'"
+            added = ast.unparse(inner)
+            return (
+                "an offset is an argument; in functions without it subtract it from the response, as in "
+                f"I(y - {added}), and in dp_glm leave it out of the formula and write offset='{added}'"
+            )
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="isin")):
+            return f"'{code}' is a method of pandas; write {name} in ['a', 'b']"
+        case ast.Call(func=ast.Name(id="cut")):
+            return (
+                "cut makes the groups of dp_mean, dp_median and dp_hist; in other formulas write each interval as a "
+                "condition, as in I((x > 0) * (x <= 10))"
+            )
         case ast.Call(func=func):
             called = ast.unparse(func)
             if f"np.{called}" in FUNCTIONS:

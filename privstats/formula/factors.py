@@ -228,7 +228,8 @@ def factor(code: str, domain: Domain) -> Factor:
         case ast.BinOp(op=ast.BitOr(), right=ast.Name(id=name)) if isinstance(domain.get(name), Levels):
             left = ast.unparse(node.left)
             raise FormulaError(
-                f"'|' has no meaning in formulas here; for an intercept of each level write y ~ {left} + C({name})"
+                f"'|' has no meaning in formulas here; for an intercept of each level write y ~ {left} + C({name}), "
+                f"and for means by group {left} ~ {name}"
             )
     return numeric(code, domain)
 

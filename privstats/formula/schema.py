@@ -6,17 +6,19 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from privstats.errors import DomainError, FormulaError, listed, warn
 from privstats.formula.basis import BASES
-from privstats.formula.declarations import Levels
+from privstats.formula.declarations import Known, Levels, Numbers
 from privstats.formula.domain import Domain
 from privstats.formula.expression import columns, parse, spelling
 from privstats.formula.factors import lacking
 from privstats.formula.kinds import SLIP, kind_of, near_name, undeclared
 from privstats.formula.language import CODINGS
 from privstats.formula.values import admitted
+from privstats.numerics.law import FloatArray
 
 SEPARATORS = (";", "\t", "|")  # column separators in a file that was mistakenly read as a single column
 NO_COLUMNS = frozenset({"np", *CODINGS})  # names in formulas that are not columns
@@ -61,6 +63,8 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
         if parted:
             cure = f"all names stand in one column, with {parted!r} between them; write commas there, and decimals "
             cure += "with a point, as in 1.5"
+        if not near and offered and not any(isinstance(one, str) for one in offered):
+            cure = "its columns have no texts as names, so write data.columns = ['x', 'y'], with the names of yours"
         raise FormulaError(f"the data have no column '{name}'; {cure}")
 
 
@@ -149,10 +153,35 @@ def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Doma
             among = ", ".join(map(repr, within.values[:10])) + ", ..." * (len(within.values) > 10)
             text = f"a level of '{name}' that is not declared, and their prediction is NaN; choose among {among}"
         else:
+            other = int((~legal & column.notna().to_numpy()).sum())
+            if other:
+                warn(f"{other} of {n} new rows have '{name}' of another type than {known}, and their prediction is NaN")
             strange = int((legal & (values != within.clamp(values))).sum())
             text = f"'{name}' outside its bounds, {known}, and their prediction extrapolates"
         if strange:
             warn(f"{strange} of {n} new rows have {text}")
+
+
+def warn_of_expression(code: str, values: FloatArray, known: Known | None) -> None:
+    """Warn if an expression has no value in rows of new data, or values outside its declared bounds.
+
+    Parameters
+    ----------
+    code : str
+        Text of the expression.
+    values : ndarray, shape (n,)
+        Values of the expression in the rows of the new data whose columns have values.
+    known : Known, optional
+        Declared bounds of the expression; None if it has none of its own.
+    """
+    finite, n = np.isfinite(values), len(values)
+    if missing := int((~finite).sum()):
+        warn(f"{missing} of {n} new rows have no value of '{code}', as the log of 0 has none; their prediction is NaN")
+    if isinstance(known, Numbers):
+        outside = int((finite & (values != known.meaning.clamp(values))).sum())
+        if outside:
+            text = f"'{code}' outside its bounds, {known}, and their prediction extrapolates"
+            warn(f"{outside} of {n} new rows have {text}")
 
 
 def _parsed(codes: Iterable[str]) -> dict[str, ast.expr]:

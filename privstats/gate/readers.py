@@ -218,7 +218,7 @@ def reader_of(data: Any) -> Batches:
         return Batches(data)
     raise OptionError(
         "data is neither a DataFrame nor a function that returns an iterable of DataFrames, and neither a Parquet file "
-        "nor an Arrow table; give one"
+        "nor an Arrow table; give one, such as pd.DataFrame(data)"
     )
 
 

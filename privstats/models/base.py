@@ -357,14 +357,15 @@ def levels_of(name: str, value: Any) -> tuple[float, ...]:
     Raises
     ------
     OptionError
-        If the probabilities are not distinct numbers between 0 and 1.
+        If the probabilities are not distinct numbers between 0 and 1. Numbers that agree to six significant digits,
+        with which results name them, count as equal.
     """
     try:
         several = (value,) if is_number(value) or isinstance(value, str) else tuple(value)
     except TypeError:
         several = ()
     legal = all(is_number(level) and 0 < level < 1 for level in several)
-    if not several or not legal or len(set(several)) < len(several):
+    if not several or not legal or len({f"{level:g}" for level in several}) < len(several):
         raise OptionError(
             f"{name} is {quote(value)}; give one number between 0 and 1, or a list of different ones: "
             f"{name}=[0.25, 0.5, 0.75]"

@@ -52,6 +52,15 @@ def in_two_lines(text: str, width: int) -> str:
     return "\n".join(broken(text, width, max_lines=2, placeholder=" ..."))
 
 
+def literal(text: str) -> str:
+    r"""Return a text in a form that matplotlib draws as it is; between two dollar signs it would draw a formula.
+
+    >>> print(literal("$0-$10k"))
+    \$0-\$10k
+    """
+    return text.replace("$", r"\$")
+
+
 def broken(text: str, width: int, **options: Any) -> list[str]:
     """Return the lines of a text, broken at blanks and operators to at most `width` characters each.
 
@@ -67,7 +76,7 @@ def entitle(ax: Axes, *parts: str) -> None:
     ax.figure.figure.draw_without_rendering()  # the final width of the axes is known only after drawing
     inches = ax.figure.bbox.width * ax.get_position().width / ax.figure.dpi
     width = max(20, int(LETTERS * inches))
-    ax.set_title("\n".join(in_two_lines(part, width) for part in parts), fontsize="medium")
+    ax.set_title(literal("\n".join(in_two_lines(part, width) for part in parts)), fontsize="medium")
 
 
 def draw_tradeoff(

@@ -68,7 +68,8 @@ def opened(path: str | PathLike[str], budget: Promise | None, moved: bool) -> tu
     found = file.begun(budget, moved)
     if budget is not None and (found != budget or type(found) is not type(budget)):
         raise BudgetError(
-            f"the ledger {quote(file.name)} has the budget {found} and not {budget}; leave the budget out"
+            f"the ledger {quote(file.name)} has the budget {found} and not {budget}; leave the budget out, or "
+            "give another path"
         )
     return found, replace(file, budget=found)
 

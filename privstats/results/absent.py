@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
 from privstats.errors import PrivacyError
 from privstats.results.facts import FitFacts
 
@@ -73,19 +76,30 @@ OF_NO_REGRESSION = dict.fromkeys(  # replaces entries of ABSENT for means, quant
 )
 
 
+USUAL = {  # names of numbers in other packages, with the attribute here that has these numbers
+    "coef": "params", "coef_": "params", "coefficients": "params", "estimate": "params", "estimates": "params",
+    "intercept_": "params", "se": "bse", "std_err": "bse", "std_error": "bse", "stderr": "bse", "vcov": "cov_params()",
+    "confint": "conf_int()", "ci": "conf_int()", "p_values": "pvalues", "anova": "wald_test_terms()",
+    "residuals": "diagnostics", "sigma": "diagnostics['sigma']", "emmeans": "means", "margins": "slopes",
+    "broom": "tidy(names='broom')", "augment": "get_prediction(new_data).summary_frame()",
+}  # fmt: skip
+
+
 class NotAvailableError(PrivacyError, AttributeError):
     """Error on access to an attribute of statsmodels that a private fit lacks; `hasattr` then returns False."""
 
 
-def missing(name: str, owner: str, facts: FitFacts | None) -> AttributeError:
+def missing(name: str, owner: str, facts: FitFacts | None, known: Sequence[str] = ()) -> AttributeError:
     """Return the error to raise on access to the attribute `name`, which objects of the class `owner` lack.
 
     If `name` is an attribute of statsmodels results (a key of `ABSENT`), `facts` is required: the message gives a
     reason and an alternative, which depend on the function and the link of the fit. For all other names `facts` is
-    None, and the error is an ordinary AttributeError.
+    None, and the error is an ordinary AttributeError, which names an attribute of `known` with a similar name.
     """
     if facts is None:
-        return AttributeError(f"{owner!r} object has no attribute {name!r}")
+        near = [USUAL[name]] if name in USUAL else difflib.get_close_matches(name, known, 1, 0.75)
+        cure = f"; write fit.{near[0]}" if near else ""
+        return AttributeError(f"{owner!r} object has no attribute {name!r}{cure}")
     cures = dict(ABSENT)
     if facts.link is not None or facts.taus:
         cures |= OF_LINEAR_MEANS

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from privstats.errors import OptionError
-from privstats.privacy.drawing import in_two_lines
+from privstats.privacy.drawing import in_two_lines, literal
 from privstats.privacy.promise import Promise
 from privstats.results.facts import FloatArray
 from privstats.results.header import in_short, not_private
@@ -122,7 +122,7 @@ class Diagnostics:
         if ax is None:
             figure = new_figure(max(6.0, 4.0 * many), 4.2)
             places = list(figure.subplots(1, many, squeeze=False)[0])
-            formula = in_two_lines(self.formula, 22 * many)
+            formula = literal(in_two_lines(self.formula, 22 * many))
             guarantee = in_short(self.guarantee, self.fits[0].facts.seeded)
             figure.suptitle(f"{formula}\n{confidence(alpha)} intervals, {guarantee}")
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -141,6 +142,9 @@ class ContrastTest:
         return "\n".join((*self._table(0.05).as_text(), *(line for text in self._bounds for line in filled(text))))
 
 
+ALLOWED = "P also allows for clipping and for noise that is not normal; it may exceed P of a chi-squared law."
+
+
 @dataclass(frozen=True)
 class WaldTest:
     """A joint test of linear hypotheses ``R params = r`` about the coefficients `params`.
@@ -175,7 +179,8 @@ class WaldTest:
             Column("P (Bonferroni)" if self.bonferroni else "P>chi2", (p,), 9),
         )
         spans = ((0, "not given"),) if np.isnan(self.statistic) else ()
-        return Listing("Wald test of all hypotheses together", TextTable(("",), (("Wald test",),), columns, spans))
+        table = TextTable(("",), (("Wald test",),), columns, spans)
+        return Listing("Wald test of all hypotheses together", table, (ALLOWED,))
 
     def __str__(self) -> str:
         if np.isnan(self.statistic):
@@ -183,6 +188,21 @@ class WaldTest:
         p = "P < 0.001" if self.pvalue < 0.001 else f"P = {self.pvalue:.3f}"
         adjusted = " (Bonferroni)" if self.bonferroni else ""
         return f"Wald test: {self._name} = {self.statistic:.4g}, df = {self.df}, {p}{adjusted}"
+
+    @property
+    def fvalue(self) -> float:
+        """The statistic divided by `df`, as in an F test."""
+        return self.statistic / self.df
+
+    @property
+    def df_num(self) -> int:
+        """Number of linearly independent hypotheses, as `df`."""
+        return self.df
+
+    @property
+    def df_denom(self) -> float:
+        """Infinity: the P-value allows for residual degrees of freedom and noise by its own laws, not by an F law."""
+        return math.inf
 
     @property
     def _name(self) -> str:

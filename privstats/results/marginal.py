@@ -64,7 +64,10 @@ MOST_GRID = 100_000  # largest number of rows of a grid of synthetic rows; large
 MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and smallest number of random draws of the coefficients for an interval
 MOST_DRAWN = 20_000_000  # large grids have fewer draws: (rows of the grid) * (draws) is below twice this number
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
-UNDEFINED = "Not given: an expression of the formula has no value there, as the log of a negative number."
+UNDEFINED = (
+    "Not given: an expression of the formula has no value there, as the log of a negative number, or a value has "
+    "another type than its column, as a number where the column has dates."
+)
 BEYOND = "Not given: a spline is constant beyond its bounds, so that changes there are not estimated."
 NO_SLOPE = "Not given: the mean has a step or a kink there and no slope; compare the means on both sides of it."
 BIASED = "Intervals and P also allow for what clipping may have moved (bias_bound)."

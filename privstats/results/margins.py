@@ -44,6 +44,9 @@ class EffectsTable(ContrastTest):
 def marginal_effects(released: MarginalEffects | None) -> EffectsTable:
     """Return the table of released average marginal effects on the mean response, each tested against zero."""
     if released is None:
-        raise PrivacyError("average marginal effects were not released; add margins=True to the fit")
+        raise PrivacyError(
+            "average marginal effects were not released; add margins=True to a fit by dp_glm; in other regressions "
+            "they are the coefficients, and with interactions write fit.slopes or fit.comparisons"
+        )
     k = len(released.estimate.names)
     return EffectsTable(released.estimate, np.eye(k), np.zeros(k), tuple(released.estimate.names))

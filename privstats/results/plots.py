@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from privstats.errors import CHOICES, OptionError, listed, quote
-from privstats.privacy.drawing import BESIDE, LINE_HEIGHT, in_two_lines
+from privstats.privacy.drawing import BESIDE, LINE_HEIGHT, in_two_lines, literal
 from privstats.results.header import in_short
 from privstats.results.labels import part_of
 from privstats.results.numbers import FitNumbers
@@ -79,9 +79,9 @@ def draw_intervals(
         if results.facts.tested:
             (axes.axhline if panel.upright else axes.axvline)(0.0, color="0.7", linewidth=1, linestyle=":")
         if len(panels) > 1:
-            axes.set_title(textwrap.fill(panel.name, 30), fontsize="medium")
+            axes.set_title(literal(textwrap.fill(panel.name, 30)), fontsize="medium")
         elif panel.widths is None:
-            (axes.set_ylabel if panel.upright else axes.set_xlabel)(textwrap.fill(panel.name, BESIDE))
+            (axes.set_ylabel if panel.upright else axes.set_xlabel)(literal(textwrap.fill(panel.name, BESIDE)))
     if (rows["half"] > 0).any():
         kinds = places[0].get_legend_handles_labels()
         if ax is None:
@@ -115,7 +115,7 @@ def _title(results: FitNumbers, rows: pd.DataFrame, alpha: float, width: int) ->
     The title contains at most two lines of the formula, the confidence of the intervals (if there are any), and the
     privacy budget or a remark that the noise was seeded.
     """
-    formula = in_two_lines(results.formula, width)
+    formula = literal(in_two_lines(results.formula, width))
     given = rows["conf_low"].notna().any()
     kind = f"{confidence(alpha)} intervals" if given else "estimates without intervals"
     kept = textwrap.fill(f"{kind}, {in_short(results.guarantee, results.facts.seeded)}", width)
@@ -241,11 +241,11 @@ class Panel:
         inner = np.maximum(value - half, low), np.minimum(value + half, high)
         lines(self.at, *inner, color=SAMPLING, linewidth=3.5, label="sampling error alone")
         if self.upright:
-            axes.set_xlabel(self.along)
+            axes.set_xlabel(literal(self.along))
             axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # makes room for missing estimates
             axes.autoscale_view()
         else:
-            axes.set_yticks(self.at, self.names)
+            axes.set_yticks(self.at, [literal(name) for name in self.names])
             axes.set_ylim(len(self.names) - 0.5, -0.5)
         if self.widths is not None:
             kind = "density" if (self.rows["half"] > 0).any() else "count"
@@ -266,7 +266,7 @@ class Panel:
             if math.isnan(number):
                 xy = (place, 0.5) if self.upright else (0.5, place)
                 frame = axes.get_xaxis_transform() if self.upright else axes.get_yaxis_transform()
-                axes.annotate(words or "not given", xy, xycoords=frame, **turned)
+                axes.annotate(literal(words or "not given"), xy, xycoords=frame, **turned)
         if np.isnan(low).all():
             return  # no text is needed, since the title says that no estimate has an interval
         for place, number in zip(self.at, np.where(np.isnan(low), value, np.nan), strict=True):

@@ -112,6 +112,7 @@ class Results(FitNumbers):
         """
         return prediction(self, new_data)
 
+    @entry
     def t_test(self, hypothesis: Any) -> ContrastTest:
         """Test linear hypotheses about the coefficients one by one.
 
@@ -134,6 +135,7 @@ class Results(FitNumbers):
         R, null = parsed_hypothesis(hypothesis, self.names)
         return ContrastTest(self.estimate, R, null, texts_of(hypothesis, R, null, self.names))
 
+    @entry
     def wald_test(self, hypothesis: Any) -> WaldTest:
         """Test linear hypotheses about the coefficients jointly.
 
@@ -154,6 +156,7 @@ class Results(FitNumbers):
         """
         return wald_test(self.estimate, *parsed_hypothesis(hypothesis, self.names))
 
+    @entry
     def f_test(self, hypothesis: Any) -> WaldTest:
         """Test linear hypotheses jointly, as `wald_test` does; statsmodels has a method of the same name.
 
@@ -383,6 +386,7 @@ class Results(FitNumbers):
         """
         return slopes_table(self, term, at, by, simultaneous, alpha)
 
+    @entry
     def get_margeff(self) -> EffectsTable:
         """Return average marginal effects on the mean response, which are released only by fits with ``margins=True``.
 
@@ -423,6 +427,7 @@ class Results(FitNumbers):
 
     # ---------------------------------------------------------------- output
 
+    @entry
     def summary(self, alpha: float = 0.05, exp: bool = False, digits: int = 3) -> Summary:
         """Return a printable table with the guarantee, the method, the estimates, and notes on their limitations.
 
@@ -453,6 +458,7 @@ class Results(FitNumbers):
         """
         return self.summary().as_gt()
 
+    @entry
     def tidy(self, alpha: float = 0.05, exp: bool = False, names: str | None = None) -> pd.DataFrame:
         """Return a DataFrame with a row for each coefficient.
 
@@ -486,6 +492,7 @@ class Results(FitNumbers):
         """
         return column_names(tidy(self, alpha, exp), names)
 
+    @entry
     def glance(self, names: str | None = None) -> pd.DataFrame:
         """Return a DataFrame with one row for the fit: guarantee, number of rows, method and diagnostics.
 
@@ -600,7 +607,8 @@ class Results(FitNumbers):
         return [name for name in PUBLIC if name not in OF_SOME or hasattr(self, name)]
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise missing(name, type(self).__name__, self.facts if name in ABSENT else None)
+        known = () if name.startswith("_") else PUBLIC
+        raise missing(name, type(self).__name__, self.facts if name in ABSENT else None, known)
 
     def __repr__(self) -> str:
         many = len(self.estimate.names)

@@ -25,6 +25,7 @@ from privstats.results.text import (
     WIDTH,
     Column,
     TextTable,
+    check_digits,
     counted,
     decimals,
     filled,
@@ -110,8 +111,7 @@ def table_of_fits(
         raise OptionError(
             f"rename names {quote(strange[0])}, which is a term of no fit; they have {listed(terms, CHOICES)}"
         )
-    if not isinstance(digits, int) or digits < 1:
-        raise OptionError(f"digits is {quote(digits)}; give a whole number, such as 3")
+    check_digits(digits)
     keys = tuple(dict.fromkeys(key for fit in fits for key in fit.facts.keys[1:]))
     heads, response = _heads(fits, names)
     models = tuple(

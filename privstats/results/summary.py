@@ -19,6 +19,7 @@ from privstats.results.text import (
     RULE,
     Column,
     TextTable,
+    check_digits,
     counted,
     headed,
     labelled,
@@ -102,6 +103,7 @@ def summarise(results: FitNumbers, alpha: float, exp: bool, digits: int) -> Summ
     """
     facts, estimate = results.facts, results.estimate
     check_exponentials(facts, exp)
+    check_digits(digits)
     numbers = TableValues.of(results, level(alpha))
     references = References.of(results, numbers)
     heads, labels = _labels(facts, [str(name) for name in estimate.names])

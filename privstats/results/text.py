@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from textwrap import wrap
+from typing import Any
 
+from privstats.errors import OptionError, quote
 from privstats.inference.estimate import product_parts
 from privstats.privacy.drawing import broken
 
@@ -71,6 +73,12 @@ def percentages(shares: Iterable[float], total: int | None = None) -> list[int]:
     for k in sorted(range(len(exact)), key=lambda k: (whole[k] - exact[k], k))[: max(missing, 0)]:
         whole[k] += 1
     return whole
+
+
+def check_digits(digits: Any) -> None:
+    """Raise an `OptionError` unless a number of significant digits is a positive whole number."""
+    if isinstance(digits, bool) or not isinstance(digits, int) or digits < 1:
+        raise OptionError(f"digits is {quote(digits)}; give a whole number, such as 3")
 
 
 def decimals(error: float, value: float, digits: int = 3) -> int:

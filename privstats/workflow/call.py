@@ -28,10 +28,16 @@ USUAL = MappingProxyType(  # names of arguments in other packages, with the corr
     {"epsilon": "eps", "seed": "rng", "random_state": "rng", "bounds": "domain", "confidence": "alpha",
      "level": "alpha", "groups": "unit", "sensitivity": "domain", "accountant": "ledger", "budget": "eps",
      "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid", "exposure": "offset",
-     "tau": "q", "q": "tau"}
+     "tau": "q", "q": "tau", "probs": "q", "breaks": "bins", "cluster": "unit", "clusters": "unit",
+     "conf_level": "alpha"}
 )  # fmt: skip
 
-INTERVALS = ("alpha", "confidence", "level")  # names for a confidence level, an argument that few functions have
+INTERVALS = (
+    "alpha",
+    "confidence",
+    "level",
+    "conf_level",
+)  # names for a confidence level, an argument that few functions have
 ELSEWHERE = MappingProxyType(  # remedies in error messages; keys: (function, argument that the function lacks)
     {
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',
@@ -40,8 +46,26 @@ ELSEWHERE = MappingProxyType(  # remedies in error messages; keys: (function, ar
         ("dp_glm", "exposure"): "write offset='np.log(years)' for an exposure of years",
         ("dp_lm", "tau"): 'tau belongs to quantile regression, write dp_rq("y ~ x", data, eps=1, tau=0.5)',
         ("dp_glm", "tau"): 'tau belongs to quantile regression, write dp_rq("y ~ x", data, eps=1, tau=0.5)',
+        **dict.fromkeys(
+            [("dp_lm", "offset"), ("dp_rq", "offset")],
+            'subtract the offset from the response, as in "I(y - x) ~ z"',
+        ),
+        **dict.fromkeys(
+            [("dp_lm", "margins"), ("dp_rq", "margins")],
+            "average effects are the coefficients, and with interactions write fit.slopes or fit.comparisons",
+        ),
         ("dp_mode", "weights"): "a mode counts rows, leave weights out",
         ("dp_hist", "weights"): "a histogram counts rows, leave weights out",
+    }
+)
+
+IN_EVERY = MappingProxyType(  # remedies in error messages, for arguments that all public functions lack
+    {
+        **dict.fromkeys(
+            ["missing", "na_action", "dropna", "na_rm"],
+            "rows with missing values are left out; declare bounds or levels",
+        ),
+        "by": 'write groups in the formula, as in "y ~ g"',
     }
 )
 
@@ -109,7 +133,7 @@ def bound(signature: inspect.Signature, name: str, args: Any, keywords: Mapping[
     parameters = signature.parameters
     unknown = [keyword for keyword in keywords if keyword not in parameters]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        other = ELSEWHERE.get((name, unknown[0]))
+        other = ELSEWHERE.get((name, unknown[0]), IN_EVERY.get(unknown[0]))
         cure = f"; {other}" if other else hint(unknown[0], tuple(parameters))
         return f"{name}() got an unexpected keyword argument '{unknown[0]}'{cure}"
     try:

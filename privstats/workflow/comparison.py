@@ -13,7 +13,7 @@ import pandas as pd
 
 from privstats.errors import CHOICES, OptionError, listed, quote
 from privstats.gate.sources import Unread
-from privstats.privacy.drawing import BESIDE, COLORS, LINE_HEIGHT, entitle, new_axes
+from privstats.privacy.drawing import BESIDE, COLORS, LINE_HEIGHT, entitle, literal, new_axes
 from privstats.results.text import RULE, Column, TextTable, decimals, headed, labelled, number
 from privstats.workflow.verbs import BY_NAME
 
@@ -83,7 +83,7 @@ class Comparison:
         else:
             for k, name in enumerate(names):
                 beside = places + DODGE * (k - (len(names) - 1) / 2)  # side by side, so that all markers are visible
-                ax.plot(beside, ratios.iloc[k], MARKS[k % len(MARKS)], color=f"C{k % 10}", label=name)
+                ax.plot(beside, ratios.iloc[k], MARKS[k % len(MARKS)], color=f"C{k % 10}", label=literal(name))
         ax.axhline(1.0, color="0.5", linestyle=":")
         ax.set_xticks(places, [_at(budget, ratios[budget]) for budget in map(str, ratios)], rotation=30, ha="right")
         ax.set_xlim(-0.5, len(places) - 0.5)

@@ -108,7 +108,8 @@ def described(plan: Any) -> str:
         if not expected["width"].isna().all():
             lines += [*_expected(expected), *filled(_assumed(plan)), *_unknown(plan, expected), RULE]
         elif spec.intervals:
-            lines += [*filled(expected.attrs["why"] or NOTHING), RULE]
+            why = expected.attrs["why"]
+            lines += [*filled(why), RULE] if why else [*filled(NOTHING), *filled(_assumed(plan)), RULE]
     return "\n".join([*lines, *_questions(plan)])
 
 
@@ -164,16 +165,20 @@ def _expected(expected: pd.DataFrame) -> list[str]:
         return tuple(number(value, places) for value, places in zip(expected[name], spread, strict=True))
 
     ranged = not expected["width_low"].equals(expected["width_high"])
+    ends = [
+        Column(name, tuple(text or "not given" for text in column(end)), 10)
+        for name, end in (("from", "width_low"), ("up to", "width_high"))
+    ]
     noise = tuple("" if math.isnan(share) else f"{share:.0%}" for share in expected["noise_share"])
     ratio = tuple(number(value, 2) for value in expected["ratio"])
     table = TextTable(
         ("expected",),
         tuple((name,) for name in names),
         (
-            Column("std err", column("std_error"), 12),
-            Column("95% width", column("width_low"), 12),
-            *([Column("up to", tuple(text or "not given" for text in column("width_high")), 12)] if ranged else []),
-            Column("noise", noise, 8),
+            Column("std err", column("std_error"), 10 if ranged else 12),
+            Column("95% width", column("width"), 11 if ranged else 12),
+            *(ends if ranged else []),
+            Column("noise", noise, 7 if ranged else 8),
             Column("/ no privacy", ratio, 14) if ranged else Column("width / no privacy", ratio, 22),
         ),
         tuple((0, "not given") if math.isnan(width) else None for width in expected["width"]),

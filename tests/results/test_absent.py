@@ -1,5 +1,6 @@
 """A public name of a statsmodels result is an attribute of a private one, or its error names a valid replacement."""
 
+import math
 import re
 
 import numpy as np
@@ -9,8 +10,9 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 
 import privstats as ps
-from privstats.errors import PrivacyError
+from privstats.errors import OptionError, PrivacyError
 from privstats.results.absent import ABSENT, OF_LINEAR_MEANS, RESIDUALS, missing
+from tests.results.fits import LM, results
 
 RNG = np.random.default_rng(20261127)
 N = 4000
@@ -270,3 +272,36 @@ def test_r_squared_says_what_to_use_where_it_was_not_released(options):
     with pytest.raises(PrivacyError, match=r"^rsquared was not released; R squared = 1 - .* from public knowledge"):
         fit.rsquared  # noqa: B018
     assert "rsquared" not in dir(fit)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [("coef_", "write fit.params"), ("vcov", "write fit.cov_params()"), ("parms", "write fit.params")],
+)
+def test_names_of_other_packages_and_slips_have_a_remedy(name, cure):
+    fit = results(LM)
+    with pytest.raises(AttributeError, match=re.escape(cure)):
+        getattr(fit, name)
+    with pytest.raises(AttributeError, match=r"no attribute '_repr_png_'$"):
+        fit._repr_png_  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("method", "keywords", "has"),
+    [
+        ("tidy", {"conf_level": 0.9}, "its arguments are alpha, exp and names"),
+        ("conf_int", {"level": 0.9}, "its arguments are alpha and exp"),
+        ("summary", {"title": "t"}, "its arguments are alpha, exp and digits"),
+        ("summary", {"digits": 0}, "digits is 0; give a whole number, such as 3"),
+        ("summary", {"digits": "3"}, "digits is '3'; give a whole number"),
+    ],
+)
+def test_arguments_that_a_method_lacks_are_refused_with_those_that_it_has(method, keywords, has):
+    with pytest.raises(OptionError, match=re.escape(has)):
+        getattr(results(LM), method)(**keywords)
+
+
+def test_a_joint_test_has_the_names_of_an_f_test_and_says_what_its_p_value_allows_for():
+    test = results(LM).f_test("lncoins = 0, disea = 0")
+    assert test.fvalue == pytest.approx(test.statistic / 2) and (test.df_num, test.df_denom) == (2, math.inf)
+    assert "allows for clipping" in " ".join(str(test.summary()).split())

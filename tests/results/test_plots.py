@@ -1,9 +1,11 @@
 """Drawings are made without a display, for every kind of result."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
 
+import privstats as ps
 from privstats.errors import OptionError
 from privstats.results.plots import SAMPLING, TOTAL, new_figure
 from privstats.results.text import headed
@@ -233,3 +235,18 @@ def test_the_title_has_the_confidence_in_full_and_says_that_a_seeded_fit_is_not_
     for axes in beside.subplots(1, 2):
         fit.plot(0.0005, ax=axes)
     assert_readable(beside)
+
+
+@pytest.mark.parametrize("levels", [["$0-$10k", "$10k-$20k", "over $20k"], ["$x_{$", "$\\frac$", "a"]], ids=str)
+def test_dollar_signs_in_levels_are_drawn_as_they_are(levels):
+    """Earlier matplotlib read them as formulas: dollar signs were lost, or saving the figure raised an error."""
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"g": rng.choice(levels, 600), "y": rng.uniform(0, 1, 600)})
+    domain = {"g": levels, "y": (0, 1)}
+    fits = [ps.dp_mean("y ~ g", rows, eps=5, domain=domain, rng=1), ps.dp_hist("g", rows, eps=5, domain=domain, rng=1)]
+    for figure in [fits[0].plot(), fits[1].plot(), ps.dp_quantile("y ~ g", rows, eps=9, domain=domain, rng=1).plot()]:
+        figure.draw_without_rendering()
+        drawn = [label for axes in figure.axes for label in [*axes.get_yticklabels(), axes.title, axes.xaxis.label]]
+        parsed = [label._preprocess_math(label.get_text()) for label in drawn]
+        assert not any(is_formula for _, is_formula in parsed)
+        assert all(any(level in text for text, _ in parsed) for level in levels)

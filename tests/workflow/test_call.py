@@ -1,9 +1,11 @@
 """Arguments are bound to the signature of a function; a wrong call raises Python's TypeError."""
 
 import inspect
+import re
 
 import pytest
 
+import privstats as ps
 from privstats.workflow.call import VERBS, bound, hint
 
 
@@ -62,6 +64,25 @@ def test_quantile_levels_are_said_to_belong_to_quantile_functions():
     problem = bound(parameters, "dp_lm", (), {"tau": 0.5})
     assert problem.endswith('; tau belongs to quantile regression, write dp_rq("y ~ x", data, eps=1, tau=0.5)')
     assert hint("tau", ("q", "tail")) == "; did you mean 'q'?" and hint("q", ("tau",)) == "; did you mean 'tau'?"
+
+
+@pytest.mark.parametrize(
+    ("verb", "keyword", "says"),
+    [
+        ("dp_lm", "offset", "subtract the offset from the response"),
+        ("dp_lm", "margins", "write fit.slopes or fit.comparisons"),
+        ("dp_lm", "missing", "rows with missing values are left out"),
+        ("dp_lm", "cluster", "did you mean 'unit'?"),
+        ("dp_lm", "conf_level", "write fit.conf_int(alpha=0.1)"),
+        ("dp_mean", "by", 'write groups in the formula, as in "y ~ g"'),
+        ("dp_quantile", "probs", "did you mean 'q'?"),
+        ("dp_hist", "breaks", "did you mean 'bins'?"),
+    ],
+)
+def test_the_usual_arguments_of_other_packages_have_a_remedy_that_works(verb, keyword, says):
+    """Earlier, the errors proposed 'noise', 'domain', 'steps', 'rho' and 'shares', or nothing."""
+    with pytest.raises(TypeError, match=re.escape(says)):
+        getattr(ps, verb)("y ~ x", None, eps=1, **{keyword: "x"})
 
 
 def test_every_verb_is_registered_by_its_short_name():
