@@ -203,6 +203,7 @@ OPTIONS: Mapping[str, tuple[Callable[[str], Any], str]] = MappingProxyType(
         "cov_type": (str, "what standard errors allow for: HC (default), nonrobust or cluster"),
         "subset": (str, 'rows to use, such as "age >= 18"; their number stays private'),
         "weights": (str, "column of sampling weights, with declared bounds"),
+        "offset": (str, 'of glm: known part of the linear predictor, such as "np.log(years)"'),
         "unit": (str, "column that names the person or household of a row; all its rows are protected together"),
         "rows_per_unit": (int, "largest number of rows of one unit that count"),
         "tau": (number_or_list, "of rq: one number between 0 and 1, or several: 0.1,0.5,0.9"),

@@ -189,6 +189,8 @@ def _of_line(cells: Mapping[str, str]) -> Known | None:
     kind = cells.get("kind", "").lower()
     low, high = (cells.get(end) or None for end in ("low", "high"))
     levels = _split(cells["levels"], kind) if cells.get("levels") else None
+    if kind in WHOLE_KINDS and levels and not all(isinstance(level, int) for level in levels):
+        raise DomainError(f"its type is {kind} and its levels are texts ({levels[0]!r}, ...); write numbers, as in 1|2")
     return declaration(kind, low, high, levels, kind == "ordered")
 
 

@@ -724,7 +724,7 @@ def _refuse_support(part: NumericFactor, family: Mean) -> None:
     if high < np.inf:
         raise DomainError(
             f"a {family.name} response is {low:g} or {high:g} and {declared}; write I({part.code} > {(lo + hi) / 2:g}) "
-            "~ x, or choose family='gamma'"
+            f"~ x, or choose family='gamma'{' (poisson for counts)' * (lo >= 0)}"
         )
     raise DomainError(
         f"a {family.name} response is at least {low:g} and {declared}; write "

@@ -195,6 +195,13 @@ def test_a_line_that_cannot_be_read_is_named(book, line):
         Domain.from_codebook(book)
 
 
+def test_texts_as_levels_of_whole_numbers_are_refused(book):
+    """Earlier they were levels, and all rows of whole numbers counted as missing after the budget was spent."""
+    book.write_text("column,type,min,max,levels\nage,,0,9,\nk,integer,,,1=yes|2=no\n")
+    with pytest.raises(DomainError, match=r"line 3 \('k'\): its type is integer and its levels are texts \('1=yes'"):
+        Domain.from_codebook(book)
+
+
 @pytest.mark.parametrize("heading", ["name,wage", "age,min,max", ""])
 def test_a_frame_of_data_is_no_codebook_and_none_of_it_is_shown(book, heading):
     book.write_text(f"{heading}\nMiller,4711,1\n")
