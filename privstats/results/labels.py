@@ -54,9 +54,18 @@ def as_code(term: str) -> str:
 
 
 def coded_column(term: str) -> str | None:
-    """Return the column named first in a categorical term: g for ``C(g)`` and ``C(g, Sum)``; None for other terms."""
-    match _parsed(term):
-        case ast.Call(func=ast.Name(id="C"), args=[ast.Name(id=column), *_]):
+    """Return the column named first in a categorical or quoted term; None for other terms.
+
+    The column is g for ``C(g)`` and ``C(g, Sum)``, and "any name" for ``Q('any name')`` and ``C(Q('any name'))``.
+    """
+    node = _parsed(term)
+    match node:
+        case ast.Call(func=ast.Name(id="C"), args=[inner, *_]):
+            node = inner
+    match node:
+        case ast.Call(func=ast.Name(id="Q"), args=[ast.Constant(value=str(column))]):
+            return column
+        case ast.Name(id=column) if column != term.strip():
             return column
     return None
 

@@ -9,6 +9,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
+import privstats as ps
 from privstats.errors import FormulaError, OptionError, PrivstatsWarning
 from privstats.formula.design import bind_regression
 from privstats.formula.domain import Domain
@@ -391,3 +392,10 @@ def test_smooth_functions_have_a_slope_at_each_value(term, shift):
     assert slopes.notna().all()
     low, high = (fit.predict(pd.DataFrame({"x": x[3:5] + step})).to_numpy() for step in (-0.01, 0.01))
     np.testing.assert_allclose(slopes[3:5], (high - low) / 0.02, rtol=0.01)
+
+
+@pytest.mark.parametrize("name", ["the g", "C(Q('the g'))", 'C(Q("the g"))', "Q('the g')"])
+def test_a_quoted_predictor_may_be_written_as_in_the_formula(name):
+    rows = pd.DataFrame({"the g": ["a", "b"] * 500, "y": [0.2, 0.6] * 500})
+    fit = ps.dp_lm('y ~ C(Q("the g"))', rows, eps=4, domain={"the g": ["a", "b"], "y": (0, 1)}, rng=1)
+    assert fit.means(name).frame["level"].tolist() == ["a", "b"]
