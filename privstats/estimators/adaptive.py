@@ -134,9 +134,9 @@ class Adaptive:
             return SHARES[self.noises.shares]
         shares = SHARES["perturbed"]
         coarse = self.coarse or shares["coarse matrix"]
-        if self.loss.needs_scale:  # also the Hessian's share; the limit leaves enough budget for the coefficients
+        if self.loss.needs_scale:  # the Hessian has the same share; the limit leaves enough budget for the coefficients
             coarse = min(coarse, COARSE_BESIDE)
-        rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget share left for the main method
+        rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget share left for the later releases
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
         if self.loss.needs_scale:
             coefficients -= shares["residual scale"] + coarse
@@ -226,7 +226,7 @@ class Adaptive:
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Any = branches[chosen].estimate()
-        response = {"response_sd": scales.response_sd}  # the estimate's own value, if any, takes precedence
+        response = {"response_sd": scales.response_sd}  # a response_sd of the estimate takes precedence
         return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(

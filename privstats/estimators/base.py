@@ -170,7 +170,7 @@ class Estimator(Protocol):
     def __call__(self, ask: Any, public: PublicFacts) -> Any: ...
 
 
-CHOICES = ("usual", "cautious")  # values of the option `tail`
+CHOICES = ("usual", "cautious")  # values of the option `tail`: assumption on the number of scores with large norms
 # fields of estimators that are set by the model; users cannot set them
 FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse", "rows", "sigma", "few")
 

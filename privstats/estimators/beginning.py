@@ -20,8 +20,8 @@ from privstats.sets.vectors import Products, Squares
 def offset_of(ask: Ask, by: Noises, box: PublicBox, scales: Scales) -> tuple[float, float]:
     """Release the mean and the standard deviation of the model's offset, in units of the linear predictor.
 
-    Both are 0 in a model without offset. The standard deviation is also 0 if the variance computed from the release is
-    not larger than the noise sd of this variance.
+    Mean and standard deviation are 0 in a model without offset. The standard deviation is also 0 if the variance
+    computed from the release is not larger than the noise sd of this variance.
     """
     if not box.design.offset:
         return 0.0, 0.0

@@ -71,7 +71,9 @@ SHARES: Mapping[str, float] = {
     "residual scale": 0.05,
     "density": 0.30,
 }
-JITTER = 2.0**-11  # half-width (in half-ranges of y) of noise that separates equal responses; less noise slows sampling
+# JITTER: half-width, in half-ranges of the response, of noise that separates equal responses. With less noise, sampling
+# is slow.
+JITTER = 2.0**-11
 NOISE_SHARE = 0.3  # kernels are widened until the Hessian's noise is at most this share of its smallest eigenvalue
 
 

@@ -23,16 +23,16 @@ from privstats.inference.tables import PointEstimate
 from privstats.losses.rows import BESIDE, DistanceOrEnd
 from privstats.sets.cells import Shells
 
-SPREAD = 0.05  # budget share of a histogram of |response - mean|, released if the variance is below 3 of its noise sds
+SPREAD = 0.05  # budget share of a histogram of |response - mean|, released if the variance is below 3 noise sds
 # Newton steps replace noisy sums only if ``steps ** power < sums``. Here `steps` and `sums` are the expected interval
 # lengths of the two methods, divided by the length without privacy. The power is above 1, because Newton steps need an
-# assumption on the number of large values. It is BY_GROUP with groups; without groups, it is the larger of POWER and
-# `steps`, because the assumption matters more if the noise is larger. Noisy sums are also used if the length `sums` is
-# at most LONG_SUMS: Newton steps could save little length, and the estimated variance may be too small by chance.
+# assumption on the number of large values. With groups, the power is BY_GROUP; without groups, the power is the larger
+# of POWER and `steps`, because the assumption matters more if the noise is larger. Noisy sums are also used if `sums`
+# is at most LONG_SUMS: Newton steps could save little length, and the estimated variance may be too small by chance.
 POWER, BY_GROUP, LONG_SUMS = 1.5, 1.15, 1.5
-# Lower limit of the variance computed from the histogram, in noise variances of the released mean. If all values that
-# the histogram shows lie within this noise of the mean, these values may be zeros, and the variance may be due to rare
-# large values, which the histogram does not show and which clipping would remove.
+# Lower limit of the variance computed from the histogram, divided by the noise variance of the released mean. If all
+# values that the histogram shows differ from the released mean by no more than the noise, these values may be zeros,
+# and the variance may be due to rare large values, which the histogram does not show and which clipping would remove.
 LEAST_VISIBLE = 4.0
 # Noisy sums are used if more than this share of the values equal one of the bounds (mostly zeros): the histogram then
 # shows too little of the rare large values, which dominate the variance and which Newton steps would clip.
@@ -105,7 +105,7 @@ class ClippedMeans:
         matrix, shift, _ = design.to_written()
         known = dict(estimate.diagnostics)
         if "sigma" in known:
-            known["sigma"] *= design.response_half  # convert from half-ranges to the unit of the response
+            known["sigma"] *= design.response_half  # convert the residual scale to the unit of the response
         return replace(estimate.mapped(matrix, shift, columns.names), diagnostics=known)
 
     def _variance(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> tuple[float, float]:

@@ -28,7 +28,7 @@ from privstats.sets.vectors import Fractions
 
 COUNTS = Laplace()  # mechanism that releases numbers of rows
 FINEST = 6  # if no step is declared, the step of the public grid is about 10^-FINEST times the column's range
-LEAST = 500  # a coarser grid has at least this many points, so rounding moves a value by at most 1/1000 of the range
+LEAST = 500  # a coarsened grid has at least this many points, so rounding moves a value by at most 1/1000 of the range
 DOUBLE_BITS = 50  # a grid's step is at least 2^-50 times the largest |bound|, so that its points are numbered exactly
 
 DEPENDENT = (

@@ -12,17 +12,17 @@ from __future__ import annotations
 # --- scales of columns, and levels of factors (modules frame, levels)
 MOST_CENTER = 0.999  # a column's released mean is clamped to this absolute value, in half-ranges of the column's bounds
 WIDE = 5.0  # standardised columns are clamped to [-WIDE, WIDE] when scales and squares of products are released
-READABLE = {"normal": 19.0, "pure": 28.0}  # levels with fewer rows than READABLE Hessian noise sds are left out
-READ_IF_HELD = 8.0  # like READABLE (kept levels' least number of rows, in Hessian noise sds), for likelihood models
+READABLE = {"normal": 19.0, "pure": 28.0}  # least rows of a kept level / (Hessian's noise sd for rows of norm 1)
+READ_IF_HELD = 8.0  # like READABLE (least rows of a kept level / (Hessian's noise sd)), for likelihood models
 READ_WHITENED = 2.0  # for perturbed losses: least rows of a kept level / (sqrt(columns + 1) x (coarse matrix noise sd))
-MOST_LEFT_OUT = 0.25  # rare factor levels are left out only if all of them together have at most this share of the rows
+MOST_LEFT_OUT = 0.25  # largest share of the rows left out at rare levels and values; the rarest are left out first
 RARE_NUMBER = 0.3  # rows with a column's rare value are left out if fewer than RARE_NUMBER x (rows needed per level)
 TWO_ENDED = 0.6  # a variable is taken as two-valued if its variance exceeds this share of the maximum for its mean
 RARE_YES = 0.1  # a value of a two-valued response is called rare if less than this share of the rows has the value
 
 # --- releases before a perturbed loss is minimised: scales and second moments (frame, preconditioner, adaptive)
 LEAST_RANKS = 5.0  # a scale is released as an order statistic only if (number of rows) x (query's budget) exceeds this
-TAIL_SHARE = (0.03, 0.3)  # limits of p, where a column's scale is computed from the (1 - p)-quantile of |x - median|
+TAIL_SHARE = (0.03, 0.3)  # limits of a probability p; scales are computed from (1 - p)-quantiles of |value - median|
 NARROWEST = 1e-5  # lower limit of scales and distances (in half-ranges) and of smoothing widths (in residual scales)
 LEAST_SPREAD = 1.8  # a column's scale is at least (noise sd of its mean) / LEAST_SPREAD, even if many values are equal
 COARSE_WITHIN = (0.06, 0.25)  # limits of the budget share of the rough second moments in fits with a perturbed loss
@@ -43,11 +43,11 @@ SQUARES_NOISE = 0.5  # largest noise of the released squares of scores, as a sha
 MOST_FIRST_NOISE = 0.375  # Newton steps converge if sqrt(columns) x (coarse matrix noise sd) / rows is at most this
 FLOOR = 0.01  # lower limit of eigenvalues and residual variances, relative to the variances of columns and response
 
-# --- histograms of score norms, and counts that noise hides (module histogram)
+# --- histograms of score norms, with some counts hidden by noise (module histogram)
 VISIBLE = 2.3  # a count, sum or eigenvalue above this many noise sds is treated as real; false alarm rate .01
-AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # like VISIBLE, for a bin after a hidden bin; false alarm rates 1e-5, 1e-4
+AFTER_GAP = {"normal": 4.3, "pure": 6.0}  # VISIBLE for bins after a bin hidden by noise; false alarm rates 1e-5, 1e-4
 WIDE_WINDOWS = (4, 8)  # numbers of bins that are summed to detect a slowly decreasing tail hidden by noise in each bin
-RESIDUE = 1.0  # assumed limit of (count - fitted count), in noise sds, for histogram bins whose counts noise hides
+RESIDUE = 1.0  # assumed limit of (count - fitted count), in noise sds, for histogram bins with counts hidden by noise
 FALLING = 1.1  # ratio of successive extrapolated counts, divided by the ratio of the last counts above the noise level
 ALONG_SEEN = 4.0  # of the norm lost by clipping, at most the share sqrt(ALONG_SEEN / m) affects one of m coefficients
 ALONG_HIDDEN = 2.0  # like ALONG_SEEN, for scores whose norms lie in histogram bins with counts hidden by noise
@@ -65,10 +65,10 @@ RADIUS_NOISE = 3.0  # weight of noise relative to removed information in the cho
 FIRST_LEAST, FIRST_MOST = 3.0, 6.0  # limits of the first step's clipping radius, divided by sqrt(number of coordinates)
 MEAT_LEAST = 4.0  # lower limit of (clipping radius)^2 / (number of coordinates) in the release of the score variance
 MATRIX_NOISE = 0.2  # acceptable relative noise of a released quantity; determines queries, budgets and clipping radii
-LITTLE_SEEN = 0.15  # squared residuals are released if the histogram shows less than this share of their largest sum
-MOST_RATIO = 1.5  # limit of (final score variance) / (first score variance), which differ in the clipping radius
+LITTLE_SEEN = 0.15  # the sum of squared residuals is released if a histogram shows less than this share of its bound
+MOST_RATIO = 1.5  # upper limit of (final score variance) / (first score variance); their clipping radii differ
 MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # clipping bias bound = MOVE x (last step - MOVE_SDS x noise sd)
-LEFT_OUT = {"residuals": 0.3, "eta": 1.0}  # assumed slope difference at left-out levels, by unit (per predictor sd)
+LEFT_OUT = {"residuals": 0.3, "eta": 1.0}  # assumed difference of slopes at left-out and kept levels, by slope unit
 UNEXPLAINED = 1.5  # largest sd, in residual scales, of the part of a response that unidentified directions may explain
 FAR_BOUNDS = 20.0  # a note names each column with a bound more than this many standard deviations from its mean
 
@@ -100,7 +100,7 @@ CLIPPED_AT = 10.0  # the standardised response is clipped to this absolute value
 NEAR_ORDER = 0.8  # the response's scale is computed from the quantile of |response - median| with this probability
 FIRST_WIDTHS = (1.2, 1.0, 0.8)  # smoothing half-widths of the scores of the first quantile steps, in residual scales
 SECOND_WIDTHS = (0.5, 0.3)  # like FIRST_WIDTHS, for second steps; narrower, because wide smoothing biases slopes
-CHECK_RADIUS = 1.5  # clipping radius of rows in quantile steps on smoothed losses, over sqrt(number of coordinates)
+CHECK_RADIUS = 1.5  # clipping radius of rows in quantile steps on smoothed losses / sqrt(number of coordinates)
 DAMPING = 0.08  # damping added to the Hessian in the last two rough quantile steps / (largest curvature of the loss)
 KERNEL_WIDTH = 1.3  # (half-width of the density's kernel, in residual scales) x n^(1/5), for n rows
 KERNEL_WITHIN = (0.15, 1.0)  # limits of the half-width of the density's kernel, in residual scales
@@ -110,6 +110,6 @@ KERNEL_BEND = 0.25  # assumed relative error of a predicted change of the score,
 KERNEL_SHAPE = 5.0  # KERNEL_BEND is multiplied by KERNEL_SHAPE x h^4 for wide kernels of half-width h residual scales
 EQUAL_BINS = 0.5  # bin width of the histogram used to detect equal responses, in half-widths of the density's kernel
 FEW_VALUES = 0.6  # a response has few values if sum of squared count differences > FEW_VALUES x sum of squared counts
-KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # multiplies READABLE in quantile fits, as kernels use only some rows
+KERNEL_ROWS = {"normal": 2.0, "pure": 1.0}  # factor of READABLE in quantile fits, because kernels use only some rows
 FARTHEST_STEP = 1.5  # a quantile fit is not reported if its last step is longer than this many kernel half-widths
 FARTHEST_PILOT = 3.0  # no fit is reported if its linear predictor is more than this many response sds from a constant

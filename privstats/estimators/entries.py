@@ -21,7 +21,7 @@ from privstats.privacy.promise import PureDP, Relation
 from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import BoxProducts
 
-MOST_CONDITION = 1e10  # the map from level indicators to columns is inverted only if its condition number is smaller
+MOST_CONDITION = 1e10  # the map from level indicators to columns is inverted only if its condition number is below this
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ from privstats.privacy.release import Release
 from privstats.sets.cells import Line
 from privstats.sets.vectors import Fractions, Squares
 
-NULL = 1e-8  # smaller absolute entries of a unit vector in a null space are treated as rounding errors
+NULL = 1e-8  # entries of a null space's unit vectors with absolute values below this number count as rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class StandardFrame:
         return self.scale * (self.columns @ b - self.K[: self.c, -1])
 
     def longest(self, W: FloatArray) -> float:
-        """Return an upper bound on |h'W|, for a matrix W and any standardised predictors h within their bounds."""
+        """Return an upper bound on the norm of h'W, for a matrix W and standardised predictors h within bounds."""
         images = [corners @ W[list(where)] for where, corners in self.parts]
         if np.prod([float(len(image)) for image in images]) <= SYNTHETIC_ROWS:
             sums = np.zeros((1, W.shape[1]))
@@ -113,7 +113,7 @@ class StandardFrame:
         return min(by_parts, float(np.sqrt(squares) * np.linalg.norm(W, 2)))
 
     def reach(self, b: Any) -> float:
-        """Return the largest |h'b|, for coefficients b and any standardised predictors h within their bounds."""
+        """Return the largest absolute value of h'b, for coefficients b and standardised predictors h within bounds."""
         images = [corners @ b[list(where)] for where, corners in self.parts]
         ends = [sum(float(pick(image)) for image in images) for pick in (np.max, np.min)]
         return max(map(abs, ends))
@@ -220,7 +220,7 @@ class PublicBox:
 
     @cached_property
     def public_range(self) -> FloatArray:
-        """Matrix M, shape (c, p): the c coefficients theta are assumed to be M phi, with p entries of phi in [-1, 1].
+        """Matrix M, shape (c, p): the c coefficients theta are assumed to be M phi, for p numbers phi in [-1, 1].
 
         This assumption bounds coefficients that the noise leaves unidentified. The set of all vectors M phi is called
         the public range of theta. Predictors and response are scaled to [-1, 1]. In a model with an intercept, the
@@ -623,8 +623,8 @@ def ranked_scales(
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
         new, least = size / float(ndtri((1 + order) / 2)) * unit, scales.sd[j] / scales.rows / LEAST_SPREAD * unit
         if j == box.c or (new < least and j not in box.design.of_basis):
-            # the quantile misses rare values (far from the median if most values are equal), so that the old scale
-            # limits the new scale from below
+            # the quantile misses rare values (far from the median if most values are equal); the old scale therefore
+            # gives another lower limit of the new scale
             least = max(least, scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD)
         if j == box.c:
             new = max(new, float(np.sqrt(max(scale[j] ** 2 - VISIBLE * wrong[j], 0.0))))

@@ -1,4 +1,4 @@
-"""Denoised histograms of score norms, with extrapolated counts where noise hides counts, and the clipping threshold.
+"""Denoised histograms of score norms, with extrapolated counts in bins hidden by noise, and the clipping threshold.
 
 A bin's upper end is sqrt 2 times its lower end. Let the last visible pair be the last two neighbouring bins whose sum
 of counts is clearly larger than its noise. Beyond this pair, counts are assumed to decrease geometrically, and are
@@ -62,10 +62,10 @@ class Tail:
 
 TAILS = {
     "usual": Tail(0.5, fastest=0.5, slow=True),
-    "means": Tail(0.6, fastest=0.5, slow=True),  # score norms of means: sizes of the values, which may be heavy-tailed
+    "means": Tail(0.6, fastest=0.5, slow=True),  # score norms in fits of means; the values may be heavy-tailed
     "far": Tail(0.5, slow=True),  # score norms, if a predictor's bounds are far beyond most of its values
     "bounded": Tail(0.5, fastest=0.5, residue=0.1, slow=True),  # score norms, for losses with a bounded derivative
-    "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score norms of count and gamma models
+    "counted": Tail(0.5, fastest=0.5, residue=0.4, slow=True),  # score norms in models of counts and gamma responses
     "rows": Tail(0.35, fastest=0.92, residue=0.3, slow=True),  # norms of rows, used as approximate norms of scores
     "cautious": Tail(0.5, residue=1.3, aligned=True, slow=True),
     "leverages": Tail(0.25, fastest=0.92, slow=True),
@@ -189,7 +189,7 @@ class Lengths:
         return float((self.counts * np.maximum(self.lengths**2 - radius**2, 0.0)).sum())
 
     def squares(self, radii: FloatArray) -> FloatArray:
-        """Return the sum over rows of min(norm, radius)^2, for each radius."""
+        """Return the sum over rows of min(norm, radius)^2, for each clipping radius."""
         squares: FloatArray = (self.counts[:, None] * np.minimum(self.lengths[:, None], radii) ** 2).sum(axis=0)
         return squares
 
@@ -243,7 +243,7 @@ class Lengths:
         return float((self.counts * self.lengths**2).sum()), noise
 
     def missing(self, squares: float, sd: float) -> float:
-        """Return the part of a sum of squared norms that the histogram misses; 0 if noise can explain it.
+        """Return the part of a sum of squared norms that the histogram misses; 0 if noise can explain this part.
 
         Parameters
         ----------
@@ -369,12 +369,12 @@ def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) 
 
 
 def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
-    """Return counts with the sum `total`: counts of bins up to `last` are shifted equally, but not below 0."""
+    """Return counts with the sum `total`: visible counts (bins up to `last`) are shifted equally, but not below 0."""
     visible, tail = counts[: last + 1], counts[last + 1 :]
     rest = max(total - tail.sum(), 0.0)
     ordered = np.sort(visible)[::-1]
     kept = np.arange(1, len(ordered) + 1)
-    shifts = (np.cumsum(ordered) - rest) / kept  # for each k: the reduction if only the k largest counts stay positive
+    shifts = (np.cumsum(ordered) - rest) / kept  # for each k: reduction per count if the k largest counts stay positive
     valid = np.flatnonzero(ordered - shifts > 0)
     shift = shifts[valid[-1]] if valid.size else ordered[0]
     return np.r_[np.maximum(visible - shift, 0.0), tail]
@@ -557,7 +557,9 @@ _PLASTIC = 1.3247179572447460  # generator of a low-discrepancy sequence in the 
 
 
 def reference_sizes(m: int, rare: float = np.inf) -> FloatArray:
-    """Return score norms |w||e|, shape (SYNTHETIC_ROWS,), to forecast interval lengths without data.
+    """Return norms |w||e| of scores for assumed rows w and errors e, to forecast interval lengths without data.
+
+    The shape of the result is (SYNTHETIC_ROWS,).
 
     The rows w have m entries: 1 and m - 1 nearly normal variables (`reference_rows`). The errors e have variance 1 and
     a t distribution (10 df). If the share `rare` is finite, the errors have two values instead, and the larger absolute

@@ -48,7 +48,7 @@ SHARES: Mapping[str, float] = {
 }
 CLIP = 1.0  # limit to which residuals are clipped when their scale is released, in units of half the response's range
 LEAST_RESIDUAL = 1e-3  # lower limit of the residual scale, in units of half the response's range
-AT_BOUND = 0.98  # a note is given if the l1 norm of the estimate exceeds this share of its bound `theta_bound`
+AT_BOUND = 0.98  # a note is given if the l1 norm of the estimate exceeds this share of the bound `theta_bound`
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class ChosenLeastSquares(ABC):
     def _residual_scale(self, ask: Ask, start: Start, rows: float, box: PublicBox) -> dict[str, float]:
         """Release the sum of squared residuals; return the residual scale with its std error (see `with_std_error`).
 
-        Both are in units of half the response's range.
+        The scale and the std error are in units of half the response's range.
         """
         residual = WeightedLinear(start.residual[:, None])
         release = ask(Sum("residual scale", residual, within=Products(1, CLIP)), by=self.noises.matrix)

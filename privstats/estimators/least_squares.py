@@ -513,8 +513,8 @@ class Steps(OneStep):
         all whitened predictors alike, as under equal error variances.
 
         If error variances may differ between rows, and second moments of the final scores are released, the second
-        moments are also compared with the computed variance, along the eigenvectors of the difference of both matrices.
-        Where the second moments are larger by more than noise, they replace the computed variance.
+        moments are also compared with the computed variance, along the eigenvectors of the difference of the two
+        matrices. Where the second moments are larger by more than noise, they replace the computed variance.
         """
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse
@@ -579,7 +579,7 @@ class Steps(OneStep):
             + read.sd**2 * began * float(np.trace(T @ T @ T @ T)) / n**2
             + (float(np.linalg.norm(T, 2)) * cut / n) ** 2,
         )
-        # change of each coefficient in the final step, less a multiple of its noise sd
+        # `excess`: change of each coefficient in the final step, less a multiple of the noise sd of the change
         to_theta = start.to_theta
         noise = last.sd**2 * root @ root + first.sd**2 * plain.root @ plain.root
         noise = noise + read.sd**2 * began * (1 + 1 / m) * T @ T
@@ -589,7 +589,7 @@ class Steps(OneStep):
         back = read.matrix.power(1.0) @ np.linalg.pinv(to_theta) @ excess
         falling = min(1.0, 2 * first.radius / (moved.sigma * clip.radius)) ** 2
         remaining = float(np.sqrt(squared))
-        # squared change of the linear predictor in the last step, without the part that is due to noise
+        # mean squared change of the linear predictor in the last step, less the part that is due to noise
         change_squared = max(float(last_step @ last_step) - last.sd**2 * float(((T @ root) ** 2).sum()) / n**2, 0.0)
         bent = min(1.0, change_squared / moved.sigma**2) if self.loss.bounded else 0.0
         bounds = [Allowance(back[:, None], MOVE * falling), Allowance(step.score[:, None], bent)]
@@ -605,9 +605,10 @@ class Steps(OneStep):
         )
 
     def residual_sd(self, at: Start) -> dict[str, float]:
-        """Return the residual scale and, for least squares, the std error of it that is due to noise and clipping.
+        """Return the residual scale and, for least squares, the std error due to noise and clipping.
 
-        Both follow from noisy second moments of clipped rows (`Start.variance_error`).
+        For least squares, the scale and the std error follow from noisy second moments of clipped rows
+        (`Start.variance_error`).
         """
         return {"sigma": at.sigma} if self.loss.needs_scale else with_std_error(at.sigma, at.variance_error)
 
@@ -636,7 +637,7 @@ class Steps(OneStep):
         ----------
         L : ndarray, shape (m, m)
             Matrix that converts the final score to a score for the whitened predictors of the Hessian. All bounds
-            refer to the latter score.
+            refer to the converted score.
         last_step : ndarray, shape (m,)
             Final Newton step, with noise.
         remaining : float

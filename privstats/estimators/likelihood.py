@@ -60,8 +60,11 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Shells
 from privstats.sets.vectors import Ball, Products
 
-OF_BINARY = 0.05  # leverage histogram's budget share in binary models, where it also estimates scores hidden by noise
-ROUNDS, CONVERGED = 20, 1e-3  # largest number of iterations of `ridge_step`, and relative change that ends iteration
+# OF_BINARY: budget share of the histogram of leverages in binary models. From this histogram, a fit also computes the
+# sum of the squared norms of scores that noise hides in the histogram of score norms.
+OF_BINARY = 0.05
+# Limits in `ridge_step`: the largest number of iterations, and the relative change of the step that ends iteration.
+ROUNDS, CONVERGED = 20, 1e-3
 
 SHARES: Mapping[str, dict[str, float]] = {
     "normal": {
@@ -165,7 +168,7 @@ def started(problem: Problem, loss: Likelihood) -> Start:
     start, c, rows, scales = problem.start, problem.constant, problem.synthetic.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.synthetic.offset
-    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # the fit `fit` excludes the offset
+    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # the fitted values exclude the offset
     if not c.any():
         expected = loss.from_transformed(0.0) + half * rows @ fit + added
         eta = loss.family.linked(expected) - offset
@@ -410,7 +413,7 @@ class LikelihoodStep(OneStep):
 
     @cached_property
     def to_scaled(self) -> FloatArray:
-        """Inverse of the matrix `to_original`, shape (c, c)."""
+        """Matrix that maps coefficients in the user's units to coefficients of the scaled columns, shape (c, c)."""
         return np.asarray(np.linalg.inv(self.to_original), dtype=float)
 
     @cached_property
@@ -444,9 +447,9 @@ class LikelihoodStep(OneStep):
         return tuple(one for one in constants if factors[one.factor].reference is None)
 
     def worst(self, values: FloatArray, least: bool) -> FloatArray:
-        """Return a value for each coefficient: the worst of its own value and the values of levels that determine it.
+        """Return, for each coefficient, the worst of the coefficient's own value and the values of some factor levels.
 
-        A factor level in `contrasted` determines a coefficient if the coefficient depends on the level's constant.
+        These levels are the levels in `contrasted` with a constant on which the coefficient depends.
 
         Parameters
         ----------

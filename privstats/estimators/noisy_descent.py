@@ -47,7 +47,7 @@ HESSIAN_EDGE = 0.5  # lower limit of the Hessian's eigenvalues, divided by the l
 USUAL_PART = 0.8
 MOST_QUESTIONS = 1000  # largest number of steps; the plan lists a separate query for each step
 MOST_LEFT = 0.4  # coefficients are reported if at most this share of the starting value's error remains after all steps
-OUT_OF_SIGHT = 10.0  # error assumed along a direction if its remaining share exceeds MOST_LEFT, in response scales
+OUT_OF_SIGHT = 10.0  # error (in response scales) assumed in directions in which more than the share MOST_LEFT remains
 NEWTON_STEP, LONGEST_STEP = 0.5, 3.0  # default step size of Newton steps; longest Newton step, in residual scales
 WORTH_SAYING = 1.05  # a note gives the ratio of interval lengths, (this method) / (mech="newton"), if above this number
 AMPLE = 0.1  # the note gives the ratio only if the noise of the Hessian is below this share of its eigenvalues
@@ -350,7 +350,7 @@ class NoisyNewton(NoisyGradientDescent):
 class Iterate:
     """Coefficients of the scaled predictors (`beta`) and residual scale (`sigma`) after a step of the descent.
 
-    Both are in units of the response's scale; for a likelihood, this unit is 1.
+    Coefficients and residual scale are in units of the response's scale; for a likelihood, this unit is 1.
     """
 
     beta: FloatArray

@@ -56,7 +56,8 @@ class PerturbedLikelihood:
     loss : Likelihood
         Negative log-likelihood of the model.
     split : float
-        Share of the coefficients' budget for the random linear term of the loss; the rest is for the ridge penalty.
+        Share of the coefficients' budget for the random linear term of the loss; the remaining share is for the
+        ridge penalty.
     tail : {"usual", "cautious"}
         Assumption about the number of rows with large norms, used where noise exceeds the counts of the released
         histogram of row norms. "cautious" assumes a larger number than "usual", and also a larger clipping bias,
@@ -66,8 +67,8 @@ class PerturbedLikelihood:
     cov_type : str
         "HC" (any variance of the response) or "nonrobust" (the response's variance is the family's variance function).
     hessian : float, optional
-        Budget share of the Hessian (see `hessian_share`). The budget share of the coefficients is the fixed sum of the
-        two shares minus this share.
+        Budget share of the Hessian (see `hessian_share`). The budget shares of the Hessian and of the coefficients have
+        a fixed sum, so a larger share of the Hessian leaves a smaller share for the coefficients.
     """
 
     noises: Noises = PURE
@@ -282,7 +283,7 @@ class TiltedLikelihood(LikelihoodStep):
         matrix = hessian.matrix
         meat = self.products_of_scores(hessian.ridge_free, hessian.back, hessian.within) if self.robust else matrix
         expected = matrix.nearest_positive(1e-3 * self.rows)
-        if self.most_rows > 1:  # `expected` is the variance for independent rows; a unit's rows may be dependent
+        if self.most_rows > 1:  # `expected` assumes independent rows, but the rows of a privacy unit may be dependent
             expected = expected * max(float(np.trace(meat.value)) / float(np.trace(expected)), 1.0)
         return Meat(meat.shrunk(expected), self.freedom)
 
@@ -312,7 +313,7 @@ class TiltedLikelihood(LikelihoodStep):
         return released.plus(n / len(rows) * (rows * off[:, None]).T @ rows)
 
     def weighted(self, metric: FloatArray, within: WeightedLosses, power: float = 1.0) -> FloatArray:
-        """Return ``w ** power * x @ metric`` for each of k synthetic rows x of whitened predictors, shape (k, m).
+        """Return weighted rows ``w ** power * x @ metric``, shape (k, m), for k synthetic whitened rows x.
 
         The weight w of a row is the largest number up to 1 with both ``w |x| <= within.radius`` and
         ``w |x|^2 <= within.curvature``. The matrix `metric` maps x to m predictors that are whitened again.

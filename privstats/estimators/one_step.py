@@ -331,7 +331,7 @@ class Pilot:
 
 @dataclass(frozen=True, eq=False)
 class Hessian:
-    """The released Hessian of the loss, with matrices that map other quantities to or from its coordinates.
+    """The released Hessian of the loss, with matrices that map other quantities to or from the Hessian's coordinates.
 
     Parameters
     ----------

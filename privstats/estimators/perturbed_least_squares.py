@@ -102,7 +102,7 @@ class TwoStrips(Lengths):
         ----------
         counts : Release
             Released counts of rows by score norm. If weights can be lowered, counts by the reduction of the score norm
-            follow; each row with a lowered weight is counted only in the latter counts.
+            follow; each row with a lowered weight is counted only by the reduction.
         ends : tuple of float
             Upper edges of the bins of score norms.
         known : Whole, optional
@@ -243,7 +243,7 @@ class PerturbedSquares(OneStep):
         return Pilot(self.start)
 
     def both_matrices(self) -> NoisyMatrix:
-        """Return second moments of whitened rows: the coarse (first released) matrix, or its mean with a second matrix.
+        """Return second moments of whitened rows: the coarse (first released) matrix, or the mean of two matrices.
 
         The second matrix is released if the coarse matrix is noisy. The two matrices are averaged entry by entry, in a
         basis in which the noises of different entries of the coarse matrix are uncorrelated. The noise of the second
@@ -480,7 +480,7 @@ class PerturbedSquares(OneStep):
         through = V.T @ step.inverse @ step.spread @ step.inverse @ V
         moved = np.diag(through) + (V.T @ step.step) ** 2
         return Doubts(
-            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # the noise of A, times t
+            noises=(Loading(V * np.sqrt(A.entry_variances(V) @ moved)),),  # noise of the Hessian A times the step t
             clipped=tuple(back @ one for one in self.far_rows(at, max(step.clip.aligned - step.clip.excess, 0.0))),
             facts=self.residual_sd(step),
         )
@@ -489,11 +489,12 @@ class PerturbedSquares(OneStep):
         """Return the std dev of the residuals at the estimate, and the std error of this std dev that is due to noise.
 
         The residual variance is the difference between the total and the explained variance of the response. Errors of
-        the estimate increase the explained variance, so the expected increase is subtracted from it. The residual scale
-        at the starting coefficients would be too large, because the starting slopes are noisy and biased towards zero.
-        This scale is returned only if there is no intercept, or if the std dev of the response is not known: it was not
-        released, or the released value is smaller than its noise. The error of its square is then that of the
-        response's variance, but at most 100%, because allowances for noise make the scale too large rather than small.
+        the estimate increase the explained variance, so the expected increase is subtracted from the explained
+        variance. The residual scale at the starting coefficients would be too large, because the starting slopes are
+        noisy and biased towards zero. This scale is returned only if there is no intercept, or if the std dev of the
+        response is not known: the std dev was not released, or its released value is smaller than the noise. The error
+        of the squared scale is then taken to be the error of the response's variance, but at most the squared scale
+        itself, because allowances for noise make the scale too large rather than too small.
         """
         at, A, scales = step.last.at, step.hessian.matrix, self.scales
         one, sd = self.box.intercept, np.nan if scales is None else scales.response_sd
@@ -604,7 +605,11 @@ class PerturbedHuber(PerturbedSquares):
         return np.minimum(np.atleast_1d(radii), curvature * self.limit**2 / lengths.lengths[:, None])
 
     def with_squares(self, A: NoisyMatrix) -> PerturbedHuber:
-        """Return the fit unchanged, because the second moments A serve only to whiten the predictors."""
+        """Return the fit unchanged, without a release of sums of squares.
+
+        In the base class, the released second moments A of the predictors are the Hessian of the fit, and are therefore
+        corrected. In this class, A serves only to whiten the predictors, and the Hessian is released at the minimiser.
+        """
         return self
 
     def hessian(self, pilot: Pilot, w: Start, clip: Clip, last: LastRelease) -> CutHessian:

@@ -112,12 +112,13 @@ class PlainPerturbedLikelihood:
         return PointEstimate(tuple(box.design.names), theta, remarks)
 
     def unpenalised(self, ridge: float, hessian: FloatArray) -> FloatArray:
-        """Return a matrix S; ``theta + S theta`` approximately undoes the part of the penalty that was not requested.
+        """Return a matrix S for the correction ``theta + S theta`` of theta, the minimiser of the perturbed loss.
 
-        Here theta is the minimiser of the perturbed loss. Let u be the requested coefficient of the penalty, and gamma
-        the excess of `ridge` over u, which privacy requires. A Newton step ``(G + u I)^-1 gamma theta``, with the
-        Hessian G of the data, would undo the excess. G is not released, and is replaced by the Hessian H of the
-        synthetic rows of `filling_rows`. H is larger than G for most data, so a part of the excess remains.
+        The correction approximately undoes the part of the penalty that was not requested. Let u be the requested
+        coefficient of the penalty, and gamma the excess of `ridge` over u, which privacy requires. A Newton step
+        ``(G + u I)^-1 gamma theta``, with the Hessian G of the data, would undo the excess. G is not released, and is
+        replaced by the Hessian H of the synthetic rows of `filling_rows`. H is larger than G for most data, so a part
+        of the excess remains.
 
         Along an eigenvector of H with eigenvalue h, the Newton step multiplies theta by ``x = gamma / (h + u)``. S
         multiplies theta by ``x (1 - x)``, or by 0 if x exceeds 1. The factor 1 - x reduces the step if the information
@@ -136,7 +137,7 @@ class PlainPerturbedLikelihood:
         return (vectors * (x * (1 - x))) @ vectors.T
 
     def row_loss(self, box: PublicBox) -> RowLoss:
-        """Return the loss of a row; given `theta_bound`, the loss is linear beyond the largest linear predictor."""
+        """Return the loss of a row; with `theta_bound`, the loss is linear beyond limits of the linear predictor."""
         if self.theta_bound is None:
             return Logistic()
         reach = float(self.theta_bound) + box.offset_reach
@@ -160,7 +161,7 @@ class PlainPerturbedQuantile:
     norm : {"linf", "l1", "l2"}
         Norm in which the score is measured.
     split : float
-        Share of the budget for the random linear term of the loss; the rest is for the ridge penalty.
+        Share of the budget for the random linear term of the loss; the remaining share is for the ridge penalty.
     """
 
     taus: tuple[float, ...] = (0.5,)

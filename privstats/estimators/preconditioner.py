@@ -32,7 +32,7 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.cells import Cells
 from privstats.sets.vectors import Fractions, Products
 
-NULL = 1e-8  # whitened coefficients smaller than this x (largest coefficient) are rounding errors, set to 0
+NULL = 1e-8  # coefficients of whitened predictors below NULL x (largest coefficient) are rounding errors, set to 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,17 +153,17 @@ class Start:
 
     @cached_property
     def reach(self) -> float:
-        """Upper bound on |linear predictor| for rows within the declared bounds."""
+        """Upper bound on the absolute linear predictor, for rows within the declared bounds."""
         return self.frame.reach(np.linalg.solve(self.frame.columns, self.theta)) + self.offset_reach
 
     @cached_property
     def largest_psi(self) -> float:
-        """Upper bound on |d loss / d linear predictor| for the loss of a row within the declared bounds."""
+        """Upper bound on |derivative of the loss with respect to the linear predictor|, for rows within bounds."""
         return self.loss.largest(self.reach)
 
     @cached_property
     def largest_residual(self) -> float:
-        """Upper bound on |response - linear predictor| for rows within the declared bounds."""
+        """Upper bound on the absolute residual |response - linear predictor|, for rows within the declared bounds."""
         return 1.0 + self.reach
 
     def coordinates(self, theta: FloatArray, hidden: FloatArray) -> FloatArray:
@@ -297,7 +297,7 @@ def coarse(
 def whitened_again(
     ask: Ask, by: Noises, box: PublicBox, start: Start, levels: KeptLevels, rows: float, share_of: tuple[str, ...]
 ) -> Start:
-    """Return `start` with predictors whitened again if it is near-singular, otherwise unchanged (stage 1b of the fit).
+    """Return `start`, with predictors whitened again if `start` is near-singular (stage 1b of the fit).
 
     The predictors of `start` were whitened by noisy second moments (stage 1). If noise exceeds the smallest eigenvalue
     of these moments, `start` is near-singular, and the second moments of the whitened predictors and the residual are
@@ -426,7 +426,7 @@ class Coarse:
 
     @classmethod
     def released(cls, ask: Ask, by: Noises, question: Sum, m: int, rows: float, limit: float) -> Coarse:
-        """Release second moments of m predictors and the response; compute slopes and residual scale from them.
+        """Release second moments of m predictors and the response; compute slopes and a residual scale.
 
         `question` is the query for the second moments. Squared norms of rows are clipped to a public number, at most
         `limit`, that depends on the noise and on the number of rows.
@@ -443,11 +443,12 @@ class Coarse:
         residual = np.r_[b, -1.0]
         noise = float(np.sqrt(read.variance_along(residual[:, None])[0])) / rows
         square = float(residual @ G @ residual)
-        # upper limit of the residual variance: the response variance (1), less the explained variance, plus noise
+        # upper limit of the residual variance: the response variance (1), less the explained variance, plus a noise sd
         most = 1 - (float(G[m, m]) - square) + noise
         sigma, most = np.sqrt(np.clip([max(square, MATRIX_NOISE * noise), most], FLOOR, 1.0))
         near_singular = bool(values[0] < least < MATRIX_NOISE)
-        # the mean square of each variable is about 1 without clipping; clipping takes the same share from the residuals
+        # without clipping, the mean square of each variable is about 1; clipping is assumed to reduce the mean squared
+        # residual by the same share as the mean squares of the variables
         missing = max(1 - float(np.trace(G)) / (m + 1), 0.0)
         error = float(np.hypot(noise, missing * square))
         return cls((V * raised) @ V.T, b, float(sigma), float(max(most, sigma)), near_singular, read, error)
@@ -482,7 +483,7 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
 
 def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
-    """Return, for each factor level, the number to be added to its share of the rows to make it ``1 / most_length``.
+    """Return, for each factor level, the number that raises the level's share of the rows to ``1 / most_length``.
 
     `most_length` is the upper limit of the squared norm of whitened rows. The number is 0 if the share is larger than
     ``1 / most_length``. The function `white_levels` computes the ridge from these numbers. Without a ridge, whitened

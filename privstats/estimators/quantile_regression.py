@@ -171,7 +171,8 @@ class PerturbedQuantile:
     taus : tuple of float
         Probabilities of the quantiles, ascending.
     split : float
-        Share of the minimiser's budget for the random linear term of the loss; the rest is for the ridge penalty.
+        Share of the minimiser's budget for the random linear term of the loss; the remaining share is for the
+        ridge penalty.
     tail : {"usual", "cautious"}
         Assumption about the number of rows whose predictors have large norms. A released histogram of the norms shows
         this number only if it exceeds the histogram's noise. "cautious" assumes a larger number than "usual", and also
@@ -775,7 +776,8 @@ class OneOrder(OneStep):
         """
         m, lengths, sigma = self.m, self.leverages, residuals.sigma
         plain = Sum("hessian", Linear(self.start.P), Products(m), self.keep, self.label(""))
-        # largest eigenvalue of the noise in the Hessian if rows are clipped to norm 1; for norm R, R^2 times as large
+        # `unit`: largest eigenvalue of the noise in the Hessian if rows are clipped to norm 1; if rows are clipped to
+        # norm R, the eigenvalue is R^2 times as large
         unit = noise_edge(m, entry_sd(self.ask, plain, self.by))
         inside = 2 * residuals.density * sigma  # share of rows within one residual scale of the quantile
         size = np.minimum(lengths.lengths, np.sqrt(radius * lengths.lengths))
@@ -888,7 +890,7 @@ class CheckSteps(OneOrder):
         residuals = yield from self.residuals(start, "second")
         start = self.recentred(start, residuals)
 
-        # stage 3: damped Newton steps on losses with less smoothing
+        # stage 3: damped Newton steps on losses that are smoothed over narrower intervals than in stage 2
         curvature = yield from self.rough_hessian(start, residuals, SECOND_WIDTHS[0] * residuals.sigma, held)
         for k, smooth in enumerate(SECOND_WIDTHS):
             h = smooth * residuals.sigma
@@ -971,7 +973,7 @@ class Perturbed(OneOrder):
         radius = self.clip_of_rows(self.leverages, start).radius
         h = self.half_width(start, residuals, radius)
 
-        # stage 3: the perturbed minimiser; the shrinkage by its ridge is approximately removed
+        # stage 3: the minimiser of the perturbed loss; shrinkage by the ridge penalty is approximately removed
         law = self.ask.law(self.question(start, h, radius), by=self.mechanism)
         (drawn,) = yield [(self.question(start, h, radius), self.mechanism)]
         flat = self.rows * residuals.density
@@ -993,7 +995,7 @@ class Perturbed(OneOrder):
         return float(np.clip(wanted, *np.multiply((NARROWEST, DENSITY_WIDEST), residuals.sigma)))
 
     def question(self, start: Start, h: float, radius: float) -> Values:
-        """Return the private query for the perturbed minimiser of the check loss, smoothed with half-width h.
+        """Return the private query for the minimiser of the perturbed check loss, smoothed with half-width h.
 
         The answer is the minimiser minus the coefficients `start`. `radius` is the norm to which rows are clipped.
         """

@@ -478,11 +478,11 @@ def _target_shares(orders: Sequence[float], draw: Ends | None, n: float) -> Floa
 
 
 def _times(law: Ends, n: float, orders: Sequence[int]) -> float:
-    """Return the factor by which the number n of rows must increase so that given quantiles can have intervals.
+    """Return the factor by which the number n of rows must increase so that the missing intervals can be released.
 
-    The argument `law` describes the draw of the interval endpoints, and `orders` contains the positions of the given
-    quantiles in ``law.levels``. The factor is rounded up by at most 1 %, and is at most 2^20, even if a larger factor
-    is required (see `MOST_TIMES`).
+    The argument `law` describes the draw of the interval endpoints. The argument `orders` contains the positions of the
+    quantiles without intervals in ``law.levels``, the tuple of the quantiles' probabilities. The factor is rounded up
+    by at most 1 %, and is at most 2^20, even if a larger factor is required (see `MOST_TIMES`).
     """
     wanted = {law.levels[order] for order in orders}
 

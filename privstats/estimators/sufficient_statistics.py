@@ -117,7 +117,7 @@ class UnclippedSquares(Problem):
         return self.products_of_scores(question, start, float(np.linalg.norm(np.abs(start.P).sum(axis=0))))
 
     def products_of_scores(self, question: Sum, start: Start, longest: float) -> FloatArray:
-        """Release the sum of the outer products s s' over clipped scores s; return a positive definite estimate of it.
+        """Release the sum of the outer products s s' over clipped scores s; return a positive definite matrix.
 
         The argument `question` is the query for this sum without a clipping radius, and `longest` is an upper bound on
         the norm of a row's m whitened predictors. The radius is chosen so that the noise sd of an entry is
@@ -133,7 +133,7 @@ class UnclippedSquares(Problem):
         unit = entry_sd(self.ask, question, replace(self.by, matrix=by))
         radius = start.sigma * np.sqrt(max(MEAT_LEAST * m, MATRIX_NOISE * self.sizes.scores / unit))
         longest = float(longest * (np.abs(start.residual).sum() + start.offset_reach)) * self.public.rows_per_unit
-        radius = min(radius, max(longest, FLOOR * start.sigma))  # a radius beyond the largest norm only adds noise
+        radius = min(radius, max(longest, FLOOR * start.sigma))  # a radius above the largest score norm only adds noise
         release = self.ask(question.inside(radius), by=by)
         matrix = NoisyMatrix.of(release).value
         equal = self.sizes.scores * start.sigma**2
@@ -370,7 +370,7 @@ class Moments(UnclippedSquares):
         return np.column_stack(found)
 
     def counts(self, both: NoisyMatrix) -> Iterator[tuple[int, FloatArray, FloatArray, FloatArray]]:
-        """Yield, for each factor in `levelled`, its index, its levels' counts, their noise sds, and their least counts.
+        """Yield, for each factor in `levelled`, the index, level counts, noise sds of the counts, and least counts.
 
         The least count of a level is the smallest count at which its coefficients are reported. The argument `both` has
         the released second moments of the columns and the response.

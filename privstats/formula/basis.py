@@ -90,7 +90,8 @@ def _spline(kind: str) -> Callable[..., Basis]:
     def made(code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> Basis:
         """Return the spline basis of the term `code`, such as ``bs(x, knots=[1, 2])`` with inner knots 1 and 2.
 
-        By default, the boundary knots are the ends of `public`, the range of x that follows from declared bounds.
+        By default, the boundary knots are the ends of `public`, the range of the variable x that follows from declared
+        bounds.
         """
         keywords = dict(keywords)
         ends = [keywords.pop("lower_bound", public.lo), keywords.pop("upper_bound", public.hi)]
@@ -117,7 +118,7 @@ def _of_knots(kind: str, knots: list[float], low: float, high: float, keywords: 
     unit = (breaks - low) / (high - low)  # knots rescaled to [0, 1], as patsy's rounding errors are large far from 0
     values = spline(kind, {"knots": unit[1:-1], "lower_bound": 0.0, "upper_bound": 1.0, **keywords})
     degree = keywords.get("degree", 3)
-    # on each piece, the Legendre coefficients are computed from the splines' values at the Chebyshev points
+    # between two knots, a spline's Legendre coefficients are computed from its values at the Chebyshev points
     points = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     series = np.linalg.inv(legvander(points, degree))
     pieces = [series @ values((a + b) / 2 + (b - a) / 2 * points) for a, b in itertools.pairwise(unit)]

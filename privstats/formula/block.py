@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from privstats.numerics.exact import ROW_BITS, step_of
 from privstats.numerics.law import FloatArray
 
-CHUNK = 8000  # number of rows processed at a time, which fit into the cache; a power of two would cause cache conflicts
+CHUNK = 8000  # number of rows processed at a time: few enough for the cache; a power of two causes cache conflicts
 TOGETHER = 8  # number of columns of a matrix product that are computed at a time
 REMEMBERED = 8  # number of public matrices whose coefficient tables are cached for later blocks
 ONTO_GRID = 1.5 * 2.0 ** (52 - ROW_BITS)  # adding and subtracting this constant rounds a number to a multiple of 2^-21
-SLOPE_BITS = 52 - ROW_BITS  # bits kept when public coefficients are rounded, so that sums of products are exact
+SLOPE_BITS = 52 - ROW_BITS  # number of bits of rounded public coefficients, so that sums of products are exact
 
 Codes = NDArray[np.intp]
 Place = tuple[int | None, int | None]  # key of a coefficient table: index of a factor, index of a numeric variable
@@ -99,14 +99,14 @@ class Layout:
     def tables(self, matrix: FloatArray) -> dict[Place, FloatArray]:
         """Return the coefficient tables of the product of the model matrix and a public `matrix` with k columns.
 
-        A key of the dict is a pair: the index of a factor or None, and the index of a numeric variable or None. Its
-        table has k columns, and one row for each level of the factor (a single row without a factor). The product for
-        a row of data is the sum of ``table[code] * value`` over all keys, where code is the index of the row's level
-        (0 without a factor) and value is the row's value of the numeric variable (1 without a variable).
+        A key of the dict is a pair: the index of a factor or None, and the index of a numeric variable or None. The
+        table of a key has k columns, and one row for each level of the factor (a single row without a factor). The
+        product for a row of data is the sum of ``table[code] * value`` over all keys, where code is the index of the
+        row's level (0 without a factor) and value is the row's value of the numeric variable (1 without a variable).
         """
         out: dict[Place, FloatArray] = {(None, k): np.zeros((1, matrix.shape[1])) for k in (None, *range(self.numbers))}
         for place, columns, public in self.parts:
-            if public.size == 1 and place[0] is None:  # one column without a factor, the commonest case
+            if public.size == 1 and place[0] is None:  # a term with one column and no factor: the commonest case
                 out[place] += public[0, 0] * matrix[columns[0]]
             elif (table := _product(public, matrix[columns])).any():
                 out[place] = out.get(place, 0.0) + table
@@ -178,7 +178,7 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return ``left @ right``, where the order of additions is fixed and independent of the linear algebra library."""
     out = np.zeros((left.shape[0], right.shape[1]))
     for j in range(left.shape[1]):
-        some = np.flatnonzero(right[j])  # zeros are skipped, because many public matrices only select columns
+        some = np.flatnonzero(right[j])  # zeros are skipped: public matrices that select columns have many zeros
         columns = slice(some[0], some[-1] + 1) if len(some) else slice(0)
         out[:, columns] += left[:, j, None] * right[j, columns]
     return out

@@ -55,7 +55,7 @@ def cells(column: pd.Series) -> list[Any]:
     """Return a column's cells as a list of Python objects; None for a cell that pandas cannot convert."""
     try:
         return column.to_numpy(dtype=object).tolist()
-    except Exception:  # a cell is, for instance, a date out of pandas' range; only this cell becomes missing
+    except Exception:  # a cell is, for instance, a date outside pandas' range; only this cell becomes missing
         return [_cell(column, row) for row in range(len(column))]
 
 
@@ -130,7 +130,7 @@ def _read(cell: Any, kind: type) -> Reading:
 
 
 def _ratio(numerator: int, denominator: int) -> float:
-    """Return a fraction as the nearest float; plus or minus infinity if its size exceeds the largest float."""
+    """Return a fraction as the nearest float; plus or minus infinity if the fraction is too large for a float."""
     try:
         return numerator / denominator
     except OverflowError:
@@ -238,7 +238,7 @@ def _keys(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
     the converted value.
     """
     if len(column) > len(place):
-        with suppress(Exception):  # pyarrow is not installed, or a cell is not a string
+        with suppress(Exception):  # errors: pyarrow is not installed, or a cell is not a string
             return _in_arrow(column, place)
     values = cells(column)
     plain = all(map(is_, map(type, values), repeat(str))) or {*map(id, map(type, values))} <= PLAIN

@@ -18,7 +18,7 @@ from privstats.errors import DomainError, quote
 from privstats.formula.cells import days, numbers
 from privstats.formula.declarations import Dates, DeclaredGrid, Known, Levels, Numbers, declared
 
-Declarations = tuple[dict[str, Known], list[str]]  # bounds or levels by column; columns without missing values
+Declarations = tuple[dict[str, Known], list[str]]  # bounds or levels by column; names of complete columns
 
 T = TypeVar("T")
 HEADINGS = {"column": "name", "min": "low", "max": "high", "type": "kind", "required": "complete"}
@@ -215,7 +215,7 @@ def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
 
 
 def declaration(kind: str, low: Any, high: Any, levels: Iterable[Any] | None, ordered: bool) -> Known | None:
-    """Return the declared levels or bounds of one column; None if neither levels nor both bounds are given.
+    """Return the declared levels or bounds of one column; None if no levels are given and a bound is missing.
 
     If `kind`, the type of the column, is boolean, the levels are always False and True.
     """

@@ -165,7 +165,7 @@ class Columns:
         return Block(present, numbers, tuple(codes), self.layout)
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
-        """Return `n` synthetic rows, uniform within the bounds or on the levels of each column; no data are read."""
+        """Return `n` synthetic rows, uniform within each column's bounds or on its levels; no data are read."""
         return self._bound.draw(self.reads, n, rng)
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Columns:
@@ -226,7 +226,7 @@ class Columns:
             return _about_grid(low, high, step)
         if isinstance(bins, Integral) and not isinstance(bins, bool) and 0 < int(bins) <= MOST_BINS:
             equal = np.linspace(low, high, int(bins) + 1)
-            whole = origin is not None and high - low >= int(bins)  # bins of dates begin at whole days
+            whole = origin is not None and high - low >= int(bins)  # edges of bins of dates are whole days, if possible
             return tuple(float(edge) for edge in (np.round(equal) if whole else equal))
         edges = as_edges(bins, origin)
         if not edges or len(edges) > MOST_BINS + 1:

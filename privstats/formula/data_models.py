@@ -19,7 +19,7 @@ from privstats.errors import DomainError, quote
 from privstats.formula.codebook import Declarations, declaration, located
 from privstats.formula.declarations import Known
 
-BOUND_NAMES = ("ge", "gt", "le", "lt")  # pydantic's names of bounds: lower (>=, >) and upper (<=, <)
+BOUND_NAMES = ("ge", "gt", "le", "lt")  # pydantic's names of lower bounds (>=, >) and of upper bounds (<=, <)
 # for each pandera check that sets bounds: the arguments of the check, with pydantic's names of these bounds
 CHECKS = {
     "in_range": {"min_value": "ge", "max_value": "le"},
@@ -76,8 +76,8 @@ class Field:
 def of_model(model: Any) -> Declarations:
     """Return the declarations in a pydantic class or pandera schema: bounds or levels by column, and complete columns.
 
-    Complete columns are declared to have no missing values. Columns with neither levels nor both bounds are left out;
-    see `Domain.from_model`.
+    Complete columns are declared to have no missing values. Columns without levels and with at most one bound are left
+    out; see `Domain.from_model`.
     """
     schema = model.to_schema() if isinstance(model, type) and hasattr(model, "to_schema") else model
     fields = getattr(model, "model_fields", None) if isinstance(model, type) else None

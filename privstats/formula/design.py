@@ -43,8 +43,8 @@ from privstats.formula.values import admit
 from privstats.numerics.law import FloatArray, Rng
 
 EXAMPLE = "y ~ x1 + x2"
-MANY_COLUMNS = 300  # a design with more columns than this is not checked for collinearity before the fit
-NEARLY_ZERO = 1e-8  # values below this size count as rounding errors when columns of two model matrices are compared
+MANY_COLUMNS = 300  # a design with more columns than this number is not checked for collinearity before the fit
+NEARLY_ZERO = 1e-8  # smaller absolute values count as rounding errors when columns of two model matrices are compared
 
 
 class Mean(Protocol):
@@ -273,7 +273,7 @@ class Design:
         rows, present = self._admit(frame, self.reads)
         n = len(present)
         parts = {code: part.values(rows) for code, part in self._made.numeric.items()}
-        # float32 has 24 bits and represents multiples of 2^-21 in [-1, 1] exactly
+        # float32 has a significand of 24 bits and represents multiples of 2^-21 in [-1, 1] exactly
         numbers = np.empty((n, self.layout.numbers), np.float64 if self.offset else np.float32, order="F")
         for k, key in enumerate(self._made.numbers):
             _fill(numbers[:, k], present, multiplied(parts, key), *self._made.scales[k])
@@ -289,7 +289,7 @@ class Design:
         return Block(present, numbers, codes, self.layout, self._selection.weighs(rows))
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
-        """Return `n` synthetic rows, uniform within the bounds or over the levels of each column; no data are read.
+        """Return `n` synthetic rows, uniform within each column's bounds or on its levels; no data are read.
 
         If `n` is large enough, every level of each categorical column occurs.
         """
@@ -333,7 +333,7 @@ class Design:
             known = _known(code, self.domain, self.family if code == self.response else None)
             found[code] = Estimated.inside(known, float(low), float(high))
         recoded, domain = self.recoded, self.domain.extended(found)
-        if recoded is not None:  # keep the columns, so that the queries to the data do not depend on estimated bounds
+        if recoded is not None:  # columns are kept, so that queries to the data do not depend on estimated bounds
             design = _rebound(recoded.design.formula, domain, self.written, self.family, self.centred)
             recoded = replace(recoded, design=design)
         return _rebound(self.formula, domain, self.written, self.family, self.centred, recoded)
@@ -780,7 +780,7 @@ def _scaled(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _matched(matrix: FloatArray) -> tuple[int, ...] | None:
-    """Return an order of the rows of a square matrix that makes all diagonal entries nonzero; None if none is found.
+    """Return an order of the rows of a square matrix that makes all diagonal entries nonzero; None if not found.
 
     Rows with few nonzero entries are placed first, and no placement is revised, so an existing order may be missed.
     The result is used as `Recoded.order`.
@@ -831,7 +831,7 @@ class _Points(NamedTuple):
     rows : mapping
         Values of each column of the data at the points.
     n : int
-        Number of points; 0 if too many would be needed.
+        Number of points; 0 if too many points would be needed.
     sources : list
         For each element of `Terms.products`, the numeric expressions and factors that are multiplied.
     coded : tuple of str

@@ -204,8 +204,8 @@ class Domain(Mapping[str, Known]):
     def typical(self) -> Domain:
         """Copy of the domain, without hints, in which bounds replace each declared centre and scale (`Scale`).
 
-        The bounds are centre +- sqrt(3) * scale: the uniform distribution between them has this centre as its mean and
-        this scale as its standard deviation.
+        The bounds are centre +- sqrt(3) * scale: the uniform distribution between the bounds has this centre as its
+        mean and this scale as its standard deviation.
         """
         return Domain({name: known.typical for name, known in self._columns.items()}, self.complete)
 

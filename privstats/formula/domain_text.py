@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Mapping
 from privstats.formula.declarations import Known, Levels
 from privstats.formula.hints import Hint
 
-LINE, INDENT, GAP = 80, 2, 2  # largest line length, indentation, and gap between columns of text, in characters
+LINE, INDENT, GAP = 80, 2, 2  # largest length of a line, indentation, and gap after a name or bounds, in characters
 SHORT_LEVELS = 30  # smallest width, in characters, to which a long list of declared levels is shortened
 COMPLETE = "complete"
 DEEPEST = 40  # largest indentation of a hint, in characters

@@ -25,7 +25,7 @@ from privstats.formula.interval import Interval
 from privstats.formula.values import walk
 
 WHOLE = range(1, 100)  # exponents for which a power is treated as a product of equal factors
-FACTOR = re.compile(r"((?:as\.)?(?:factor|ordered))\((.*)\)")  # functions of R that correspond to C(...)
+FACTOR = re.compile(r"((?:as\.)?(?:factor|ordered))\((.*)\)")  # factor() and ordered() of R, which correspond to C()
 ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # a date in ISO format
 TREES = 1024  # largest number of cached syntax trees
 MOST_NODES = 300  # largest number of nodes of an expression's syntax tree, well below Python's recursion limit

@@ -517,7 +517,7 @@ def _no_bounds(code: str, node: ast.expr, domain: Domain) -> str:
 def _basis(code: str, kind: str, inner: ast.expr, node: ast.Call, domain: Domain) -> BasisFactor:
     if any(isinstance(domain.get(name), Estimated) for name in columns(inner)):
         raise DomainError(_no_bounds(code, inner, domain))
-    of = _numeric(ast.unparse(inner), inner, domain)  # the public range `of.within` of x is the range of the basis
+    of = _numeric(ast.unparse(inner), inner, domain)  # the expression's public range, `of.within`, is the basis' range
     arguments = [_literal(code, part) for part in node.args[1:]]
     keywords = {str(word.arg): _literal(code, word.value) for word in node.keywords}
     return BasisFactor(code, of, BASES[kind](code, of.within, arguments, keywords))

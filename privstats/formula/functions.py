@@ -112,8 +112,8 @@ def rowwise(
     """Register a function of your own, so that formulas can call it by name.
 
     The function is called for one row at a time, with arrays of length 1, computed from the row's cells, which are
-    first clamped to their declared bounds. So the function cannot mix rows, and is slower than built-in functions. Its
-    values are clamped to `bounds`, and a row for which the function raises an error counts as missing.
+    first clamped to their declared bounds. So the function cannot mix rows, and is slower than built-in functions. The
+    function's values are clamped to `bounds`, and a row for which the function raises an error counts as missing.
 
     Parameters
     ----------

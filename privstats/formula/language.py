@@ -2,8 +2,8 @@
 
 The functions of patsy are called with expressions (strings), declared levels, and public points at which spline bases
 are evaluated, never with a row of the data. patsy determines which dummies are redundant, how columns are named, and
-the values of contrasts and spline bases. No other file imports patsy. It is imported when a formula is first read, so
-that this package itself is imported quickly.
+the values of contrasts and spline bases. No other file imports patsy. This file imports patsy when a formula is first
+read, so that privstats itself is imported quickly.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _read(formula: str) -> Formula | None:
     """Return a parsed formula; None if the text cannot be read as a formula."""
     try:
         tree, read = _patsy().parse_formula.parse_formula(formula), _patsy().ModelDesc.from_formula(formula)
-    except Exception:  # for malformed text patsy also raises errors of other types than PatsyError
+    except Exception:  # for malformed text, patsy also raises errors of types other than PatsyError
         return None
     sides = [tuple(_codes(term) for term in side) for side in (read.lhs_termlist, read.rhs_termlist)]
     return Formula(sides[0], sides[1], tuple(dict.fromkeys(_written(tree))))
@@ -247,7 +247,7 @@ def spline(kind: str, options: Mapping[str, Any]) -> Callable[[FloatArray], Floa
 
 
 def constraint(names: Sequence[str], hypothesis: Any) -> tuple[FloatArray, NDArray[np.float64]]:
-    """Return the matrix R and vector r of a linear hypothesis ``R @ params = r`` about coefficients with given names.
+    """Return the matrix R and vector r of a linear hypothesis ``R @ params = r`` about the coefficients `names`.
 
     Raises
     ------
@@ -256,7 +256,7 @@ def constraint(names: Sequence[str], hypothesis: Any) -> tuple[FloatArray, NDArr
     """
     try:
         read = _patsy().DesignInfo(list(names)).linear_constraint(hypothesis)
-    except Exception:  # patsy also raises errors of other types than PatsyError
+    except Exception:  # patsy also raises errors of types other than PatsyError
         read = None
     if read is not None:
         return np.asarray(read.coefs, dtype=float), np.asarray(read.constants, dtype=float).ravel()

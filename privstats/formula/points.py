@@ -23,7 +23,9 @@ SMOOTH = frozenset(
         *("np.sqrt", "np.cbrt", "np.tanh", "np.arctan", "np.sinh", "np.arcsinh"),
     }
 )
-ROUNDING = 1e-9  # a column is collinear with others if its distance from their span is below this fraction of its norm
+# a column is collinear with other columns if its distance from the span of these columns is below this fraction of the
+# norm of the column
+ROUNDING = 1e-9
 FEWEST = 40  # number of test points in addition to two points per column of the model matrix
 NARROW = 0.1  # a spline with a piece narrower than this fraction of the spline's range is not checked for collinearity
 MOST_POINTS = 20_000

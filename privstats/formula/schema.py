@@ -85,7 +85,7 @@ def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -
     Raises
     ------
     DomainError
-        If a name is misspelt; the error gives both names.
+        If a name is misspelt; the error gives this name and the similar name.
     """
     terms, reads = list(_parsed(codes)), names_read(codes)
     known = {spelling(name) for name in (*terms, *reads, *(name for name in offered if isinstance(name, str)))}
@@ -117,7 +117,7 @@ def check_declared(domain: Domain, codes: Sequence[str], frame: pd.DataFrame | N
     Raises
     ------
     DomainError
-        If a column needs bounds or levels; the error shows how to declare them.
+        If a column needs bounds or levels; the error shows how to declare the column.
     """
     kinds, needed = {}, False
     for code, node in _parsed(codes).items():
@@ -170,9 +170,9 @@ def warn_of_expression(code: str, values: FloatArray, known: Known | None) -> No
     code : str
         Text of the expression.
     values : ndarray, shape (n,)
-        Values of the expression in the rows of the new data whose columns have values.
+        Values of the expression in the new rows without a missing value or undeclared level.
     known : Known, optional
-        Declared bounds of the expression; None if it has none of its own.
+        Declared bounds of the expression; None if no bounds of the expression itself are declared.
     """
     finite, n = np.isfinite(values), len(values)
     if missing := int((~finite).sum()):

@@ -1,4 +1,4 @@
-"""A condition that selects rows, and weights of rows; both are evaluated row by row during a fit.
+"""A condition that selects rows, and weights of rows; condition and weights are evaluated row by row during a fit.
 
 Rows are selected during the fit, because the choice of rows is as confidential as the rows. If a frame were filtered
 before a fit, the length of the frame, which is taken as public, would depend on confidential values.

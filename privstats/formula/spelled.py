@@ -22,7 +22,7 @@ from privstats.formula.factors import BasisFactor, LevelFactor, NumericFactor
 from privstats.formula.terms import Terms
 from privstats.numerics.law import FloatArray
 
-LONGEST = MOST_NODES * 4 // 5  # an expression with more syntax nodes cannot be part of a larger expression
+LONGEST = MOST_NODES * 4 // 5  # largest number of syntax nodes of an expression that may be part of a larger expression
 
 
 def linear_predictor(made: Terms, params: FloatArray, domain: Domain) -> str:

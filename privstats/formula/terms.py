@@ -161,10 +161,10 @@ class Terms:
     intervals : tuple of Interval
         Range of each column of the matrix ``X @ coding``, where X is the model matrix.
     coding : ndarray, shape (columns, columns)
-        Matrix by which the model matrix is multiplied from the right before its columns are scaled. It differs from the
-        identity only if numeric predictors are centred, at the middle of their ranges, in products with factors.
-        Without centring, ``year:C(g)[T.b]`` would be almost proportional to ``C(g)[T.b]`` for years from 2000 to 2020,
-        and the noise could leave the two coefficients unidentified.
+        Matrix by which the model matrix is multiplied from the right before its columns are scaled. The matrix differs
+        from the identity only if numeric predictors are centred, at the middle of their ranges, in products with
+        factors. Without centring, ``year:C(g)[T.b]`` would be almost proportional to ``C(g)[T.b]`` for years from 2000
+        to 2020, and the noise could leave the two coefficients unidentified.
     """
 
     numeric: Mapping[str, NumericFactor | BasisFactor]
@@ -222,7 +222,7 @@ class Terms:
         return tuple(each[0]) if len(key) == 1 else tuple(itertools.product(*each))
 
     def matrix(self, rows: Mapping[str, Any], n: int) -> FloatArray:
-        """Return the unscaled, unclamped model matrix of n rows, shape (n, columns); NaN if a comparison is NaN."""
+        """Return the unscaled, unclamped model matrix of n rows, shape (n, columns); NaN where a condition is NaN."""
         parts = {code: part.values(rows, clamp=False) for code, part in self.numeric.items()}
         there = np.ones(n, dtype=bool)
         codes = self.codes(rows, there)
@@ -264,7 +264,7 @@ class Terms:
         return tuple(found)
 
     def has_higher_powers(self) -> bool:
-        """Return whether a product of 3 or more numeric factors, as x**3, is a multiple of another column, as x."""
+        """Return whether a product of 3 or more numeric factors, such as x**3, is a multiple of another column (x)."""
         made_of = [powers for p in self.products if (powers := self._powers(p))]
         return any(part < whole for whole in made_of if whole.total() > 2 for part in made_of)
 
@@ -350,7 +350,7 @@ class Terms:
         for number in dict.fromkeys(product.number for product in self.products):
             mine = [product for product in self.products if product.number == number]
             conditions.append(self._at_levels(mine, allowed, d))
-        # 2 I - coding is the inverse of coding, because the square of coding - I is zero
+        # the inverse of the matrix `coding` is 2 I - coding, because (coding - I)^2 = 0, with I the identity
         original = (2 * np.eye(d) - self.coding) @ _null_space(np.vstack(conditions))
         boxed = original * halves[:, None]
         if intercept:
@@ -384,7 +384,7 @@ class Terms:
 
         The method `_cells` divides the factors into groups 1, ..., m. The combinations in the result are, for each
         group, all its allowed combinations of levels, each joined with the first allowed combination of every other
-        group. There are none if a group has no allowed combination.
+        group. If a group has no allowed combination, the result has no rows.
 
         A linear combination of the columns that is zero in all rows of the result is zero at all allowed combinations.
         Proof: the linear combination is a sum f_1(a_1) + ... + f_m(a_m), where a_j is the combination of levels of

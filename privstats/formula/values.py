@@ -78,7 +78,7 @@ def admitted(known: Known, column: pd.Series, clamp: bool = True) -> tuple[Any, 
     column : Series
         Raw cells.
     clamp : bool
-        Whether numbers are clamped. It is False only for rows that are not confidential.
+        Whether numbers are clamped; False only for rows that are not confidential.
 
     Returns
     -------

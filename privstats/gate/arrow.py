@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from privstats.formula.block import CHUNK
 from privstats.formula.cells import is_numeric
 
-BATCH_ROWS = 16 * CHUNK  # number of rows in pieces of a longer record batch; a multiple of a block's number of rows
-FEW_ROWS = 4 * CHUNK  # a record batch with fewer rows is joined with the next batch
+# a longer record batch is split into pieces of this number of rows, which is a multiple of a block's number of rows
+BATCH_ROWS = 16 * CHUNK
+FEW_ROWS = 4 * CHUNK  # a record batch with fewer rows than this number is joined with the next batch
 DIGITS_A_BIT = 0.30103  # decimal digits per bit, log10 of 2
 
 

@@ -32,7 +32,8 @@ PLAIN_STEPS: tuple[str, ...] = (
 PLAIN_STEPS += ("Projection", "ReadParquet", "Repartition")
 CONVERTS = "pyarrow_strings_enabled"  # parameter of query plan steps: whether object columns are converted to strings
 NAME = "privstats"  # prefix of the names of tasks
-JOINED_BYTES = 1 << 24  # Dask joins Parquet files with fewer bytes into one partition; joining copies their rows
+# Dask joins Parquet files with fewer bytes than this number into one partition, which copies the rows of the files
+JOINED_BYTES = 1 << 24
 TASK_BYTES = 1 << 26  # largest total size, in bytes, of several partitions that one task reads
 MESSAGES = set[str]()  # names of the tasks that this worker has received in messages and not finished
 TRIES, PAUSE = 5, 0.3  # number of attempts to contact all workers; pause in seconds while Dask notices a lost worker
@@ -137,7 +138,7 @@ class DaskFrame:
         # the columns stay in the order of the frame, because Dask would copy all columns to change their order
         frame, parts = self.frame[[c for c in self.frame.columns if c in work.reads]], int(self.frame.npartitions)
         if work.unit is not None:
-            place = "place of " + "".join(work.reads)  # a new name, because it is longer than every column's name
+            place = "place of " + "".join(work.reads)  # longer than every column's name, so a new name
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
@@ -307,7 +308,7 @@ def as_given(frame: Any) -> Any:
     for step in list(plan.walk()):
         if type(step).__name__ == "ArrowStringConversion":
             plan = plan.substitute(step, step.frame)
-        elif type(step).__name__ == "FromPandas":  # not a Parquet reader, whose conversion accepts invalid strings
+        elif type(step).__name__ == "FromPandas":  # Parquet readers are not changed: they accept invalid strings
             plan = plan.substitute(step, step.substitute_parameters({CONVERTS: False}))
     return new_collection(plan)
 

@@ -125,8 +125,8 @@ class PartSums(PassWork):
 class Taken(PassWork):
     """A task that applies the function `take` to the contributions to a query, for one part of the rows on a cluster.
 
-    The results are `take(vectors)` for each block of rows in the part. `vectors` has one row for each used row: its
-    contribution to the query `question`.
+    The results are `take(vectors)` for each block of rows in the part. The array `vectors` contains the contributions
+    of the block's used rows to the query `question`.
     """
 
     question: Question
@@ -154,8 +154,8 @@ class UnitCount(Shipped):
 class InCell:
     """Function that applies the function `take` to the contributions of the rows in group number `k`.
 
-    It is called with an array of the contributions of rows to a query. The first column has the rows' group numbers;
-    `take` is called with the other columns.
+    An `InCell` is called with an array of the contributions of rows to a query. The first column of the array has the
+    rows' group numbers; `take` is called with the other columns.
     """
 
     k: int
@@ -215,7 +215,7 @@ class RowsElsewhere(BlockRows):
 
 
 class ValuesElsewhere(RowValues):
-    """The contributions (vectors) of rows on a cluster to a query; only a mechanism may read them.
+    """The contributions (vectors) of rows on a cluster to a query; only a mechanism may read the contributions.
 
     The workers compute the contributions. The method `scan` sends a function to the workers, which apply the function
     to the contributions and return the values.

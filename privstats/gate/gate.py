@@ -27,14 +27,15 @@ from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
 T = TypeVar("T")
-Streams = Callable[[str, str], Any]  # (kind of use, label of a query) -> generator of random numbers
+Streams = Callable[[str, str], Any]  # maps a kind of use and the label of a query to a generator of random numbers
 Pairs = Sequence[tuple[Question, AnyMechanism]]
 
 FAILED = (
     "a release could not be computed; the cause is not shown because it may depend on the rows. The budget of this "
     "call is spent"
 )
-_ONE_AT_A_TIME = threading.RLock()  # warning filters are global to the process, so only one thread may change them
+# lock for warning filters: the filters are global to the process, so only one thread at a time may change the filters
+_ONE_AT_A_TIME = threading.RLock()
 
 
 def _renew_lock() -> None:
@@ -211,9 +212,9 @@ class Conversation(ABC):
         """
 
     def through(self, design: RowMap) -> None:
-        """Use another design (map from rows to arrays of numbers) for all later queries; it may depend on releases.
+        """Use another design (map from rows to arrays of numbers) for all later queries of the data.
 
-        The selection of rows from each privacy unit does not change.
+        The design may depend on releases. The selection of rows from each privacy unit does not change.
         """
         self._rows = self._rows.through(design)
         self.turns.append(0)
@@ -232,7 +233,7 @@ class Conversation(ABC):
 
     @abstractmethod
     def _spend(self, question: Question, by: AnyMechanism) -> Promise:
-        """Return the budget of a planned query and mark the query as asked; raise an error if it may not be asked."""
+        """Mark a planned query as asked, and return its budget; raise an error if the query may not be asked."""
 
     @abstractmethod
     def _guarded(self, work: Callable[[], T]) -> T:
@@ -322,7 +323,8 @@ class Gate(Conversation):
         super().__init__(rows, planned, stream)
         self._process = os.getpid()
         self.watch: Callable[[Sequence[int], str | None], bool] = lambda *_: True
-        self._open: set[str] = set()  # branches (alternative algorithms) that can still be chosen; empty if all can
+        # branches (alternative algorithms) that can still be chosen; empty if every branch can be chosen
+        self._open: set[str] = set()
         self.lengths: Mapping[str, float] = {}
         keep_what_is_freed()
 
@@ -372,7 +374,7 @@ class Gate(Conversation):
     def _guarded(self, work: Callable[[], T]) -> T:
         self._rows.again = self.watch(self.turns, self._branch)
         answer = sealed(work)
-        self._stay()  # an error in a process forked during `work`, whose noisy answer was not charged to the ledger
+        self._stay()  # raises an error in a process forked during `work`, for whose noisy answer no budget is charged
         return answer
 
     def _stay(self) -> None:

@@ -21,7 +21,8 @@ import pandas as pd
 from privstats.errors import OptionError, SourceChangedError
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}  # separator of cells, by file extension; ".gz" may follow the extension
-LONGEST = 1 << 20  # lines with more bytes count as malformed; the file is read in pieces of this number of bytes
+# a line with more bytes than this number counts as malformed; the file is read in pieces of this number of bytes
+LONGEST = 1 << 20
 BROKEN = b"\0"  # a malformed line, which replaces a line that is too long
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PLAIN = bytes({*range(1, 128)} - {*b'"\r'})  # lines with only these bytes are split at separators without parsing

@@ -127,7 +127,7 @@ class AnyMechanism(Protocol):
     """Interface of a privacy mechanism, which adds noise; mechanisms with the same options compare equal."""
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> Any:
-        """Return the distribution of the noise in a release with guarantee `promise`; None if it depends on the rows.
+        """Return the law of the noise in a release with guarantee `promise`; None if the law depends on the rows.
 
         `within` is the set of possible contributions of a row to the exact answer. `relation` states how many
         contributions may differ between neighbouring data sets, and in which way.

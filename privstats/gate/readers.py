@@ -59,7 +59,8 @@ class Batches:
 
     make: Callable[[], Iterable[pd.DataFrame]]
     in_memory = False
-    asked: Asked = field(default_factory=lambda: plainly, init=False)  # calls user functions before the ledger charge
+    # function that calls the user's functions before the ledger is charged
+    asked: Asked = field(default_factory=lambda: plainly, init=False)
     _head: pd.DataFrame | None = field(default=None, init=False)
     _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass; -1 before this pass
     _pass: Generator[Any, None, None] | None = field(

@@ -32,7 +32,7 @@ GROUPS = 2  # number of groups of synthetic units; the audit checks that a total
 UNITS, MOST_ROWS = 29, 2  # number of synthetic units (of up to 3 rows), and largest number of used rows of a unit
 USUAL = 10_000  # number of rows assumed in a rehearsal if the true number is private
 AT_ONCE = 1 << 18  # number of entries of the rows' contributions that are summed at a time
-NO_SHARES: Mapping[str, float] = MappingProxyType({})  # no default shares: each query has the whole budget
+NO_SHARES: Mapping[str, float] = MappingProxyType({})  # no default shares of the budget
 MOST_SYNTHETIC = 1 << 14  # largest number of vectors of synthetic rows given to a mechanism in a rehearsal
 
 T = TypeVar("T")

@@ -31,8 +31,11 @@ from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
-GATHERED = 8  # collected vectors are added once their entries outnumber the entries of the sum by this factor
-LARGEST_STEPS = 1 << 40  # entries of a row's vector are clipped to this number of grid steps, or fewer (`FOLD_LIMIT`)
+# collected vectors are added up when they have at least this multiple of the number of entries of their total
+GATHERED = 8
+# in sums by privacy unit, entries of a row's vector are clipped to this number of grid steps or, if more than 2^22 rows
+# of a unit may be used, to FOLD_LIMIT divided by the largest number of used rows of a unit
+LARGEST_STEPS = 1 << 40
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a privacy unit's vectors, in grid steps; it fits into int64
 
 UnitNumbers = NDArray[np.int32]  # index of each row's privacy unit; -1 if the row is not used
@@ -200,7 +203,7 @@ def _size(block: Block) -> int:
 def _grown(counts: NDArray[Any], size: int) -> NDArray[Any]:
     """Return an array whose last axis has at least `size` entries.
 
-    A shorter axis is padded with zeros to `size`, or to twice its length if this is larger.
+    A shorter axis is padded with zeros to `size` entries or, if this is more, to twice the present number of entries.
     """
     if counts.shape[-1] >= size:
         return counts
@@ -360,7 +363,7 @@ class _OneCell(RowValues):
 class _Cells:
     """Cache of the vectors of a query by group, in which the first coordinate of a vector is its group number.
 
-    The cache contains the vectors of as many consecutive groups as the memory limit allows.
+    The cache contains the vectors of several consecutive groups, up to the memory limit.
     """
 
     def __init__(self, values: RowValues, within: ByCell, limit: float) -> None:
@@ -368,7 +371,9 @@ class _Cells:
         counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
         self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
         self.first, self.many = 0, 0
-        self.kept: list[tuple[IntArray, FloatArray]] = []  # per block: group starts, and vectors sorted by group
+        # for each block of rows: the vectors of the kept groups, sorted by group, and (first in the pair) the index at
+        # which each group starts
+        self.kept: list[tuple[IntArray, FloatArray]] = []
 
     def of(self, k: int) -> list[FloatArray] | None:
         """Return the vectors of group k in the order of the rows, as a list of one array without the group numbers.
@@ -381,7 +386,7 @@ class _Cells:
         return [np.concatenate([np.zeros((0, self.dim - 1)), *some])] if self.many else None
 
     def _gather(self, k: int) -> None:
-        """Scan the rows, and keep the vectors of group k and of as many following groups as the memory limit allows."""
+        """Scan the rows; keep the vectors of group k and of the following groups, up to the memory limit."""
         many = int(np.searchsorted(np.cumsum(self.sizes[k:]), self.most, side="right"))
         self.first, self.many, self.kept = k, many, []
         for part in self.values.scan() if many else ():

@@ -21,7 +21,7 @@ class Passes(Protocol):
         Number of rows. This number is public if neighbouring data sets differ by the replacement of one row and there
         are no privacy units; otherwise the number must not be used.
     in_memory : bool
-        Whether the rows fit into memory, so that results computed from them may be kept between passes.
+        Whether the rows fit into memory, so that results computed from the rows may be kept between passes.
     """
 
     @property
@@ -40,7 +40,7 @@ class Source(Passes, Protocol):
     """Interface of a source of rows with names and types of columns."""
 
     def head(self) -> pd.DataFrame | None:
-        """Return a DataFrame without rows: names and types of columns, which are public; None if they are unknown."""
+        """Return a DataFrame without rows, with the columns' public names and types; None if these are unknown."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -42,7 +42,7 @@ class ArrowTable:
     Parameters
     ----------
     make : callable
-        Returns the table; called once.
+        Function that returns the table; it is called once.
     """
 
     make: Callable[[], Any]
@@ -101,8 +101,8 @@ class ParquetFiles:
     Parameters
     ----------
     fragments : callable
-        Returns the files as pairs: a Fragment of pyarrow, and a dict of the keys and values in the names of the file's
-        folders. Called once.
+        Function that returns the files as pairs: a Fragment of pyarrow, and a dict of the keys and values in the names
+        of the file's folders. The function is called once.
     only : tuple of str, optional
         Columns that may be read; by default all columns.
 

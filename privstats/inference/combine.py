@@ -77,8 +77,8 @@ def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[N
 
     The text of a merged note is the note's text in the first fit that has the note. The text begins with the index of
     this fit and the count of further fits that have the note, such as "Fit 2, and 3 more". A note about named
-    coefficients keeps only the names of coefficients that the pooled estimate does not report (`missing`), and is left
-    out if it has no such name.
+    coefficients keeps only the names of coefficients that the pooled estimate does not report (`missing`), and the note
+    is left out if no name is kept.
 
     Parameters
     ----------

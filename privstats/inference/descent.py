@@ -11,11 +11,11 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-Step = tuple[FloatArray, float]  # one step: matrix S that multiplies the score, and standard deviation s of its noise
+Step = tuple[FloatArray, float]  # one step: matrix S that multiplies the score, and noise sd s of the score
 
 
 def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the noise covariance of a descent's last iterate, and the matrix that maps the first to the last error.
+    """Return the noise covariance of a descent's last iterate, and the matrix from the first to the last error.
 
     The error of an iterate theta is its difference from theta_hat, the minimiser of the loss. The matrix maps the
     error of the starting value to the error that the last iterate would have without noise. A step of the descent is
@@ -69,8 +69,8 @@ def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArr
     Returns
     -------
     lag : ndarray, shape (c,)
-        Correction, to be added to `theta`. If `left` is positive semidefinite and all directions have a correction,
-        it is ``left (I - left)^-1 theta``.
+        Correction, to be added to `theta`. If `left` is positive semidefinite and all directions have a correction, the
+        correction is ``left (I - left)^-1 theta``.
     unknown : ndarray, shape (c, k)
         Left singular vectors of `left`, one for each of the k directions without a correction.
     """

@@ -19,7 +19,7 @@ CERTAIN = 1e4  # degrees of freedom above which a Student law is replaced by the
 LEAST_P = 1e-100  # smallest p-value computed if some noise is not normal; at smaller levels Student quantiles overflow
 # numbers of rounds and of grid cells per round in the search for a p-value, whose relative error is then below 0.4%
 ROUNDS, PARTS = 4, 16
-STEPS = 100  # largest number of steps of a root search; about a dozen are needed
+STEPS = 100  # largest number of steps of a root search; about a dozen steps are needed
 SIMULATED = 0.02  # noise that is not normal is simulated if its share of the variance of an error is above 0.02
 UNRESOLVED = 1 / (1 + DRAWS)  # smallest tail probability at which a quantile can be estimated from the simulated draws
 WIDEST_ALLOWANCE = 8.0  # largest bias bound, in std errors, for which critical values of intervals are tabulated
@@ -134,7 +134,7 @@ class ErrorLaw:
 
     def _lengths(self, alpha: float) -> FloatArray:
         least = np.zeros_like(self.sd)
-        most = np.where(self.sd > 0, self.allowance + 2 * self.sd, 0.0)  # if sd is 0 or NaN, nothing is searched
+        most = np.where(self.sd > 0, self.allowance + 2 * self.sd, 0.0)  # there is no search if sd is 0 or NaN
         for _ in range(200):
             short = (self.exceeds(most) > alpha) & (self.sd > 0)
             if not short.any():

@@ -131,7 +131,7 @@ class NumericColumns:
         """Return the numeric columns of a model matrix: columns that do not belong to a factor and are not products.
 
         In a model with an intercept, columns with bounds from 0 to at most 1, such as truth values and splines, are
-        left out: if one of them varies little, the reason is usually that few of its values differ from 0, not that
+        left out: if such a column varies little, the reason is usually that few of its values differ from 0, not that
         its bounds are too wide. Products of columns, also with levels of a factor, are listed separately: if a column
         varies less than the noise of the Hessian, its products are assumed to do so, too (`EstimatingEquation.unseen`).
         """
@@ -218,7 +218,7 @@ class Estimate(ABC):
     @property
     @abstractmethod
     def notes(self) -> tuple[Note, ...]:
-        """Notes on the estimates, in the order in which a summary prints them."""
+        """Notes on the estimates, in the order of printing in a summary."""
 
     @abstractmethod
     def contrast(
@@ -404,8 +404,8 @@ class EstimatingEquation:
         """Return the estimating equation without one direction of theta, shape (c,), that is not to be estimated.
 
         Coefficients that change along `direction` are not reported for the new equation. The intervals of the other
-        coefficients usually become shorter, because they depend less on the unknown component r of theta along
-        `direction`. The absolute value of r is at most `most`.
+        coefficients usually become shorter, because these intervals depend less on the unknown component r of theta
+        along `direction`. The absolute value of r is at most `most`.
 
         Let b be `direction` in the coordinates t, and let ``H = A + N`` be the released Hessian, the sum of the true
         Hessian A and its noise N. The new coordinates w are defined by ``t = T w + r b``, where the columns of T are
@@ -517,10 +517,10 @@ class EstimatingEquation:
     def _ranges(self) -> FloatArray:
         """Return a matrix that bounds theta: ``|theta_j|`` is at most the sum of the absolute entries of row j.
 
-        The result is the attribute `within`, if given. Otherwise it is diagonal with entries ``signal / sqrt(I_j)``,
-        where `signal` is an attribute, and I_j is the information about a change of coefficient j alone. To compute
-        I_j, each eigenvalue of the Hessian below its threshold (`NoisyMatrix.eigen`) is replaced by the threshold or,
-        if smaller, by the attribute `usual`.
+        The result is the attribute `within`, if given. Otherwise the result is a diagonal matrix with the entries
+        ``signal / sqrt(I_j)``, where `signal` is an attribute, and I_j is the information about a change of coefficient
+        j alone. To compute I_j, each eigenvalue of the Hessian below its threshold (`NoisyMatrix.eigen`) is replaced by
+        the threshold or, if smaller, by the attribute `usual`.
         """
         if self.within is not None:
             return self.within
@@ -754,9 +754,9 @@ class NormalEstimate(Estimate):
         """Return joint draws of the errors of linear functions ``R theta`` of the coefficients, without biases.
 
         There is one row per draw and one column per row of R. The argument `total` is the covariance of the errors. If
-        `apart` is True, noise that is not normal is drawn from its own distribution, and the rest of the errors from a
-        multivariate t distribution with `freedom` degrees of freedom, or a normal distribution if `freedom` is large.
-        If `apart` is False, the errors are drawn entirely from this t or normal distribution.
+        `apart` is True, noise that is not normal is drawn from its own distribution, and the remaining part of the
+        errors from a multivariate t distribution with `freedom` degrees of freedom, or a normal distribution if
+        `freedom` is large. If `apart` is False, the errors are drawn entirely from this t or normal distribution.
         """
         draws = self._errors(R, apart=False) if apart else np.zeros((DRAWS, len(R)))
         noises = self.simulated if apart else ()
@@ -919,7 +919,7 @@ class NormalEstimate(Estimate):
 
         There is no note for iterative fits (`from_start`), nor if no coefficient is identified.
         """
-        if self.from_start:  # the estimates do not depend on the Hessian, which is released for their covariance
+        if self.from_start:  # the estimates do not depend on the Hessian, which is released for the covariance
             return ()
         return reliability_note(self.diagnostics.get("noise_to_signal", 0.0)) if self._given.any() else ()
 

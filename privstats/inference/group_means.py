@@ -100,11 +100,12 @@ class GroupMeans(Estimate):
         is estimated by ``a = S / N``, with the noise error ``(noise of S - a (noise of N)) / N``.
 
         The variance of u is estimated by ``Q / N - a^2`` plus the noise variance of a, which corrects a bias. Because
-        this estimate has noise, it is replaced by the posterior mean m of the variance, limited to ``1 - a^2``. Let r
-        be the squared ratio of posterior std dev to posterior mean (`positive_mean`). If the posterior distribution is
-        approximated by an inverse gamma distribution, the sampling error of a, times sqrt(N - 1), has a Student
-        distribution with ``f = 4 + 2 / r`` degrees of freedom and squared scale ``m (1 + r) / (1 + 2 r)``. Because m
-        also has a sampling error, the degrees of freedom are reduced to ``1 / (1 / f + 1 / (N - 1))``.
+        this estimate has noise, the estimate is replaced by the posterior mean m of the variance, limited to
+        ``1 - a^2``. Let r be the squared ratio of posterior std dev to posterior mean (`positive_mean`). If the
+        posterior distribution is approximated by an inverse gamma distribution, the sampling error of a, times sqrt(N -
+        1), has a Student distribution with ``f = 4 + 2 / r`` degrees of freedom and squared scale
+        ``m (1 + r) / (1 + 2 r)``. Because m also has a sampling error, the degrees of freedom are reduced to
+        ``1 / (1 / f + 1 / (N - 1))``.
         """
         g, k = len(sums), len(centre)
         count, first, second = np.maximum(1.0, sums[:, :1]), sums[:, 1 : 1 + k], sums[:, 1 + k :]
@@ -213,7 +214,7 @@ class GroupMeans(Estimate):
         )
 
     def covariance(self) -> FloatArray:
-        """Return the covariance of the means; it is unknown (NaN) between means of different columns in one group."""
+        """Return the covariance of the means; NaN (unknown) for two means of different columns in one group."""
         together = np.equal.outer(self.group, self.group) & ~np.eye(len(self.theta), dtype=bool)
         missing = np.isnan(self.theta)
         covariance = np.diag(self.sampling) + total_covariance(self.noises, len(self.theta))
@@ -231,7 +232,7 @@ class GroupMeans(Estimate):
 
         Return the test statistic, the number of independent hypotheses, and the p-value. If the hypotheses involve at
         most one mean of each group, this is a Wald test, whose p-value allows for noise that is not normal. Otherwise
-        it is a Bonferroni test, because the covariance of the means of several columns in one group is unknown.
+        the test is a Bonferroni test, because the covariance of the means of several columns in one group is unknown.
         """
         R, q = echelon(R, q)
         if len(R) > 1 and not self.dependent(np.abs(R).sum(axis=0, keepdims=True)).any():
@@ -243,7 +244,7 @@ class GroupMeans(Estimate):
     def independent(self) -> NormalEstimate:
         """Return the means as a `NormalEstimate` with independent sampling errors.
 
-        Its results are correct for linear functions that involve at most one mean of each group.
+        The results of this estimate are correct for linear functions that involve at most one mean of each group.
         """
         k = len(self.theta)
         missing = np.isnan(self.theta)

@@ -50,20 +50,20 @@ def echelon(R: ArrayLike, q: ArrayLike) -> tuple[FloatArray, FloatArray]:
 def combines(R: FloatArray, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Return a mask of the linear functions ``R theta`` that combine several estimates from one group of data rows.
 
-    `rows` has, for each estimate in theta, the index of the group of data rows from which it was computed.
+    `rows` has, for each estimate in theta, the index of the group of data rows from which the estimate was computed.
     """
     own = rows[:, None] == np.unique(rows)
     return np.asarray(((R != 0).astype(int) @ own > 1).any(axis=1))
 
 
 def bonferroni(z: FloatArray, p: FloatArray) -> tuple[float, int, float]:
-    """Return the largest squared z statistic, the number of hypotheses, and a joint p-value for any dependence.
+    """Return the largest squared z statistic, the number of hypotheses, and a p-value valid under any dependence.
 
     Parameters
     ----------
     z, p : ndarray, shape (hypotheses,)
-        Statistics and p-values of the single hypotheses. If any of them is NaN, the returned statistic and p-value are
-        NaN.
+        Statistics and p-values of the single hypotheses. If any statistic or p-value is NaN, the returned
+        statistic and p-value are NaN.
     """
     if np.isnan(z + p).any():
         return np.nan, len(z), np.nan

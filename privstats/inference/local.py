@@ -17,7 +17,8 @@ from privstats.inference.repair import raise_eigenvalues
 from privstats.numerics.law import FloatArray
 from privstats.numerics.packed import upper_triangle
 
-# largest absolute value of a centred response divided by its default scale, which is half its range divided by sqrt(3)
+# largest absolute value of a centred response divided by the default scale of the response; the default scale is half
+# the range of the response, divided by sqrt(3)
 SIGNAL = math.sqrt(3.0)
 
 

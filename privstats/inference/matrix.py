@@ -17,7 +17,9 @@ from privstats.inference.thin import picking, thin
 from privstats.numerics.law import FloatArray, Law, Rng
 from privstats.numerics.packed import upper_triangle
 
-HIDDEN = 3.0  # information below 3 standard deviations of its noise counts as noise; `NoisyMatrix.eigen` may need more
+# information below this number of standard deviations of its noise counts as noise; the thresholds in
+# `NoisyMatrix.eigen` may be higher
+HIDDEN = 3.0
 TIED = 1e-6  # relative difference below which eigenvalues are treated as equal
 
 
@@ -31,7 +33,7 @@ class PackedSet(Protocol):
 
     @property
     def where(self) -> NDArray[np.intp]:
-        """For each entry of the released P x P matrix, its index in the released vector; -1 if it is not released."""
+        """Index, in the released vector, of each entry of the P x P matrix; -1 for an entry that is not released."""
 
     def unpacked(self, values: FloatArray) -> FloatArray:
         """Return the symmetric matrix with the given released values; entries that are not released are zero."""
@@ -230,7 +232,7 @@ class NoisyMatrix:
         return s2 * np.multiply.outer(np.diag(G), np.diag(G)) + (d2 - s2) * G**2
 
     def combined(self, value: FloatArray, variances: FloatArray, V: FloatArray) -> NoisyMatrix:
-        """Return the weighted mean of this and another estimate of the matrix, with the noise of the mean.
+        """Return the weighted mean of this estimate of a matrix and another estimate, with the noise of the mean.
 
         The mean is computed entry by entry in the basis V, with weights inversely proportional to the noise variances
         of the two estimates of the entry. The result is then transformed back from the basis V.
@@ -324,7 +326,7 @@ class NoisyMatrix:
         return np.arange(len(values)) <= (behind[-1] if behind.size else -1)
 
     def power(self, exponent: float) -> FloatArray:
-        """Return the matrix to the power `exponent` on identified directions; it is zero on unidentified directions."""
+        """Return the matrix to the power `exponent` on identified directions, and zero on unidentified directions."""
         values, vectors, least = self.eigen
         powers = np.where(self._lost, 0.0, np.maximum(values, least) ** exponent)
         return (vectors * powers) @ vectors.T

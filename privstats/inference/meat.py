@@ -49,7 +49,7 @@ def homoskedastic(shape: FloatArray, squares: float, sd: float, rows: float, coe
     shape : ndarray, shape (m, m)
         Sum of x x' over rows, with predictors x.
     squares : float
-        Residual sum of squares, corrected for the expected noise; noise can make it negative.
+        Residual sum of squares, corrected for the expected noise; noise can make the corrected sum negative.
     sd : float
         Standard deviation of the noise of `squares`.
     rows : float
@@ -142,8 +142,8 @@ def kernel_mean(width: float, tau: float) -> float:
 def typical_size(tau: float) -> float:
     """Return the median distance of a standard normal variable from its tau-quantile.
 
-    The median distance of normal residuals from their tau-quantile, divided by this number, is their standard
-    deviation.
+    The median distance of normal residuals from their tau-quantile, divided by this number, is the standard deviation
+    of the residuals.
 
     >>> round(typical_size(0.5), 4)
     0.6745

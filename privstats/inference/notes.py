@@ -15,7 +15,7 @@ from typing import Any
 
 from privstats.errors import OptionError, listed
 
-LEAST_COUNT = 3.0  # a group may be empty if its released count is below this many std errors, or below this many rows
+LEAST_COUNT = 3.0  # a group may be empty if its released count is below this number of std errors, or of rows
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Span:
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Any:
-        """Return the `Span` of several numbers or spans; if there is only one, return it unchanged."""
+        """Return the `Span` of several numbers or spans; a single number or span is returned unchanged."""
         ends = [float(end) for one in values for end in ((one.low, one.high) if isinstance(one, cls) else (one,))]
         return cls(min(ends), max(ends)) if len(values) > 1 else values[0]
 
@@ -91,7 +91,7 @@ class _Prose(string.Formatter):
 _PROSE = _Prose()
 NOT_GIVEN = " not given"  # text after the names of coefficients that are not reported
 CAP = 100.0  # upper limit of computed ratios of noise to information, which notes print as "at least 100"
-# format codes of template fields that may have several values
+# format codes of template fields that may have several values, and the format of each value
 LISTS = {"": "{}", "quoted": "'{}'", "repr": "{!r}", "number": "{:g}"}
 PLURAL = {  # words of notes, each in the singular and in the plural
     "s": ("", "s"),
@@ -102,8 +102,8 @@ PLURAL = {  # words of notes, each in the singular and in the plural
     "this level": ("this level", "each of these levels"),
     "of each": ("", " of each"),
 }
-RANGED = ("count", "sd", "needed", "ratio", "times", "size", "sds")  # template fields: a merged note states the range
-SEVERAL = ("level", "name", "tau")  # template fields: a merged note lists the values
+RANGED = ("count", "sd", "needed", "ratio", "times", "size", "sds")  # template fields with a range in merged notes
+SEVERAL = ("level", "name", "tau")  # template fields with a list of values in merged notes
 RELIABLE = 0.4  # if the ratio of noise to information is above 0.4, a note says that noise lengthens the intervals
 
 NOTES: Mapping[str, str] = MappingProxyType(
@@ -383,7 +383,10 @@ SYMPTOMS = (
 
 
 def explained(cause: Sequence[Note], others: Sequence[Note]) -> tuple[Note, ...]:
-    """Return the notes of a fit in the order in which they are printed, merged, without symptoms of a root cause.
+    """Return the notes of a fit in the order of printing.
+
+    Notes that differ only in names, levels and numbers are merged into one note (`merged`), and symptoms of a root
+    cause are left out.
 
     `cause` contains the notes on the call and the data, and `others` the notes on the estimates. A root cause is a
     note of `cause` with a key in `CAUSES`, and a symptom is a note of `others` with a key in `SYMPTOMS`. Symptoms are
@@ -522,7 +525,7 @@ def _least_count(sd: float) -> float:
 
 
 def empty_note(about: Sequence[str], count: float, sd: float, budget: str, several: bool) -> Note:
-    """Return the note on estimates that are not given because there may be no rows to compute them from.
+    """Return the note on estimates that are not given because there may be no rows for their computation.
 
     Parameters
     ----------
@@ -533,7 +536,7 @@ def empty_note(about: Sequence[str], count: float, sd: float, budget: str, sever
     budget : str
         Budget of the fit, such as "eps = 1", or "this budget".
     several : bool
-        Whether the rows are one of several groups; False if they are all rows of the fit.
+        Whether the rows are one of several groups; False if the rows are all rows of the fit.
     """
     told = {"count": max(0.0, count), "sd": sd, "needed": math.ceil(_least_count(sd)), "budget": budget}
     return note("empty group", about, **told) if several else note("no rows", about, **told)
@@ -612,7 +615,7 @@ def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
 
 
 def rank_note(sd: float) -> Note:
-    """Return the note for order statistics without intervals; it states the sd of the noise in their ranks."""
+    """Return the note for order statistics without intervals, which states the sd of the noise in the ranks."""
     return note(
         "no inference", noise=f"The noise added for privacy moves their ranks by about {sd:.2g} rows (std dev)."
     )

@@ -58,8 +58,8 @@ class OrderStatisticEstimate(Estimate):
     confidence : float
         Confidence level of the intervals.
     sampling : ndarray, shape (k,)
-        Share of each interval's squared length, in ranks, that is due to sampling error; the rest is due to noise. The
-        share is exact if no value is missing.
+        Share of each interval's squared length, in ranks, that is due to sampling error; the remaining share is due to
+        noise. The share is exact if no value is missing.
     certain : bool
         Whether it is certain that no value is missing.
     together : bool
@@ -214,9 +214,9 @@ class OrderStatisticEstimate(Estimate):
         """Return the statistic, the number of independent hypotheses and the p-value for testing ``R theta = q``.
 
         Here theta is the vector of quantiles, and all hypotheses are tested jointly. Equivalent hypotheses give the
-        same result (`echelon`). If there are several independent hypotheses, and their quantiles are all from
-        different groups of rows, the statistic is Wald's, and its p-value is computed from draws of the errors
-        (`_errors`). Otherwise it is the largest squared z statistic, with the p-value of the Bonferroni bound.
+        same result (`echelon`). If there are several independent hypotheses, and their quantiles are all from different
+        groups of rows, the statistic is Wald's, and its p-value is computed from draws of the errors (`_errors`).
+        Otherwise the statistic is the largest squared z statistic, with the p-value of the Bonferroni bound.
         """
         R, q = echelon(R, q)
         estimate, sd, _, _, p = self.contrast(R, q=q)

@@ -1,7 +1,7 @@
 """Pooling of normal estimates of the same parameters, weighted by their information in each direction.
 
 The pooled estimate is ``sum_i W_i theta_i``, with estimates theta_i and weight matrices ``W_i = J^-1 J_i``. J_i is the
-inverse of the mean squared error matrix of estimate i, which includes squared bias bounds; it is zero on directions
+inverse of the mean squared error matrix of estimate i, which includes squared bias bounds; J_i is zero on directions
 that estimate i does not identify. J is the sum of all J_i; its inverse is taken on directions that some estimate
 identifies.
 
@@ -13,10 +13,10 @@ identifies.
 Given the weights, the pooled estimate is a linear function of the estimates: their noises are independent and keep
 their distributions, and bias bounds add up in absolute value. But each weight depends on the noise of its estimate. In
 one direction, let the number A be the true Hessian and ``A + N`` the released Hessian. The noise N lowers the estimate
-by the fraction ``N / A``. It also raises the weight, which is proportional to the squared Hessian, by ``2 N / A``.
-This dependence changes the pooled estimate by up to ``(sd of N) / A`` times the noise sd of the estimate. A bias bound
-(`_with_turned`) allows for the change in the identified direction with the least information, where the change is
-largest.
+by the fraction ``N / A``. The noise also raises the weight, which is proportional to the squared Hessian, by
+``2 N / A``. This dependence changes the pooled estimate by up to ``(sd of N) / A`` times the noise sd of the estimate.
+A bias bound (`_with_turned`) allows for the change in the identified direction with the least information, where the
+change is largest.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def pooled_normal(estimates: Sequence[NormalEstimate], same: bool) -> NormalEsti
 
 
 def added(estimates: Sequence[NormalEstimate]) -> Pooled:
-    """Return the sum of independent estimates; it is identified only in directions that all estimates identify."""
+    """Return the sum of independent estimates, identified only in directions that all estimates identify."""
     first, zero = estimates[0], np.zeros_like(estimates[0].sampling)
     return Pooled(
         names=first.names,
@@ -114,7 +114,7 @@ def added(estimates: Sequence[NormalEstimate]) -> Pooled:
 def _common(weights: Sequence[FloatArray], variances: Sequence[FloatArray]) -> FloatArray:
     """Return the variance of the weighted mean of estimates whose sampling errors have correlation 1.
 
-    With weight matrices W_i and sampling variances V_i, it is ``L L'`` for ``L = sum_i W_i V_i^(1/2)``.
+    With weight matrices W_i and sampling variances V_i, the variance is ``L L'`` for ``L = sum_i W_i V_i^(1/2)``.
     """
     root = sum((W @ _root(V) for W, V in zip(weights, variances, strict=True)), np.zeros_like(variances[0]))
     return np.asarray(root @ root.T)
@@ -124,8 +124,8 @@ def _common_noises(weights: Sequence[FloatArray], estimates: Sequence[NormalEsti
     """Return the privacy noises in the sampling variance of a weighted mean of estimates from the same rows.
 
     Let W be the weight matrix of an estimate, with spectral norm w, and let N be the noise in its released sampling
-    variance. The returned noise is ``W N W' / w``. It is divided by w because estimates from the same rows have the
-    same sampling error, so that N changes the pooled variance in proportion to w, not to w^2. An estimate whose
+    variance. The returned noise is ``W N W' / w``. The noise is divided by w because estimates from the same rows have
+    the same sampling error, so that N changes the pooled variance in proportion to w, not to w^2. An estimate whose
     sampling variance was not released adds no noise.
     """
     parts = [W / np.sqrt(max(float(np.linalg.norm(W, 2)), 1e-300)) for W in weights]
@@ -172,7 +172,8 @@ def _weights(estimates: Sequence[NormalEstimate], same: bool) -> tuple[list[Floa
 def _error(estimate: NormalEstimate, same: bool) -> FloatArray:
     """Return an estimate's mean squared error matrix, the sum of noise, squared bias bounds and sampling error.
 
-    If all estimates are from the same rows (`same`), the sampling error is left out, since it is common to all of them.
+    If all estimates are from the same rows (`same`), the sampling error is left out, since it is common to all
+    estimates.
     """
     moves = (*estimate.allowances, *estimate.leaning)
     bias = sum((a.size**2 * a.loading @ a.loading.T for a in moves), estimate.unidentified @ estimate.unidentified.T)

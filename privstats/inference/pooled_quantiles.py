@@ -47,10 +47,10 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
 
     - If the fits use disjoint rows, the squared length of a pooled side is the sum of the squared lengths (Zou and
       Donner 2008). The weights are inversely proportional to the squared lengths of the intervals.
-    - If the fits use the same rows (`same`), they have the same sampling error. Each squared length is the sum of a
-      part due to noise and a part due to sampling error. The noise parts are added, and the sampling parts are
-      combined by adding their square roots and squaring the sum. The weights are inversely proportional to the noise
-      parts of the squared interval lengths.
+    - If the fits use the same rows (`same`), the fits have the same sampling error. Each squared length is the sum of a
+      part due to noise and a part due to sampling error. The noise parts are added, and the sampling parts are combined
+      by adding their square roots and squaring the sum. The weights are inversely proportional to the noise parts of
+      the squared interval lengths.
     """
     first = estimates[0]
     R = np.eye(len(first.names))
@@ -81,7 +81,7 @@ def pooled_quantiles(estimates: Sequence[OrderStatisticEstimate], same: bool) ->
 
 
 def _ranks(laws: Sequence[RankErrorLaw | None], sizes: FloatArray) -> PooledRanks | None:
-    """Return the distribution of the rank errors of a pooled interval's ends, or None if no fit adds noise to them.
+    """Return the distribution of the rank errors of a pooled interval's ends, or None if no fit adds noise to the ends.
 
     A rank error is the rank of a released interval end minus its target rank. `laws` contains the distribution for
     each fit (None for a fit without an interval). `sizes` contains, for each fit, the part of the squared length of

@@ -1,4 +1,4 @@
-"""Repair of noisy symmetric matrices by limits on their eigenvalues and by shrinkage; both are post-processing."""
+"""Repair of noisy symmetric matrices by limits on their eigenvalues and by shrinkage, as post-processing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from privstats.numerics.law import FloatArray
 
 LEAST_PART = 0.4  # lower limit of an eigenvalue of a shrunk matrix, divided by the eigenvalue's expected value
-LEAST_SDS = 2.3  # this many standard deviations of a matrix entry's noise are added to the lower limit of an eigenvalue
+LEAST_SDS = 2.3  # number of sds of the noise in a matrix entry by which the lower limit of an eigenvalue is raised
 
 
 def raise_eigenvalues(matrix: FloatArray, least: float = 0.0, most: float = np.inf) -> FloatArray:

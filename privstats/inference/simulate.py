@@ -17,7 +17,7 @@ from scipy.special import gammainccinv, gammaincinv, ndtr, ndtri
 from privstats.inference.noise import Loading
 from privstats.numerics.law import FloatArray
 
-DRAWS = 9_999  # number of draws: the .95 quantile of noise has a relative error of 1%, and p-values go down to 1e-4
+DRAWS = 9_999  # number of draws: the .95 quantile of noise has a relative error of 1%; the smallest p-value is 1e-4
 FEWEST = 999  # smallest number of draws, for noise with very many coordinates
 WORK = 2.0**24  # limit of (number of draws) x (computing time `_work` of a draw); at least `FEWEST` draws are made
 KNOTS = 1801  # number of normal quantiles at which gamma quantiles are tabulated
@@ -80,7 +80,7 @@ def _gamma_quantiles(shape: Any, z: FloatArray) -> FloatArray:
     return np.asarray(np.interp(z, knots, roots) ** 3, dtype=float)
 
 
-@lru_cache(maxsize=1)  # keeps the draws for the coefficients of one fit, used by intervals and by tail bounds
+@lru_cache(maxsize=1)  # cache of the draws for the coefficients of one fit, for intervals and tail bounds
 def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
     """Return draws of the sum of independent noise vectors, one row per draw."""
     size = int(np.clip(WORK / sum(map(_work, noises)), FEWEST, DRAWS))
@@ -96,7 +96,7 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
 
 
 def remembered(noise: Loading) -> bool:
-    """Return whether draws of the random vector from which a noise is computed can be kept in a cache for later fits.
+    """Return whether draws of the random vector from which a noise vector is computed can be cached for later fits.
 
     Draws can be kept if the distribution of the vector is a standard distribution times a scale, and if `DRAWS` draws
     of the vector contain at most `KEPT_COORDINATES` numbers.
@@ -108,7 +108,7 @@ def _scaled(law: Any) -> Any:
     """Return the distribution of the noise that a mechanism draws, given the attribute `law` of a release.
 
     For objective perturbation, the distribution is ``law.noise``, the distribution of the random linear term in the
-    loss. For all other mechanisms, it is `law` itself.
+    loss. For all other mechanisms, the distribution is `law` itself.
     """
     return getattr(law, "noise", law)
 
@@ -123,7 +123,7 @@ def _work(noise: Loading) -> float:
 
 
 def _draws(key: int, noise: Loading, draws: int) -> Iterator[FloatArray]:
-    """Yield blocks of independent draws, shape (block, k), of the random vector from which a noise is computed.
+    """Yield blocks of independent draws, shape (block, k), of the random vector from which a noise vector is computed.
 
     The vector has k = ``noise.coordinates`` coordinates, and the blocks together have `draws` rows. The random numbers
     come from ``PublicStream(key)``.
@@ -191,7 +191,7 @@ def grouped(draws: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatA
         ends.insert(-1, int(np.ceil(ends[-2] * GROWTH)))
     starts = np.array(ends[:-1])
     count = np.diff(ends)
-    squares = -np.sort(-(np.ascontiguousarray(draws.T) ** 2)).T  # sorting contiguous memory is twice as fast
+    squares = -np.sort(-(np.ascontiguousarray(draws.T) ** 2)).T  # in contiguous memory, sorting is twice as fast
     mean = np.add.reduceat(squares, starts, axis=0) / count[:, None]
     scale = variance / np.maximum((count / D) @ mean, 1e-300)
     return np.sqrt(mean * scale), count / D

@@ -137,7 +137,7 @@ class PointEstimate(Estimate):
 
     @classmethod
     def alone(cls, estimate: NormalEstimate, hidden: FloatArray, remarks: Sequence[Note] = ()) -> PointEstimate:
-        """Return the estimates of a fit without intervals, with the size of the noise in them.
+        """Return the estimates of a fit without intervals, with the size of the noise in the estimates.
 
         Such a fit spends its whole budget on the estimates. Directions of the coefficients theta that have less
         information than noise may bias the estimates; the bounds on this bias are counted as noise. The notes of
@@ -149,7 +149,7 @@ class PointEstimate(Estimate):
             Estimate with the distribution of its error.
         hidden : ndarray, shape (k, l)
             Further directions of theta, along which no bound on the error is known; the noise of an estimate with a
-            component along one of them has unknown size.
+            component along one of these directions has unknown size.
         remarks : sequence of Note
             Notes on the estimates.
         """

@@ -128,11 +128,11 @@ def _single_entries(values: FloatArray, variance: float) -> Quantile:
 def _hollow(border: FloatArray, values: FloatArray, variance: float) -> Quantile:
     """Return a function of alpha that bounds the 1 - alpha quantiles of |X|, for linear functions X of noise.
 
-    The noise is matrix-t noise W with W_00 = 0 (see the module's docstring). Each X is a linear function ``<C, W> =
-    b a + sum_i v_i (1 + a_i^2) t_i`` of the noise, with a symmetric matrix C. The term ``b a`` comes from the first row
-    of W, and the number b is an entry of `border`. The weights v_i are the eigenvalues of C without its first row and
-    column; they are in the row of `values` with the same index as b. The random variables a and a_i have the variance
-    `variance`, and t_i is independent of a_i; other pairs of these variables may be dependent.
+    The noise is matrix-t noise W with W_00 = 0 (see the module's docstring). Each X is a linear function
+    ``<C, W> = b a + sum_i v_i (1 + a_i^2) t_i`` of the noise, with a symmetric matrix C. The term ``b a`` comes from
+    the first row of W, and the number b is an entry of `border`. The weights v_i are the eigenvalues of C without its
+    first row and column; these weights are in the row of `values` with the same index as b. The random variables a and
+    a_i have the variance `variance`, and t_i is independent of a_i; other pairs of these variables may be dependent.
     """
     size, many = _nuclear(values)
     nu = 2 + 1 / variance  # degrees of freedom of the Student variable a sqrt(nu): 4 s_2 - 3
@@ -152,7 +152,7 @@ def _product_quantile(nu: float, alpha: FloatArray) -> FloatArray:
 
     The variables ``a sqrt(nu)`` and ``t sqrt((nu + 1) / 2)`` have Student distributions with nu and (nu + 1) / 2
     degrees of freedom. The bound is the smallest number c in the table `_product_tail` with a tail probability of at
-    most alpha; it is infinite if there is none.
+    most alpha; the bound is infinite if there is no such number.
     """
     c, tail = _product_tail(nu)
     return np.append(c, np.inf)[np.searchsorted(-tail, -alpha)]

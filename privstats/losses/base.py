@@ -111,7 +111,7 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class SquaredLoss(Loss):
-    """Squared loss ``(y - eta)^2 / 2``."""
+    """Squared loss ``(y - eta)^2 / 2`` of a response y at the linear predictor eta."""
 
     def psi(self, eta: FloatArray, y: FloatArray) -> FloatArray:
         return y - eta

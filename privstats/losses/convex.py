@@ -1,6 +1,6 @@
 """Convex losses of a linear predictor with bounded slope and curvature, for use in objective perturbation.
 
-The losses are functions of a linear predictor eta and a response y. The classes' docstrings prove both bounds.
+The losses are functions of a linear predictor eta and a response y. The classes' docstrings prove the bounds.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from privstats.numerics.law import FloatArray
 FINEST, STEPS = 2.0**-30, 2**13
 ABOVE = 1 + 2.0**-50  # factor of ``|eta - y| + reach`` that allows for rounding errors in this expression
 LARGEST_EXPONENT = 700.0  # largest argument of exp that is used; its result is finite in float64
-# number of intervals into which `Clamped.frontier` divides [low, high]; share by which it raises the bounds to cover
-# rounding errors
+# number of intervals into which `Clamped.frontier` divides the range [low, high] of the linear predictor; relative
+# amount by which the bounds on slope and curvature are raised, to cover rounding errors
 PIECES, SLACK = 2**10, 1e-9
 
 
@@ -41,12 +41,12 @@ class RowLoss(ABC):
     @property
     @abstractmethod
     def max_slope(self) -> float:
-        """The largest absolute value of the slope (the first derivative of the loss with respect to eta)."""
+        """The largest absolute slope; the slope is the derivative of the loss in the linear predictor eta."""
 
     @property
     @abstractmethod
     def max_curvature(self) -> float:
-        """The largest curvature (the second derivative of the loss with respect to eta).
+        """The largest curvature, the second derivative of the loss with respect to the linear predictor eta.
 
         If the curvature grows with the response y, this number is the largest curvature at y = 0 (see `steepest`).
         """
@@ -73,9 +73,9 @@ class RowLoss(ABC):
         return self.max_curvature * np.ones_like(y)
 
     def least_curvature(self, eta: FloatArray, y: FloatArray, reach: float) -> FloatArray:
-        """Return a lower bound of the curvature at all linear predictors within the distance `reach` of eta, or 0.
+        """Return a lower bound of the curvature at all linear predictors within the distance `reach` of eta.
 
-        By default the bound is 0. The curvature is the second derivative of the loss in the linear predictor.
+        By default the bound is 0. The curvature is the second derivative of the loss in the linear predictor eta.
         """
         return np.zeros_like(eta)
 
@@ -100,10 +100,11 @@ class RowLoss(ABC):
 class Logistic(RowLoss):
     """Minus the log-likelihood of a binary response or proportion y in [0, 1]: ``log(1 + exp(eta)) - y eta``.
 
-    With p = expit(eta) the slope is p - y, and the curvature is p (1 - p). Let t = min(p, 1 - p), in (0, 1/2]. The
-    absolute slope is at most 1 - t, which decreases in t, and the curvature is t (1 - t), which increases in t. So for
-    all t in an interval, the absolute slope is at most 1 - t at the lower end, and the curvature is at most t (1 - t)
-    at the upper end. The method `frontier` returns these two bounds for each interval of a grid.
+    Let eta be the linear predictor, and p = expit(eta). The slope is p - y, and the curvature is p (1 - p). Let
+    ``t = min(p, 1 - p)``, in (0, 1/2]. The absolute slope is at most 1 - t, which decreases in t, and the curvature is
+    ``t (1 - t)``, which increases in t. So for all t in an interval, the absolute slope is at most 1 - t at the lower
+    end, and the curvature is at most t (1 - t) at the upper end. The method `frontier` returns these two bounds for
+    each interval of a grid.
 
     >>> slopes, curvatures = Logistic().frontier()
     >>> all(((slopes >= 1 - t) & (curvatures >= t * (1 - t))).any() for t in (0.0, 0.2, 0.4999, 0.5))
@@ -133,7 +134,7 @@ class Logistic(RowLoss):
     def frontier(self) -> tuple[FloatArray, FloatArray]:
         t = np.append(0.0, np.geomspace(FINEST, 0.5, STEPS))
         t[-1] = 0.5
-        return 1 - t[:-1], t[1:] * (1 - t[1:])  # the largest slope and the largest curvature on each piece of the grid
+        return 1 - t[:-1], t[1:] * (1 - t[1:])  # bounds on |slope| and on the curvature, for each interval of the grid
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ class Clamped(RowLoss):
 
     @property
     def slope_ulps(self) -> float:  # type: ignore[override]
-        return 16 * (self.max_slope + self.unit)  # exp and Mills' ratio have relative errors of a few ulps
+        return 16 * (self.max_slope + self.unit)  # exp and Mills' ratio have relative errors of a few times 2^-53
 
     def frontier(self) -> tuple[FloatArray, FloatArray]:
         return self._frontier
@@ -221,7 +222,10 @@ class ClampedLogistic(Clamped):
 
 @dataclass(frozen=True)
 class ClampedPoisson(Clamped):
-    """Minus the Poisson log-likelihood with a log link, ``exp(eta) - y eta``; linear in eta outside [low, high]."""
+    """Loss of a Poisson count y with a log link, ``exp(eta) - y eta``; linear in eta outside [low, high].
+
+    The loss is minus the log-likelihood, up to a constant.
+    """
 
     def inside(self, eta: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         mean = np.exp(eta)
@@ -270,9 +274,9 @@ class ClampedProbit(Clamped):
 class SmoothedCheck(RowLoss):
     """The check loss rho of the tau-quantile, smoothed by a uniform kernel of half-width h.
 
-    The loss is the mean of ``rho(y - eta + u)`` over u in [-h, h]. Its slope ``clip((eta - y) / (2h) + 1/2, 0, 1) -
-    tau`` lies in [-tau, 1 - tau]. Its curvature is 1 / (2h) if ``|eta - y| < h``, and zero otherwise (Fernandes,
-    Guerre and Horta 2021; He, Pan, Tan and Zhou 2023).
+    For a response y and a linear predictor eta, the loss is the mean of ``rho(y - eta + u)`` over u in [-h, h]. Its
+    slope ``clip((eta - y) / (2h) + 1/2, 0, 1) - tau`` lies in [-tau, 1 - tau]. Its curvature is 1 / (2h) if
+    ``|eta - y| < h``, and zero otherwise (Fernandes, Guerre and Horta 2021; He, Pan, Tan and Zhou 2023).
 
     Parameters
     ----------
@@ -314,8 +318,8 @@ class SmoothedCheck(RowLoss):
 class ClippedSquares(RowLoss):
     """Huber's loss (1964): ``(y - eta)^2 / 2`` if ``|y - eta| <= limit``, continued linearly otherwise.
 
-    The slope is the residual ``eta - y``, clipped to [-limit, limit]. The curvature is 1 if ``|y - eta| < limit``, and
-    0 otherwise.
+    Here y is the response, and eta the linear predictor. The slope is the residual ``eta - y``, clipped to [-limit,
+    limit]. The curvature is 1 if ``|y - eta| < limit``, and 0 otherwise.
 
     Parameters
     ----------
@@ -388,7 +392,7 @@ class ClippedExponential(RowLoss):
         return self.limit * np.clip(over, -1.0, 1.0), np.where(np.abs(over) < 1, self.limit * mean, 0.0)
 
     def exact_slope(self, eta: Decimal, y: Decimal) -> Decimal:
-        over = min(eta, Decimal(LARGEST_EXPONENT)).exp() - y  # at larger eta, the slope is `limit`
+        over = min(eta, Decimal(LARGEST_EXPONENT)).exp() - y  # at eta above 700, the slope is `limit`
         return Decimal(self.limit) * min(max(over, Decimal(-1)), Decimal(1))
 
 

@@ -22,9 +22,9 @@ from privstats.numerics.law import FloatArray
 FARTHEST = 300.0  # largest |linear predictor| under a log link, so that the square of the mean does not overflow
 MOST_ETA = 0.5  # a fitted mean is at most exp(MOST_ETA) times the largest response
 LEAST_ETA = -20.0  # a fitted mean under a log link is at least exp(LEAST_ETA)
-GAMMA_ZERO = 1e-3  # added to a gamma response before its logarithm is taken, as a share of the largest response
+GAMMA_ZERO = 1e-3  # share of the largest response that is added to a gamma response before its logarithm is taken
 STEEPEST_LOGIT = 6.0  # largest Euclidean norm of a logistic regression's initial slopes, for whitened predictors
-LARGEST_SHIFT = 12.0  # largest D^2, the squared Mahalanobis distance between two groups of rows, in `Binary.start`
+LARGEST_SHIFT = 12.0  # largest squared Mahalanobis distance D^2 between the two groups of rows in `Binary.start`
 LEAST_FITTED = 0.02  # without an intercept, initial probabilities are clipped to [LEAST_FITTED, 1 - LEAST_FITTED]
 LOGIT_STEPS = 12  # number of Newton steps, each of length at most 1, for initial coefficients of a logistic regression
 
@@ -85,7 +85,7 @@ class Family(ABC):
     def weight(self, eta: FloatArray) -> FloatArray:
         """Return the expected second derivative of the loss with respect to the linear predictor eta.
 
-        It is the squared derivative of the mean response (`slope`), divided by the variance of the response.
+        The result is the squared derivative of the mean response (`slope`), divided by the variance of the response.
         """
         weight: FloatArray = self.slope(eta) ** 2 / self.variance(eta)
         return weight
@@ -149,8 +149,8 @@ class Family(ABC):
     def responses(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return k possible responses, and their probabilities at each of the n linear predictors eta.
 
-        The arrays have the shapes (k,) and (n, k). Expectations of skewed scores are computed from both arrays, which
-        are empty if scores are not skewed.
+        The arrays have the shapes (k,) and (n, k). Expectations of skewed scores are computed from the two arrays,
+        which are empty if scores are not skewed.
         """
         return np.zeros(0), np.zeros((len(eta), 0))
 
@@ -204,8 +204,8 @@ class Binary(Family):
 def penalised_logit(X: FloatArray, p: FloatArray, penalty: FloatArray, theta: FloatArray) -> FloatArray:
     """Return logit coefficients t, fitted to the probabilities p of the rows X by a penalised likelihood.
 
-    The penalty per row is ``(t - theta)' P (t - theta) / 2`` with the matrix P = `penalty`; it draws t towards the
-    given coefficients theta.
+    The penalty per row is ``(t - theta)' P (t - theta) / 2`` with the matrix P = `penalty`; the penalty draws t towards
+    the given coefficients theta.
     """
     t = theta.copy()
     for _ in range(LOGIT_STEPS):
@@ -371,7 +371,8 @@ class Poisson(LogLink):
             return super().responses(eta)
         k = np.arange(16.0)
         small = np.minimum(mean, 2 * FEW_COUNTS)[:, None]
-        listed = (mean < 2 * FEW_COUNTS)[:, None]  # at larger means, scores are nearly symmetric; probabilities are 0
+        # at means of 2 FEW_COUNTS or more, scores are nearly symmetric, and the returned probabilities are 0
+        listed = (mean < 2 * FEW_COUNTS)[:, None]
         return k, np.where(listed, np.exp(k * np.log(small) - small - gammaln(k + 1)), 0.0)
 
     def kurtosis(self, eta: FloatArray) -> FloatArray:

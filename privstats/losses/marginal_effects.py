@@ -13,7 +13,7 @@ from privstats.losses.rows import RowBlock
 from privstats.numerics.law import FloatArray
 
 REACHED = 512  # number of linear predictors at which the mean response and its derivatives are evaluated
-NEAR_ZERO = 9.0  # the derivatives of the mean of a binary response have their maxima within this distance of eta = 0
+NEAR_ZERO = 9.0  # largest |linear predictor| at which a derivative of the mean of a binary response has its maximum
 BETWEEN = 1.01  # upper bound on the ratio of a function's maximum to its maximum at the `REACHED` linear predictors
 LEAST_SIZE = 1e-6  # lower limit of the maxima in `EffectParts.sizes`, as a share of the maxima in `Family.largest`
 
@@ -40,10 +40,10 @@ class _Change:
     """Change of a row z from the reference level of a factor to one of the factor's other levels.
 
     At the reference level, the row's design columns are ``z'base + low``, and its linear predictor is ``z'theta +
-    eta``. Here `base` is the matrix that selects the design columns from z, and `theta` is the vector of coefficients,
-    both with zeros for the dummies of the factor. The vector `low` has the values of these dummies at the reference
-    level, and the number `eta` is their contribution to the linear predictor. At the other level, the vector `move` is
-    added to the design columns, and the number `step` to the linear predictor.
+    eta``. Here `base` is the matrix that selects the design columns from z, and `theta` is the vector of coefficients;
+    the matrix and the vector have zeros for the dummies of the factor. The vector `low` has the values of these dummies
+    at the reference level, and the number `eta` is their contribution to the linear predictor. At the other level, the
+    vector `move` is added to the design columns, and the number `step` to the linear predictor.
     """
 
     base: FloatArray

@@ -133,7 +133,7 @@ class Concomitant:
     def weight(self) -> float:
         """Factor of the log scale's part of a row's joint score (lambda in `ConcomitantScores`).
 
-        It is the largest factor for which the norm of every joint score is at most `radius`.
+        The factor is the largest number for which the norm of every joint score is at most `radius`.
         """
         return 2 * self.curvature**0.5 / self.loss.clip
 
@@ -141,7 +141,8 @@ class Concomitant:
     def largest(self) -> float:
         """Largest score chi of a row for the logarithm of the residual scale sigma.
 
-        It is subtracted from the score chi of each row, so that the norm of the joint score is at most `radius`.
+        This number is subtracted from the score chi of each row, so that the norm of the joint score is at most
+        `radius`.
         """
         return (self.loss.clip**2 - self.kappa) / 2
 
@@ -156,7 +157,7 @@ class ConcomitantScores:
 
     Proof: let ``s = w psi^2 / c^2``, so that s <= w <= 1. The squared norm of the first part is at most ``c^2 C^2 s``.
     The squared second part is ``lambda^2 (c^2 (1 - s) - kappa (1 - w))^2 / 4 <= c^2 C^2 (1 - s)^2``, since kappa <=
-    c^2. The sum of both is at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
+    c^2. The sum of the two squared norms is at most ``c^2 C^2 (1 - s + s^2) <= c^2 C^2``.
 
     Parameters
     ----------

@@ -384,7 +384,7 @@ class DistanceOrEnd:
 
     A row z has a response y, scaled to [-1, 1]. Its residual at the coefficients theta is ``y - z'theta``, clipped to
     [-2, 2]. The attribute `end` is -1 if responses at the lower end of the bounds get the result 3, and 1 if responses
-    at the upper end get it.
+    at the upper end get the result 3.
     """
 
     theta: FloatArray

@@ -121,7 +121,7 @@ class Mechanism(ABC):
             Label of the query.
         exact : Total or RowValues
             The exact total, if the query asks for a total, and otherwise the values of all rows. Only the gate (the
-            code that reads rows) can compute them, and only mechanisms receive them.
+            code that reads rows) can compute totals and values, and only mechanisms receive totals and values.
         promise, within, relation
             Guarantee, set of possible contributions, and neighbouring relation, as in `law`.
         rng : Rng

@@ -76,7 +76,7 @@ def source(rng: Any) -> NoiseSource:
     Raises
     ------
     PrivacyError
-        If `rng` is anything else.
+        If `rng` is of another kind.
 
     Examples
     --------

@@ -18,16 +18,17 @@ from privstats.models.regression import OF_VECTORS, Carrying, Regression, noises
 from privstats.privacy.promise import Neighbors, Promise
 
 NORMS = ("hull", *OF_VECTORS)
-# The following constants are limits of 2 min(tau, 1 - tau) n eps / d, for n rows and d coefficients.
+# The following constants are limits of 2 min(tau, 1 - tau) n eps / d, for the quantile of probability tau, n rows, the
+# budget eps and d coefficients.
 #
 # FEW_ROWS: Newton steps are used above this limit (for medians with intervals, above MEDIAN_ROWS). Below the limit,
 # objective perturbation gives shorter intervals than Newton steps, and gives intervals more often. Above the limit, the
 # bias of objective perturbation may exceed its bias bound, except for medians.
 FEW_ROWS = 750.0
 # MEDIAN_ROWS: below this limit, objective perturbation is used for medians with intervals.
-# SAMPLED_BELOW: below `SAMPLED_BELOW[d]`, the K-norm gradient mechanism is used for d coefficients with intervals. This
-# mechanism does not whiten predictors. With two or more coefficients, the mechanism gives no intervals if predictors
-# vary over only a fifth of the range between their bounds.
+# SAMPLED_BELOW: below `SAMPLED_BELOW[d]`, the K-norm gradient mechanism is used for d coefficients if intervals are
+# requested. This mechanism does not whiten predictors. With two or more coefficients, the mechanism gives no intervals
+# if predictors vary over only a fifth of the range between their bounds.
 MEDIAN_ROWS = 3000.0
 SAMPLED_BELOW = {1: FEW_ROWS, 2: 550.0, 3: 300.0}
 

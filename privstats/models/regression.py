@@ -57,9 +57,11 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
     "objpert": PerturbedLeastSquares,
     "expmech": ExponentialLeastSquares,
 }
-MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # rejection sampling: largest number of coefficients, largest `theta_bound`
+MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # rejection sampling: largest number of coefficients, largest coefficient bound
 MOST_IN_HULL = 2  # largest number of predictors for noise from a convex body (`Hull`); with more, draws take too long
-MOST_MINIMISED = 300_000  # with more rows, Newton steps are as precise as objective perturbation, and faster
+# MOST_MINIMISED: largest number of rows for objective perturbation. Above this number, Newton steps are as precise as
+# objective perturbation, and faster.
+MOST_MINIMISED = 300_000
 # The coarse matrix is the first, rough release of second moments. Its relative noise, for a release with the whole
 # budget, is computed in advance (`Carrying.forecast_noise`).
 #
@@ -69,8 +71,8 @@ NOISY, PER_PREDICTOR = 0.095, (0.02, 0.035)
 # Noisy moments replace Newton steps or objective perturbation if a predicted relative noise exceeds a limit. The limit
 # is lowered if the number of columns exceeds MOST_OF_STEPS (Newton steps) or MOST_OF_MINIMISER (objective perturbation)
 # times the largest number of nonzero predictors of a row. For example, Newton steps are more precise than moments for
-# a factor with 20 levels and less precise for one with 60; objective perturbation is more precise than moments for a
-# factor with eight levels and less precise for one with 20.
+# a factor with 20 levels and less precise for a factor with 60 levels; objective perturbation is more precise than
+# moments for a factor with eight levels and less precise for a factor with 20 levels.
 MOST_OF_STEPS, MOST_OF_MINIMISER = 20, 4
 # AMPLE: relative noise of the coarse matrix (the first released second moments) below which Newton steps are as precise
 # as objective perturbation. AMPLE_FOR_COUNTS is this limit for counts and gamma responses. The limit is lower, because

@@ -16,9 +16,11 @@ from privstats.numerics.law import FloatArray, IntArray
 
 ROW_BITS = 21  # bits of each factor of a product, so that a sum of 2^11 products is at most 2^53 and exact in float64
 GEMM_ROWS = 2048
-FEW_COLUMNS = 24  # with fewer columns, `products` avoids the slow BLAS routine syrk for A'A by splitting the columns
-SUM_BITS = 40  # bits of each summand of a sum: entries are rounded to about 2^-40 times their largest size
-MOST_ROWS = 1 << 20  # most rows summed in int64: as entries are at most 2^42 steps, their sum is at most 2^62 steps
+# with fewer columns than this number, `products` splits the columns, to avoid the slow BLAS routine syrk for A'A
+FEW_COLUMNS = 24
+SUM_BITS = 40  # bits of each summand of a sum: its entries are rounded to about 2^-40 times the bound on an entry
+# largest number of rows whose sum is computed in int64: as entries are at most 2^42 steps, a sum is at most 2^62 steps
+MOST_ROWS = 1 << 20
 NOISE_BITS = 20  # a release is rounded to about 2^-20 times the scale of its noise
 NEARLY = 1e-6  # a quotient within this distance of an integer is taken as the integer: as floats, 60 / 1e-5 < 6,000,000
 
@@ -80,7 +82,7 @@ def toward_zero(rows: FloatArray, step: float) -> FloatArray:
 
 
 def summed(rows: FloatArray, step: float) -> Total:
-    """Return the exact sum of the rows, whose entries are multiples of `step` and at most 2^42 steps in size.
+    """Return the exact sum of the rows, with entries that are multiples of `step`, of at most 2^42 steps each.
 
     There may be at most `MOST_ROWS` rows, so that the sum of each column fits into a 64-bit integer.
     """
@@ -90,7 +92,8 @@ def summed(rows: FloatArray, step: float) -> Total:
 def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
     """Return the matrix product ``left' right``, summed over rows, as exact integers in units of `step`.
 
-    Each product of an entry of `left` and an entry of `right` is a multiple of `step`, at most 2^42 steps in size.
+    Each product of an entry of `left` and an entry of `right` is a multiple of `step`, of at most 2^42 steps in
+    absolute value.
     """
     (many, rest), sums = divmod(len(left), GEMM_ROWS), np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
     for shape, rows in (((many, GEMM_ROWS), slice(many * GEMM_ROWS)), ((1, rest), slice(many * GEMM_ROWS, None))):

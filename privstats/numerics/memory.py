@@ -8,7 +8,7 @@ LARGEST = 32_000_000  # largest size, in bytes, of arrays whose memory is kept a
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameter numbers of mallopt(3)
 
 
-@cache  # called once, since the setting holds for the whole process
+@cache  # the function runs only once, since the setting holds for the whole process
 def keep_what_is_freed() -> None:
     """Let the C library keep up to 64 MB of freed memory for the next arrays instead of returning it to the system.
 

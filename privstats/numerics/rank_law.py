@@ -31,8 +31,8 @@ from privstats.numerics.law import FloatArray
 
 # accepted probability that a drawn quantile or interval end lies below, or above, all values of the data
 ESCAPES = 0.01
-# the outermost 2 / rate values, with the `rate` of a draw (`Ends`), are assumed to fill at least 1 / WIDEST of the
-# column's range
+# the 2 / rate lowest values, and the 2 / rate highest values, with the `rate` of a draw (`Ends`), are each assumed to
+# fill at least 1 / WIDEST of the column's range
 WIDEST = 2.0**14
 # assumed least share of the values that are copies of a frequent value and lie between the target ranks of the
 # quantiles and a gap (`Ends.most_points`)
@@ -305,10 +305,10 @@ class Ends:
 
     @property
     def rate(self) -> float:
-        """Rate at which the log density of the joint draw of quantiles and interval ends decreases with its error.
+        """Rate at which the log density of the joint draw of quantiles and interval ends decreases with the error.
 
-        For a single quantile, the error is the largest absolute rank error. For several quantiles, it is the sum of
-        ``|number of values - target number|`` over the cells into which the drawn numbers divide the values.
+        For a single quantile, the error is the largest absolute rank error. For several quantiles, the error is the sum
+        of ``|number of values - target number|`` over the cells into which the drawn numbers divide the values.
         """
         if self.box:
             return box_rate(self.eps, self.rows, self.levels[0], self.kind, self.confidence, self.alone)
@@ -358,7 +358,7 @@ class Ends:
         ratio is at most 1 if noise moves the number below all values with a probability of at most `ESCAPES`. If the
         number is the m-th lowest of all drawn numbers, the ratio is ``log(u^m / m! / ESCAPES) / f``: below all values,
         the m lowest numbers have the density e^-f (`fall`) in a region of volume ``u^m / m!``. Here u is the length of
-        the column's range, divided by the length that the outermost ``2 / rate`` values are assumed to fill: one grid
+        the column's range, divided by the length that the ``2 / rate`` lowest values are assumed to fill: one grid
         step or, if this is longer, 1 / `WIDEST` of the range. The same ratio is computed for draws above all values.
 
         For a single quantile, the second ratio is computed only for the end nearest to an extreme value, with m = 1,
@@ -403,8 +403,9 @@ class Ends:
         If no interval can have this coverage, the result is None. Quantiles are omitted one at a time, until the ratio
         `shortfall` of each remaining quantile is at most 1. Of the quantiles with a ratio above 1, the quantile
         furthest from the median is omitted first; the intervals of adjacent quantiles may then extend further. If a
-        quantile is omitted, the returned draw has the share 1 - `PLAIN` of `eps`; the rest is for a separate draw of
-        the omitted quantiles. If only interval ends are drawn (`alone`), the returned draw has the whole budget `eps`.
+        quantile is omitted, the returned draw has the share 1 - `PLAIN` of `eps`; the share `PLAIN` is for a separate
+        draw of the omitted quantiles. If only interval ends are drawn (`alone`), the returned draw has the whole budget
+        `eps`.
         """
         draw, short = self, self.shortfall(n)
         if not self.alone and (short > 1).any():

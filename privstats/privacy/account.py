@@ -14,7 +14,7 @@ from privstats.privacy.promise import ApproxDP, GaussianDP, Neighbors, Promise, 
 
 # for each kind of budget, the kinds of privacy guarantees that can be charged to it
 COUNTED = {PureDP: PureDP, GaussianDP: PureDP | GaussianDP, ZeroCDP: PureDP | GaussianDP | ZeroCDP, ApproxDP: Promise}
-# lock held during a charge; a fork waits until the lock is free, because a child process could not release it
+# lock held during a charge; a fork waits until the lock is free, because a child process could not release the lock
 CHARGING = threading.RLock()
 
 if hasattr(os, "register_at_fork"):
@@ -78,13 +78,13 @@ class InMemory:
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
         with CHARGING:
             before: tuple[Entry, ...] | None = None
-            while before is not self.entries:  # check again if a signal handler of this thread made a charge meanwhile
+            while before is not self.entries:  # the check is repeated if a signal handler made a charge meanwhile
                 check(before := self.entries)
             self.entries = (*self.entries, *entries)
 
 
 class Account:
-    """A privacy budget that several fits to one data set share; a charge that would overspend it is refused.
+    """A privacy budget that several fits to one data set share; a charge that would overspend the budget is refused.
 
     Charges compose adaptively: a later fit, and whether it is made at all, may depend on the results of earlier fits.
 
@@ -189,7 +189,7 @@ def check_affordable(account: Account | None, promise: Promise) -> None:
 
 
 def translated(promise: Promise, budget: Neighbors) -> Promise:
-    """Return the guarantee that `promise` implies under another neighbouring relation, `budget`, that of a budget.
+    """Return the guarantee that `promise` implies under the neighbouring relation of a budget, the argument `budget`.
 
     Replacing a person means removing one person and adding another person. So the guarantee under "add_remove" for
     groups of two persons is a guarantee under "replace". The converse fails: a guarantee under "replace" implies

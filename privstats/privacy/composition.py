@@ -5,13 +5,13 @@ delta(eps), the composition of the two mechanisms has the profile ``sum_i p_i de
 Zhu, Dong and Wang 2022, Theorem 10). Three facts make this sum short:
 
 - Randomised response dominates every eps-DP mechanism, and its privacy loss has only two values.
-- Several mechanisms with normal noise are equivalent to a single one.
+- Several mechanisms with normal noise are equivalent to a single mechanism with normal noise.
 - An (eps, delta) mechanism at worst reveals all rows with probability delta, and is an eps-DP mechanism otherwise
   (Kairouz, Oh and Viswanath 2015).
 
-If the guarantees have few distinct eps, the distribution of their joint loss is computed exactly. If they have many,
-or are given by a general trade-off function, the losses are moved to a grid so that no delta decreases. The losses of
-a trade-off function are then composed by a Fourier transform.
+If the guarantees have few distinct eps, the distribution of their joint loss is computed exactly. If the guarantees
+have many distinct eps, or are given by a general trade-off function, the losses are moved to a grid so that no delta
+decreases. The losses of a trade-off function are then composed by a Fourier transform.
 
 A rho-zCDP guarantee determines only Renyi divergences. If there is such a guarantee, the Renyi divergences of all
 guarantees are added, separately for each order, and converted to (eps, delta).
@@ -35,14 +35,17 @@ from privstats.privacy.account import translated
 from privstats.privacy.promise import ApproxDP, GaussianDP, Promise, PureDP, ZeroCDP, sums
 from privstats.privacy.tradeoff import gaussian_profile
 
-# If the joint privacy loss of randomised responses has more values than this number, it is rounded to a grid.
+# If the joint privacy loss of randomised responses has more values than this number, the loss is rounded to a grid.
 MOST_ATOMS = 2**14
 MOST_CELLS = 2**15  # number of cells of the grid of privacy losses, from minus the sum of all eps to plus this sum
-# largest number of grid points of a Fourier transform; if more are needed, the grid is made coarser
+# largest number of grid points of a Fourier transform; if more points are needed, the grid is made coarser
 MOST_POINTS = 2**20
-# largest tilted probability (`repeated`) of losses above the range of the Fourier transform, and of losses below it
+# largest probability, after exponential tilting (see `repeated`), of total privacy losses above the range of the
+# Fourier transform, and largest probability of total losses below this range
 WRAPPED = 1e-9
-STEEPEST = 1e3  # tilts (`repeated`) are tried from 1 / (STEEPEST s) to STEEPEST / s, with s near the total loss's sd
+# the exponential tilt (see `repeated`) is searched for between 1 / (STEEPEST s) and STEEPEST / s, where s is about the
+# standard deviation of the total privacy loss
+STEEPEST = 1e3
 TRANSFORMED = 2.0**-51  # rounding error of a Fourier transform, relative to the Euclidean norm of its input
 ROUNDED = 2.0**-44  # relative allowance for rounding errors of probabilities and losses, per composed mechanism
 
@@ -149,8 +152,8 @@ def on_same_rows(promises: Sequence[Promise]) -> Promise:
 
     The kinds of the given guarantees are tried in order: the joint guarantee has the first kind that can express all
     guarantees. If this kind is (eps, delta), the joint delta is the sum of all given deltas. The largest delta is
-    added a second time if there are mu-GDP or rho-zCDP guarantees, because (eps, delta)-DP follows from these only
-    with a positive delta.
+    added a second time if there are mu-GDP or rho-zCDP guarantees, because (eps, delta)-DP follows from such a
+    guarantee only with a positive delta.
 
     Raises
     ------
@@ -239,7 +242,7 @@ def _first_finite(promises: Iterable[Promise]) -> Promise:
 
 
 def losses(promises: tuple[Promise, ...]) -> LossDistribution:
-    """Return the privacy-loss distribution of the composition of several guarantees, none of them rho-zCDP."""
+    """Return the privacy-loss distribution of the composition of several guarantees other than rho-zCDP."""
     pure = Counter(promise.eps for promise in promises if isinstance(promise, PureDP | ApproxDP))
     mu = math.sqrt(math.fsum(promise.mu**2 for promise in promises if isinstance(promise, GaussianDP)))
     kept = math.prod(1 - promise.delta for promise in promises if isinstance(promise, ApproxDP))
@@ -296,7 +299,8 @@ def on_grid_from_above(tests: Tests, step: float, cells: int) -> LossDistributio
     the decreasing density ``-f'(t)``. The best test of P against Q at level t rejects P on [0, t] and has power
     1 - f(t), so f is the trade-off function of (P, Q). The privacy loss at t is ``log(-f'(t))``. For l >= 0, the loss
     exceeds l with probability a(l) under P and b(l) under Q. By the symmetry of f, the loss is below -l with
-    probability a(l) under Q and b(l) under P. Under both, it is 0 with the remaining probability ``1 - a(0) - b(0)``.
+    probability a(l) under Q and b(l) under P. Under P and under Q, the loss is 0 with the remaining probability
+    ``1 - a(0) - b(0)``.
 
     *Grid.* Let l >= 0 and l + step be neighbouring grid points, and let the event C be a loss between them. The
     probability Q(C) is divided into x at l and y at l + step, so that ``x + y = Q(C)`` and
@@ -403,8 +407,8 @@ def _coarser(one: LossDistribution, step: float) -> LossDistribution:
 
     At every eps, the delta of the result is at least the delta of `one`. `step` is the distance between points of the
     original grid, which contains 0. The probability at an omitted point is divided between the two adjacent points
-    without a change of the mean of e^-loss: a share of ``1 / (1 + e^-step)`` goes to the point above, and the rest to
-    the point below.
+    without a change of the mean of e^-loss: a share of ``1 / (1 + e^-step)`` goes to the point above, and the remaining
+    share to the point below.
     """
     odd = len(one.atoms) // 2 % 2
     # on each side of 0, one point of probability 0 is added, or two if the number of points on this side is odd

@@ -43,7 +43,7 @@ def new_axes(width: float, height: float) -> Axes:
 def in_two_lines(text: str, width: int) -> str:
     """Return text, such as a formula, broken at blanks and operators into at most two lines of `width` characters.
 
-    If the text is longer, the rest is replaced by " ...".
+    If the text is longer, its end is replaced by " ...".
 
     >>> print(in_two_lines("y ~ age+education+income+wealth", 16))
     y ~ age+
@@ -53,7 +53,7 @@ def in_two_lines(text: str, width: int) -> str:
 
 
 def literal(text: str) -> str:
-    r"""Return a text in a form that matplotlib draws as it is; between two dollar signs it would draw a formula.
+    r"""Return a text in a form that matplotlib draws as it is: with a backslash before each dollar sign.
 
     >>> print(literal("$0-$10k"))
     \$0-\$10k

@@ -20,22 +20,23 @@ if TYPE_CHECKING:
 
 
 class Ledger(Account):
-    """A privacy budget that several fits to one data set share; a fit that would overspend it is refused.
+    """A privacy budget that several fits to one data set share; a fit that would overspend the budget is refused.
 
     A fit is charged before a row is read. Charges compose adaptively: a later fit, and whether it is made at all, may
-    depend on the results of earlier fits. A ledger in memory is lost when Python ends; a copy or pickle of it is a
-    separate ledger, which does not contain later charges to the original. With a path, the ledger is stored in a file;
-    its pickle contains the path of the file and not the entries.
+    depend on the results of earlier fits. A ledger in memory is lost when Python ends; a copy or pickle of this ledger
+    is a separate ledger, which does not contain later charges to the original. With a path, the ledger is stored in a
+    file; its pickle contains the path of the file and not the entries.
 
     Parameters
     ----------
     budget : PureDP, ApproxDP, GaussianDP or ZeroCDP, optional
-        The largest joint cost of all charges, with its neighbouring relation. It may be left out if the file exists.
+        The largest joint cost of all charges, with its neighbouring relation. The budget may be left out if the file
+        exists.
     path : str or PathLike, optional
-        An SQLite file, shared by all processes that open it. Keep it on a disk of this machine: locks on network disks
-        may fail. Two changes cannot be detected: the removal of the last entries, and the replacement of the file by an
-        older version. In `entries`, the digest of an entry is a hash of this entry and all earlier entries: keep the
-        last digest elsewhere, and check that `entries` still contains it.
+        An SQLite file, shared by all processes that open it. Keep the file on a disk of this machine: locks on network
+        disks may fail. Two changes cannot be detected: the removal of the last entries, and the replacement of the file
+        by an older version. In `entries`, the digest of an entry is a hash of this entry and all earlier entries: keep
+        the last digest elsewhere, and check that `entries` still contains it.
     analyst : str, optional
         Name of the analyst whose fits are charged; by default the user of this machine.
     moved : bool

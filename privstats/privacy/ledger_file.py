@@ -97,7 +97,7 @@ class LedgerFile:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All entries in the file, oldest first; reading them raises an error if the digest of an entry is wrong."""
+        """All entries in the file, oldest first; an error is raised if the digest of an entry is wrong."""
         with self._transaction("BEGIN") as connection:
             return self._read(connection)[0]
 
@@ -181,7 +181,7 @@ class LedgerFile:
     def _inode(self) -> str:
         """Return the inode number of the file.
 
-        The file is not opened, because closing it would release the locks of this process.
+        The file is not opened, because closing a file would release the locks of this process.
         """
         status = os.stat(self.path)
         if status.st_nlink > 1:

@@ -44,8 +44,8 @@ class Allotted:
     def add(self, entries: tuple[Entry, ...], check: Callable[[tuple[Entry, ...]], None]) -> None:
         """Add entries; raise an error if they would overspend the analyst's budget or the whole ledger's budget.
 
-        `check` tests the analyst's budget: it is called with the analyst's earlier entries, and raises an error if the
-        new entries would overspend this budget.
+        `check` tests the analyst's budget: `check` is called with the analyst's earlier entries, and raises an error if
+        the new entries would overspend this budget.
         """
 
         def both(before: tuple[Entry, ...]) -> None:

@@ -27,7 +27,7 @@ class Prepaid(Ledger):
     ----------
     account : Account
         The budget to which all fits are charged when this object is created. The method `charge` is called later, when
-        a fit runs; it only checks that this fit is the next of `charges`.
+        a fit runs; `charge` only checks that this fit is the next of `charges`.
     charges : sequence of (parts, call, method)
         The charges in the order of the fits: queries (name and guarantee), call ("dp_mean x") and method, as text.
 

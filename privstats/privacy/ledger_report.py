@@ -19,7 +19,7 @@ COLUMNS = ("time", "analyst", "call", "method", "cost", "neighbors", "total", "d
 
 
 def frame(account: Account) -> pd.DataFrame:
-    """Return all charges of a ledger as a data frame, oldest first, one row each.
+    """Return all charges of a ledger, oldest first, as a data frame with one row for each charge.
 
     Parameters
     ----------

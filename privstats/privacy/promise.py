@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 KINDS = ("replace", "add_remove")
-LEAST_LEFT = 1e-9  # smallest rest of a budget, relative to the whole; a smaller rest is rounding error and counts as 0
+LEAST_LEFT = 1e-9  # smallest share of a budget that can be left; a smaller share is rounding error and counts as 0
 # relative tolerance for sums of charges, so that ten charges of a tenth of a budget fit into the budget
 ROUNDING = 1e-12
 
@@ -178,7 +178,8 @@ class Promise(ABC):
         Raises
         ------
         BudgetError
-            If this guarantee is in pure eps: no mu implies it, so normal noise cannot give it.
+            If this guarantee is in pure eps: no mu-GDP guarantee implies pure eps, so normal noise cannot give this
+            guarantee.
         """
 
     @abstractmethod
@@ -254,7 +255,7 @@ class Promise(ABC):
         return f"{type(self).__name__}({values}, {self.neighbors!r})"
 
     def _nothing(self, **numbers: float) -> Self:
-        """Return a guarantee of this kind with the given parameters, such as ``eps=0.0``, without checking them.
+        """Return a guarantee of this kind with the given parameters, such as ``eps=0.0``, which are not checked.
 
         The result is the spent part or the rest of a budget; its parameters may be 0.
         """
@@ -378,7 +379,7 @@ class ApproxDP(Promise):
     def of_group(self, k: int) -> ApproxDP:
         """Return the guarantee that this guarantee implies for groups of k rows or persons (group privacy).
 
-        It is (k eps, delta S), with S the sum of e^(i eps) over i = 0, ..., k - 1.
+        The implied guarantee is (k eps, delta S), with S the sum of e^(i eps) over i = 0, ..., k - 1.
         """
         delta = self.delta * math.fsum(math.exp(min(700.0, i * self.eps)) for i in range(group_size(k)))
         if delta >= 1:
@@ -519,7 +520,7 @@ class ZeroCDP(Promise):
     def of_group(self, k: int) -> ZeroCDP:
         """Return the guarantee that this guarantee implies for groups of k rows or persons (group privacy).
 
-        Its parameter is k^2 rho (Bun and Steinke 2016, Proposition 1.9).
+        The parameter of the implied guarantee is k^2 rho (Bun and Steinke 2016, Proposition 1.9).
         """
         return replace(self, rho=self.rho * group_size(k) ** 2)
 
@@ -534,8 +535,8 @@ class ZeroCDP(Promise):
 
         If all noise is normal, the result is mu-GDP with ``mu^2 = 2 rho``, even if later queries depend on earlier
         releases (Smith and Thakurta 2022). For a single eps-DP mechanism, the result is the eps-DP guarantee of
-        `as_pure`. In all other cases it is this guarantee. For several eps-DP mechanisms, it is not replaced by an
-        eps-DP guarantee, because the sum of their eps is larger than the eps of `as_pure`.
+        `as_pure`. In all other cases the result is this guarantee. For several eps-DP mechanisms, this guarantee is not
+        replaced by an eps-DP guarantee, because the sum of their eps is larger than the eps of `as_pure`.
         """
         if mechanisms and all(by.normal for by in mechanisms):
             return self.as_normal()

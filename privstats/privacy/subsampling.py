@@ -89,7 +89,8 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
     known, least = 1.0, max(float(_profile(eps, sigma, q)), 1e-60)
     guess = max(least, gdp_delta(limit_mu(sigma, q, steps), eps))
     # `sampled_losses` gives an upper bound for delta that is tight only near the guess of delta, so the bound is
-    # computed again, with itself as the new guess, until it is within a factor of 10 of the guess or stops decreasing
+    # computed again, with the last bound as guess, until the bound is within a factor of 10 of the guess or stops
+    # decreasing
     while True:
         found = sampled_losses(sigma, q, steps, min(guess, 0.5)).delta(eps)
         if not (found < guess / 10 or found > 10 * guess) or found >= known:
@@ -235,13 +236,13 @@ def step_tests(loss: FloatArray, sigma: float, q: float) -> tuple[FloatArray, Fl
     """Return levels and powers of tests that distinguish two neighbouring data sets by the output of one noisy step.
 
     A step releases a sum over a random subsample, a share q of the rows, with normal noise; sigma is the noise sd
-    divided by the sensitivity of the sum. In the worst case the output, shifted and divided by the noise sd, is
-    N(0, 1) for one data set and the mixture ``(1 - q) N(0, 1) + q N(1 / sigma, 1)`` for its neighbour. The privacy
-    loss is the log likelihood ratio of the mixture against N(0, 1). For each l in `loss`, one test rejects N(0, 1) if
-    the privacy loss exceeds l, that is if the output exceeds
-    ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``. Its level is Phi(-u), and its power under the mixture is
-    ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)``. The tests determine the trade-off function of a step up to the level
-    for l = 0; the module's docstring describes the function at larger levels.
+    divided by the sensitivity of the sum. In the worst case the output, shifted and divided by the noise sd, is N(0, 1)
+    for one data set and the mixture ``(1 - q) N(0, 1) + q N(1 / sigma, 1)`` for its neighbour. The privacy loss is the
+    log likelihood ratio of the mixture against N(0, 1). For each l in `loss`, one test rejects N(0, 1) if the privacy
+    loss exceeds l, that is if the output exceeds ``u = sigma log(1 + (e^l - 1) / q) + 1 / (2 sigma)``. The level of
+    this test is Phi(-u), and the power under the mixture is ``(1 - q) Phi(-u) + q Phi(1 / sigma - u)``. The tests
+    determine the trade-off function of a step up to the level for l = 0; the module's docstring describes the function
+    at larger levels.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def reverse(eps: FloatArray, mirrored: FloatArray) -> FloatArray:
 def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
     """Return the privacy profile of mu-GDP: the delta at `eps` of N(mu, 1) against N(0, 1).
 
-    It is ``Phi(-u) - e^eps Phi(-v)`` at ``u, v = eps / mu -+ mu / 2`` (Dong, Roth and Su 2022, Corollary 2.13),
+    The delta is ``Phi(-u) - e^eps Phi(-v)`` at ``u, v = eps / mu -+ mu / 2`` (Dong, Roth and Su 2022, Corollary 2.13),
     computed as ``phi(u) [R(u) - R(v)]`` with R the Mills ratio, so that small deltas keep their digits.
     """
     eps = np.asarray(eps, dtype=float)
@@ -63,7 +63,7 @@ def gaussian_profile(mu: float, eps: ArrayLike) -> FloatArray:
 
 
 def _checked(asks: str, *, eps: Any = 0.0, mu: Any = 0.0, delta: Any = 0.5) -> None:
-    """Raise an error for an invalid eps, mu or delta; its message contains the calling function's name, `asks`."""
+    """Raise an error for an invalid eps, mu or delta; the message contains the calling function's name, `asks`."""
     for name, value in {"eps": eps, "mu": mu}.items():
         if not _is_number(value) or not value >= 0:
             raise BudgetError(f"{asks} needs {name} >= 0, not {quote(value)}")
@@ -81,8 +81,8 @@ def _is_number(value: Any) -> bool:
 def gdp_delta(mu: float, eps: float) -> float:
     """Return the smallest delta for which mu-GDP implies (eps, delta)-DP.
 
-    It is ``Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2)`` (Dong, Roth and Su 2022, Corollary 2.13), computed by
-    `gaussian_profile` without loss of digits for small values.
+    This delta is ``Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2)`` (Dong, Roth and Su 2022, Corollary 2.13), computed
+    by `gaussian_profile` without loss of digits for small values.
 
     Parameters
     ----------
@@ -192,8 +192,8 @@ def gdp_eps(mu: float, delta: float) -> float:
 def pure_mu(eps: float) -> float:
     """Return the smallest mu such that every eps-DP mechanism is mu-GDP.
 
-    The worst eps-DP mechanism is randomised response. Its trade-off function has a kink, at which the trade-off
-    function of mu-GDP touches it if ``mu = -2 Phi^-1(1 / (1 + e^eps))``.
+    The worst eps-DP mechanism is randomised response. Its trade-off function has a kink. The trade-off function of
+    mu-GDP goes through this kink if ``mu = -2 Phi^-1(1 / (1 + e^eps))``.
 
     Parameters
     ----------
@@ -296,9 +296,9 @@ def pure_eps_of_rho(rho: float) -> float:
 def zcdp_delta(rho: float, eps: float) -> float:
     """Return the smallest delta for which rho-zCDP is known to imply (eps, delta)-DP.
 
-    It is the minimum, over orders a > 1, of ``(1 - 1 / a)^a / (a - 1) exp((a - 1)(a rho - eps))`` (Canonne, Kamath and
-    Steinke 2020, Proposition 12). The logarithm of this expression is convex in a. Its minimum is ``-(a - 1)^2 rho -
-    log a``, at the order a with ``eps = (2 a - 1) rho + log(1 - 1 / a)``.
+    This delta is the minimum, over orders a > 1, of ``(1 - 1 / a)^a / (a - 1) exp((a - 1)(a rho - eps))`` (Canonne,
+    Kamath and Steinke 2020, Proposition 12). The logarithm of this expression is convex in a. Its minimum is
+    ``-(a - 1)^2 rho - log a``, at the order a with ``eps = (2 a - 1) rho + log(1 - 1 / a)``.
 
     Parameters
     ----------
@@ -451,7 +451,7 @@ def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
 def approx_tradeoff(alpha: ArrayLike, eps: float, delta: float) -> NDArray[np.float64]:
     """Return the trade-off function of (eps, delta)-DP at each level in `alpha`.
 
-    Its value at level a is ``max{0, 1 - delta - e^eps a, e^-eps (1 - delta - a)}``.
+    The value of the function at level a is ``max{0, 1 - delta - e^eps a, e^-eps (1 - delta - a)}``.
     """
     a = np.asarray(alpha, dtype=float)
     eps = min(eps, 700.0)  # so that e^eps does not overflow; e^-700 is below rounding error

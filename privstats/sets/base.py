@@ -175,7 +175,7 @@ def known(norm: str, lengths: dict[str, float]) -> float:
 
 
 def positive_radius(radius: float) -> float:
-    """Return the radius of a set; raise an error if it is not positive and finite.
+    """Return the radius of a set; raise an error if the radius is not positive and finite.
 
     The noise is proportional to the radius.
     """
@@ -212,7 +212,7 @@ def onto_ball(rows: FloatArray, radius: float) -> FloatArray:
     with np.errstate(all="ignore"):
         squared = squared_length(rows)
         if not squared.max(initial=0.0) < 1e300:  # the maximum is NaN if a square is NaN
-            # so that all squares are finite; rows with smaller entries do not change
+            # clipped entries have finite squares; rows whose entries are at most 1e150 in absolute value do not change
             rows = clipped(rows, -1e150, 1e150)
             squared = squared_length(rows)
         if (outside := squared > radius * radius).any():

@@ -15,7 +15,8 @@ from privstats.sets.base import Set, clipped, known, positive_radius, squared_le
 
 COUNT_STEP = 2.0**-SUM_BITS  # step of the grid of noisy counts; far below 1, because the noise is not a whole number
 HALF_BITS = 21  # integers up to 2^42 are split after 21 bits: float64 sums of 2^20 halves are exact
-APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}  # distance of two orthogonal unit vectors, by norm
+# for each norm: distance of two different coordinate unit vectors (vectors with one entry 1, and zeros elsewhere)
+APART = {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0}
 
 
 class OneHot(Set):
@@ -132,11 +133,12 @@ class ByCell(Set):
     """Set for totals by group (cell): a row's vector has the group number first, and then a vector in the set `inner`.
 
     Each row is in one group (cell), and its contribution is zero in all other cells. In each cell, the coordinates have
-    the weights that they have in `inner` (see `Set.weights`). The contributions of two rows in the same cell differ by
+    the same weights as in `inner` (see `Set.weights`). The contributions of two rows in the same cell differ by
     at most the bound on the distance in `inner`. If the rows are in different cells, the distance is at most the bound
     on the norm of a contribution in `inner`, times 2 (l1), sqrt 2 (l2) or 1 (linf). `distance` returns the larger of
     these two bounds. This method needs the bound on the norm even under "replace", since a row may move to another
-    cell. Sets that assume a public number of rows have no bound on the norm; for them `distance` raises an error.
+    cell. If the set `inner` assumes a public number of rows, it has no bound on the norm, and `distance` raises an
+    error.
     """
 
     inner: Set
@@ -213,7 +215,7 @@ class Line(Set):
         coordinates is in the range.
     about : tuple of float
         Approximate number of values in each group (cell), public or from earlier releases. The numbers are not bounds;
-        a mechanism may use them to decide for which quantiles it can release valid confidence intervals.
+        a mechanism may use the numbers to decide for which quantiles it can release valid confidence intervals.
     """
 
     low: float

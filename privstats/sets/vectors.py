@@ -219,8 +219,8 @@ class SquaredEntries(Products):
     """Vectors v of l2 norm at most `radius`; a contribution has the squares ``v_i^2`` of the entries of v.
 
     The entries of a contribution are nonnegative, and their sum is at most radius^2. So two contributions differ by at
-    most 2 radius^2 in l1, sqrt 2 radius^2 in l2 and radius^2 in linf; if v has only one entry, they differ by at most
-    radius^2 in each norm. The length of a contribution is at most radius^2 in each norm.
+    most 2 radius^2 in l1, sqrt 2 radius^2 in l2 and radius^2 in linf. If v has only one entry, two contributions differ
+    by at most radius^2 in each norm. The length of a contribution is at most radius^2 in each norm.
     """
 
     @cached_property
@@ -465,17 +465,19 @@ class BoxProducts(Packed):
         return float(self.intercept) + float((self._scales[self._singles] ** 2).sum()) + len(self.groups)
 
     def _geometry(self, norm: str, exchange: bool) -> tuple[tuple[float, float], FloatArray, float, FloatArray]:
-        """Return bounds on weighted contributions in the given norm, and the weights.
+        """Return bounds on the distance and the length of weighted contributions, and the weights of their coordinates.
 
-        The weights are for the neighbouring relation "replace" if `exchange` is True, otherwise for "add_remove". The
-        four results are
+        A contribution has products of two entries of a row ``r = (1, z_1, ..., z_q)`` as coordinates. In a weighted
+        contribution, each coordinate is multiplied by its weight. Distance and length are measured in the norm with the
+        name `norm`. The weights are for the neighbouring relation "replace" if `exchange` is True, otherwise for
+        "add_remove". The four results are
 
-        (1) a bound on the distance of two contributions, and a bound on the length of one contribution;
-        (2) the weights, shape (q + 1,), of the squares of the entries of a row ``r = (1, z_1, ..., z_q)``; the first
-        weight is not used;
-        (3) the weight of the count of rows;
+        (1) a bound on the distance of two weighted contributions, used under "replace" only, and a bound on the length
+        of one weighted contribution;
+        (2) the weight of the square of each entry of r, shape (q + 1,); the first weight is not used;
+        (3) the weight of the count, which is the number of rows;
         (4) a scale for each entry of r, shape (q + 1,); the weight of a product of two different entries is the
-        product of their scales.
+        product of the scales of these entries.
         """
         sides = {"l1": self._l1, "l2": self._l2, "linf": self._linf, "nuclear": self._nuclear, "hull": self._hull}
         if norm not in sides:
@@ -526,9 +528,10 @@ class BoxProducts(Packed):
 
 
 def under_the_first(rows: FloatArray) -> FloatArray:
-    """Return rows, with no absolute value above the row's first entry, which is the square root of its weight.
+    """Return the array `rows`, changed so that no entry of a row exceeds the row's first entry in absolute value.
 
-    The first entry is clamped to [0, 1]; the absolute values of all other entries are clamped to the first entry.
+    The first entry is the square root of the row's weight, and is clamped to [0, 1]. Every other entry is clamped to
+    the interval from minus the first entry to the first entry.
     """
     inside = clipped(rows, -1.0, 1.0)
     root = np.maximum(inside[:, :1], 0.0)
@@ -545,9 +548,9 @@ class Squares(Set):
     *Replace*: the values of two rows in one column, a and b, are at most 2 apart. Let w be the coordinate weight
     (`Set.weights`) of each square. Then (a, w a^2) and (b, w b^2) are at most 2 apart, too, if w is small enough.
     Proof: if a and b have opposite signs, the distance is largest for a = 1 and some b = -t with t in [0, 1], up to a
-    change of both signs or of the order. In l1, ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2. In l2, ``(1 + t)^2 (1 +
-    w^2 (1 - t)^2) <= 4`` for w <= 1.6. In linf the bound holds for w <= 2. If a and b have equal signs, the values
-    differ by at most 1, and their weighted squares by at most w.
+    change of the signs of a and b, or an exchange of a and b. In l1, ``(1 + t)(1 + w (1 - t)) <= 2`` for w <= 1/2. In
+    l2, ``(1 + t)^2 (1 + w^2 (1 - t)^2) <= 4`` for w <= 1.6. In linf the bound holds for w <= 2. If a and b have equal
+    signs, the values differ by at most 1, and their weighted squares by at most w.
 
     The coordinate weight of the number of rows (count) is c k in l1, c sqrt(k) in l2 and c in linf, for some constant
     c. A row and a missing row differ by this coordinate weight in the count and, in each column, by at most 1 in the

@@ -232,7 +232,7 @@ def sample(rng: Rng, size: int, order: int, s: float, hollow: bool) -> FloatArra
     """
     if order > ROW_BY_ROW:
         return _bordered(rng, size, (order + 1) // 2, order // 2, s, hollow)
-    # the draws are on the last axis, because operations on contiguous memory are faster
+    # the last axis of each array runs over the draws, because operations on contiguous memory are faster
     W, root = np.zeros((order, order, size)), np.zeros((order, order, size))
     for k in range(order):
         s_k = s - (order - k - 1) / 2

@@ -1,1 +1,1 @@
-"""Mechanisms from papers, for comparison. Each of them is used only if the user names it in a call."""
+"""Mechanisms from papers, for comparison. Each mechanism is used only if the user names the mechanism in a call."""

@@ -4,7 +4,7 @@ Two neighbouring data sets with the quantiles T and T' release ``T + N Z`` and `
 fixed law, and N and N' are the scales of the noise. The ratio of the scales is at most e^beta, and T and T' differ by
 at most alpha times the smaller scale (alpha is the shift). For each number in the array `beta`, the functions of this
 module return alpha(beta), the largest alpha with which the two laws satisfy the guarantee in both directions, or 0 if
-the guarantee does not hold for any positive alpha. For Laplace noise, they return the largest alpha up to eps. For
+the guarantee does not hold for any positive alpha. For Laplace noise, alpha(beta) is the largest alpha up to eps. For
 normal and Laplace log-normal noise, the guarantee is proved for the returned alpha, but may also hold for a larger
 alpha.
 
@@ -31,10 +31,12 @@ from scipy.special import erfcx, ndtr
 
 from privstats.numerics.law import FloatArray
 
-STEEPEST = 40.0  # beta, eps (for Cauchy noise) and an exponent in `laplace_delta` are capped here, to prevent overflow
+# upper limit, to prevent overflow, on the log ratio beta of scales, on eps (for Cauchy noise), and on an exponent in
+# `laplace_delta`
+STEEPEST = 40.0
 HALVINGS = 60
-# sigma of the log-normal factor e^(sigma Y) in `laplace_ln`; with this sigma the noise has the least variance if the
-# smooth sensitivity is proportional to 1 / beta
+# standard deviation sigma of the log of the noise factor e^(sigma Y) in `laplace_ln` (Y is standard normal); with this
+# sigma the noise has the least variance if the smooth sensitivity is proportional to 1 / beta
 LN_SPREAD = math.sqrt(0.2)
 
 
@@ -49,14 +51,15 @@ def betas(eps: float, count: int = 64) -> FloatArray:
 
 
 def cauchy(eps: float, beta: FloatArray) -> FloatArray:
-    """Return, for each log ratio beta of scales, the largest shift alpha at which Cauchy noise is eps-DP.
+    """Return the largest shift alpha at which Cauchy noise is eps-DP, for each upper limit beta on the log scale ratio.
 
-    alpha is the largest distance a of the centres of two Cauchy laws, in units of the smaller scale, at which the log
-    ratio of their densities is at most eps for every ratio rho of their scales in [1, e^beta]. The largest log ratio d
-    of the densities is a hyperbolic distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) / (2 rho)``. So d <= eps if and only
-    if ``a^2 <= 2 rho cosh eps - 1 - rho^2``. The right-hand side is concave in rho, so its minimum is at rho = 1 or at
-    rho = e^beta, and alpha^2 is the smaller of the two values. At rho = 1 the limit of a is ``2 sinh(eps / 2)``. If
-    beta >= eps, alpha is 0.
+    The scale ratio is the ratio of the noise scales of two neighbouring data sets (larger scale divided by smaller
+    scale). The shift alpha is the largest distance a of the centres of two Cauchy laws, in units of the smaller scale,
+    at which the log ratio of the two densities is at most eps for every scale ratio rho in [1, e^beta]. The largest log
+    ratio d of the densities is a hyperbolic distance: ``cosh d = 1 + (a^2 + (rho - 1)^2) / (2 rho)``. So d <= eps if
+    and only if ``a^2 <= 2 rho cosh eps - 1 - rho^2``. The right-hand side is concave in rho, so its minimum is at
+    rho = 1 or at rho = e^beta, and alpha^2 is the smaller of the right-hand side's values at these two ratios. At
+    rho = 1 the limit of a is ``2 sinh(eps / 2)``. If beta >= eps, alpha is 0.
     """
     eps = min(eps, STEEPEST)
     beta = np.minimum(beta, eps)
@@ -65,12 +68,13 @@ def cauchy(eps: float, beta: FloatArray) -> FloatArray:
 
 
 def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return, for each log ratio beta of scales, the largest alpha <= eps at which Laplace noise is (eps, delta)-DP.
+    """Return the largest shift alpha <= eps at which Laplace noise is (eps, delta)-DP, for each log scale ratio beta.
 
-    The shift alpha is the largest distance a <= eps of the centres of two Laplace laws, in units of the smaller scale,
-    at which both numbers of `laplace_delta` are at most `delta`. (`laplace_delta` defines the wide law, the narrow
-    law, and the delta of one law against the other.) Let rho be the ratio of the scales. For a <= eps, both deltas are
-    largest at the largest ratio, rho = e^beta, for the following reasons:
+    beta is an upper limit on the log of the ratio rho of the noise scales of two neighbouring data sets (larger scale
+    divided by smaller scale). The shift alpha is the largest distance a <= eps of the centres of two Laplace laws, in
+    units of the smaller scale, at which both numbers of `laplace_delta` are at most `delta`. (`laplace_delta` defines
+    the wide law, the narrow law, and the delta of one law against the other.) For a <= eps, both deltas are largest at
+    the largest ratio, rho = e^beta, for the following reasons:
 
     * Wide law against narrow law: the set where the density ratio exceeds e^eps does not contain the wide law's
       centre, so a larger scale of the wide law increases its probability of the set.
@@ -81,17 +85,19 @@ def laplace(eps: float, delta: float, beta: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         log_cosh = math.log(delta) - np.log(-np.expm1(-beta)) + (eps + beta) / rho1
     far = np.maximum(log_cosh, 0.0)
-    # the delta of the wide law is at most `delta` if a <= `wide` = rho1 arccosh(e^log_cosh); this form cannot overflow
+    # the delta of the wide law against the narrow law is at most `delta` if the shift a is at most `wide`, which equals
+    # (rho - 1) arccosh(e^log_cosh) with the ratio rho of scales; the formula below cannot overflow
     wide = np.where(log_cosh < 0, 0.0, rho1 * (far + np.log1p(np.sqrt(-np.expm1(-2 * far)))))
     return largest(lambda a: laplace_delta(eps, a, beta)[1] <= delta, np.minimum(wide, eps))
 
 
 def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return both deltas of two Laplace laws with scales e^beta and 1, whose centres differ by a <= eps.
+    """Return the delta of each of two Laplace laws against the other law, for laws with the scales e^beta and 1.
 
     The delta of a law P against a law Q is the smallest number with ``P(S) <= e^eps Q(S) + delta`` for all sets S. The
-    law with the larger scale is called the wide law, the other the narrow law. The first array has the delta of the
-    wide against the narrow law, the second the delta of the narrow against the wide law. beta is at most eps.
+    law with the scale e^beta is called the wide law, the law with the scale 1 the narrow law. Their centres differ by
+    a <= eps, and beta <= eps is the log ratio of their scales. The first array has the delta of the wide law against
+    the narrow law, the second array the delta of the narrow law against the wide law.
 
     Let the narrow law, with density q, have its centre at 0, and the wide law, with density p and scale rho = e^beta,
     its centre at a.
@@ -106,7 +112,7 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
     wide = rho1 / (2 * rho) * (np.exp((a - eps - beta) / rho1) + np.exp(-(a + eps + beta) / rho1))
     over = np.maximum(a / rho + beta - eps, 0.0)
     left, right = over * rho / rho1, over * rho / (rho + 1)
-    # e^eps times the density of the wide law at the centre of the narrow law, multiplied by 2 rho
+    # e^eps times the density of the wide law at the centre of the narrow law, times twice the ratio rho of scales
     height = np.where(over > 0, np.exp(np.minimum(eps - a / rho, STEEPEST)), 0.0)
     held = np.expm1(-left) + np.expm1(-right)
     narrow = -(held + height * (np.expm1(right / rho) - np.expm1(-left / rho))) / 2
@@ -114,11 +120,12 @@ def laplace_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArr
 
 
 def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
-    """Return, for each log ratio beta of scales, a shift alpha at which normal noise is proved to be (eps, delta)-DP.
+    """Return a shift alpha at which normal noise is proved to be (eps, delta)-DP, for each log scale ratio beta.
 
-    alpha is the largest a with ``a^2 <= 2 eps`` at which both numbers of `gaussian_delta` are at most `delta`. In
-    units of the smaller scale, the narrow law is N(0, 1) and the wide law N(a, rho^2), with a ratio rho of scales in
-    [1, e^beta]. The numbers of `gaussian_delta` apply to all these ratios:
+    beta is an upper limit on the log of the ratio rho of the noise scales of two neighbouring data sets (larger scale
+    divided by smaller scale). The shift alpha is the largest distance a of two means with ``a^2 <= 2 eps`` at which
+    both numbers of `gaussian_delta` are at most `delta`. In units of the smaller scale, the narrow law is N(0, 1) and
+    the wide law N(a, rho^2), with rho in [1, e^beta]. The numbers of `gaussian_delta` apply to all these ratios rho:
 
     * Wide law against narrow law: delta is largest at rho = e^beta, because the set where the density ratio exceeds
       e^eps does not contain the mean of the wide law.
@@ -130,12 +137,12 @@ def gaussian(eps: float, delta: float, beta: FloatArray) -> FloatArray:
 
 
 def gaussian_delta(eps: float, a: FloatArray, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return two deltas of normal laws with standard deviations e^beta and 1, whose means differ by a.
+    """Return the delta of a wide normal law against a narrow normal law, and a bound on the delta of the narrow law.
 
     The delta of a law P against a law Q is the smallest number with ``P(S) <= e^eps Q(S) + delta`` for all sets S. The
-    law with the larger standard deviation is called the wide law, the other the narrow law. The first array has the
-    delta of the wide law against the narrow law, the second an upper bound on the delta of the narrow law against the
-    wide law.
+    wide law has the standard deviation e^beta, the narrow law the standard deviation 1, and their means differ by a.
+    The first array has the delta of the wide law against the narrow law, the second array an upper bound on the delta
+    of the narrow law against the wide law.
     """
     rho2 = np.exp(2 * beta)
     half, slope, level = -np.expm1(-2 * beta) / 2, a / rho2, a * a / (2 * rho2) + beta + eps
@@ -158,18 +165,18 @@ def laplace_ln(eps: float, delta: float) -> tuple[float, float]:
 
     The module's docstring defines alpha and beta. X is Laplace, Y standard normal, and sigma = `LN_SPREAD`. The
     release satisfies (c^2 / 2)-zCDP if ``beta / sigma + e^(3 sigma^2 / 2) alpha <= c`` (Bun and Steinke 2019,
-    Proposition 3). c is the largest number for which (c^2 / 2)-zCDP is known to imply (eps, delta) (`concentrated`).
-    alpha and beta are chosen so that both terms are c / 2. With this sigma the noise has the least variance if the
-    smooth sensitivity is proportional to 1 / beta.
+    Proposition 3). c is the largest number for which (c^2 / 2)-zCDP is known to imply (eps, delta)-DP
+    (`concentrated`). alpha and beta are chosen so that each of the two terms of the sum is c / 2. With this sigma the
+    noise has the least variance if the smooth sensitivity is proportional to 1 / beta.
     """
     c = math.sqrt(2 * concentrated(eps, delta))
     return math.exp(-1.5 * LN_SPREAD**2) * c / 2, LN_SPREAD * c / 2
 
 
 def concentrated(eps: float, delta: float) -> float:
-    """Return the largest rho for which rho-zCDP (concentrated differential privacy) is known to imply (eps, delta).
+    """Return the largest rho for which rho-zCDP (concentrated differential privacy) is known to imply (eps, delta)-DP.
 
-    For any order a > 1, rho-zCDP implies (eps, delta) with ``delta = e^((a - 1) (a rho - eps)) (1 - 1 / a)^a / (a -
+    For any order a > 1, rho-zCDP implies (eps, delta)-DP with ``delta = e^((a - 1) (a rho - eps)) (1 - 1 / a)^a / (a -
     1)`` (Canonne, Kamath and Steinke 2020, Proposition 12). The result is the largest rho over a grid of orders.
     """
     order = 1 + np.geomspace(1e-4, 1e9, 2000)
@@ -178,9 +185,10 @@ def concentrated(eps: float, delta: float) -> float:
 
 
 def largest(holds: Callable[[FloatArray], NDArray[np.bool_]], top: FloatArray) -> FloatArray:
-    """Return the largest a in [0, top] for which the condition `holds` is true; 0 if it is never true.
+    """Return the largest number a in [0, top] for which the condition `holds` is true; 0 if it is never true.
 
-    The number is found by bisection, for each entry of `top`. The condition is true up to some a, and false beyond.
+    The number is found by bisection, for each entry of `top`. The condition must be true up to some number a, and false
+    for all larger numbers.
     """
     low, high = np.where(holds(top), top, 0.0), top
     for _ in range(HALVINGS):

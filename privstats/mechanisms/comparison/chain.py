@@ -15,10 +15,11 @@ from privstats.numerics.law import FloatArray, Rng
 
 EXACT_DIM = 3  # largest number of columns for which draws are exact (`sample_geometric`)
 STEPS = 2000  # number of steps of the Markov chain, which is used for more than EXACT_DIM columns
-# probabilities that a proposal is uniform on the grid, or uniform in the grid cell of the geometric median
+# UNIFORM: probability that a proposal of the Markov chain is uniform on the grid.
+# CELL: probability that a proposal is uniform in the grid cell of the geometric median.
 UNIFORM, CELL = 0.05, 0.05
-# largest number of steps of `geometric_median` that reduce the loss, and of steps that then reduce the norm of the
-# score
+# largest number of steps of `geometric_median` that reduce the loss (sum of distances), and also the largest number of
+# the later steps, which reduce the norm of the score (gradient of the loss)
 DESCENT = 60
 
 
@@ -80,7 +81,7 @@ def _loss(rows: DistinctRows, theta: FloatArray) -> float:
 
 
 def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
-    """Return the candidates for the point after theta in `geometric_median`; none if theta is a geometric median."""
+    """Return the candidates for the point after theta in `geometric_median`; no candidate if theta is a median."""
     away, weights = _pulls(rows, theta)
     gradient, steep, score = away @ weights, weights.sum(), least_location_score(rows, theta)
     if score == 0:
@@ -102,7 +103,7 @@ class Proposal:
     |score|``, because the score at theta is about ``C (theta - median)``.
 
     The columns of `axes` are the eigenvectors of the matrix ``rate C``. `slopes` are its eigenvalues, clipped to the
-    interval from 1/g to 1 with g grid points per column.
+    interval from 1/g to 1, where g is the number of grid points per column.
     """
 
     median: FloatArray

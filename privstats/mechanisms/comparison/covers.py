@@ -7,8 +7,9 @@ the norm is exactly the sum
     g = G(t) + mu (t - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + (||e|| + y'e),      G(t) = b'y - mu t,
 
 and every summand after G(t) is non-negative on the ball. Hence ``g >= G(t)`` for every such y (weak duality). On a
-level set ``g <= gamma``, the summands after G(t) add up to at most ``gamma - G(t)``, and so does any selection of
-them. The function `corner` selects summands and computes from this inequality a `Cover`, which contains the level set.
+level set ``g <= gamma``, the summands after G(t) add up to at most ``gamma - G(t)``, and so does any selection of these
+summands. The function `corner` selects summands and computes from this inequality a `Cover`, which contains the level
+set.
 The function `nested` computes covers from bounds on entries of e and of theta.
 """
 
@@ -24,7 +25,9 @@ from scipy.special import gammaln
 
 from privstats.numerics.law import FloatArray, Rng
 
-RANK = 1e-11  # pivots of A below this share of the first pivot count as zero; the share affects only the size of covers
+# in a factorisation of the matrix A, pivots below this share of the first pivot count as zero; the share affects only
+# the size of covers
+RANK = 1e-11
 ULP = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
 
@@ -65,8 +68,8 @@ class Cover:
     minus: FloatArray
     anchor: FloatArray
     slope: float
-    # one number slack_j for each coordinate theta_j in the simplex, which satisfies ``sign(slack_j) theta_j >= -rise
-    # |slack_j|``; empty if the l1 ball is used
+    # for each coordinate theta_j of the points of the simplex, a number slack_j with ``sign(slack_j) theta_j >= -rise
+    # |slack_j|``; the array is empty if the l1 ball is used in place of a simplex
     slack: FloatArray
     signs: FloatArray  # for each row of the matrix M: 1 if the row selects a single entry of theta, else 0
 

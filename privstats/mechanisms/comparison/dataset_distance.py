@@ -107,7 +107,7 @@ def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fr
     p, q = level.numerator, level.denominator
     missing = (equal == 0).astype(np.int64)
     a = equal + missing
-    F = (q - p) * (below + a) - p * above  # q times F of the docstring, so that it is a whole number
+    F = (q - p) * (below + a) - p * above  # q times the number F of the docstring; this product is whole
     M = max(p, q - p)
     return missing + np.where(F < 0, -(F // M), np.where(q * a <= F, (F - q * a) // M + 1, 0))
 

@@ -35,9 +35,9 @@ class Duff(Mechanism):
     at most eps / 2, and the log normaliser changes by at most eps / 2, too.
 
     k(x) counts additions and removals of values if neighbours differ by added or removed rows, and replacements of
-    values if they differ by replaced rows. If rows may be missing, the replacement of a row can also add or remove a
-    value. These changes are not counted, but k(x) would be the same if these changes were counted. So keeping the
-    number of values secret costs no accuracy.
+    values if neighbours differ by replaced rows. If rows may be missing, the replacement of a row can also add or
+    remove a value. Such additions and removals are not counted, but k(x) would be the same if they were counted. So
+    keeping the number of values secret costs no accuracy.
 
     Every grid point is a candidate, including the values of the rows, so that a value common to all rows can be
     chosen. For a quantile, k can be smaller at such a value than at the grid points on both sides of the value.
@@ -78,11 +78,11 @@ class DuffQuantile(Duff):
     The probability of x decreases with k(x), the smallest number of changes of values after which x is the quantile.
 
     Privacy: see `Duff`. The function `quantile_adding` computes k(x) if neighbours differ by added or removed rows, and
-    `quantile_replacing` if they differ by replaced rows. Up to rounding, `DuffQuantile` is the rank mechanism (Smith
-    2011): if rows are added or removed, k(x) is ``|rank of x - level * n| / max(level, 1 - level)``. But a quantile is
-    one of the values, so a grid point that is not a value must first be added to the data. So k may be smaller at a
-    value than at the grid points on both sides of the value. Gillenwater and Munoz Medina (2020) give two formulas for
-    the median, which contradict each other if x is one of the values.
+    `quantile_replacing` if neighbours differ by replaced rows. Up to rounding, `DuffQuantile` is the rank mechanism
+    (Smith 2011): if rows are added or removed, k(x) is ``|rank of x - level * n| / max(level, 1 - level)``. But a
+    quantile is one of the values, so a grid point that is not a value must first be added to the data. So k may be
+    smaller at a value than at the grid points on both sides of the value. Gillenwater and Munoz Medina (2020) give two
+    formulas for the median, which contradict each other if x is one of the values.
     """
 
     label, bits = "duff", QUANTILE_BITS
@@ -98,11 +98,11 @@ class DuffMean(Duff):
 
     The probability of x decreases with k(x), the smallest k for which x lies in the interval of the means that are
     possible after k changes of values (`mean_levels`). If rows are replaced, k(x) is the number of values that must
-    change, and `Duff` proves that it changes by at most 1. If rows are added or removed, at least one of the k changes
-    must be an addition, because removals alone lead to finitely many means, and not to an interval.
+    change, and `Duff` proves that k(x) changes by at most 1. If rows are added or removed, at least one of the k
+    changes must be an addition, because removals alone lead to finitely many means, and not to an interval.
 
     Privacy: see `Duff`. The addition that is required does not change the proof, because k(x) still changes by at most
-    1 between two neighbours that differ by one added or removed row. Proof: let k changes, one of them an addition,
+    1 between two neighbours that differ by one added or removed row. Proof: let k changes, including an addition,
     lead from the first data set to the mean x. Then the change from the second data set to the first, followed by
     these k changes, leads from the second data set to x.
 

@@ -31,8 +31,9 @@ Units = NDArray[np.int64]
 ROUND = 32  # a round of the sampler proposes 1 + (number of boxes) / ROUND points, then splits boxes of rejected points
 # upper limit of the rate in exp(-rate |score|), so that a draw takes seconds even if all points of a line have score 0
 SLOW = 2.0**10
-WIDER = 1 + 2.0**-48  # factor for the radius of the ball around a box, so that it contains all corners after rounding
-CACHED_POINTS = 1 << 13  # number of rows processed at a time, so that they stay in the processor's cache
+# factor for the radius of the ball around a box, so that the ball contains all corners of the box after rounding
+WIDER = 1 + 2.0**-48
+CACHED_POINTS = 1 << 13  # number of rows in a block; rows are processed in blocks that fit into the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
     int
     """
     points, counts = np.unique(units, return_counts=True)
-    # number of rows below each gap: below, between and above the distinct values
+    # number of rows below each gap; the gaps are the sets of grid points below, between and above the distinct values
     above = np.concatenate([[0], np.cumsum(counts)])
     target = level * len(units)
     at_gaps = np.abs(above - target)

@@ -21,8 +21,8 @@ class KNGMedian(Mechanism):
 
     theta is near a quantile of the rows x_i if d = 1, and near their geometric median if d > 1. The loss of a row at
     theta is the quantile loss for the probability tau = `level` if d = 1, and the distance ``|theta - x_i|_2`` if d >
-    1. The score at theta is the shortest subgradient of the sum of losses. D is a bound on the change of its norm
-    |score| between neighbours.
+    1. The score at theta is the shortest subgradient of the sum of losses. D is a bound on the change of the norm
+    |score| of the score between neighbours.
 
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1, with the counting measure of the grid). The subgradients of a
     row's loss form a set, and the subgradients of the sum of losses are the sums of one subgradient per row. So the

@@ -33,7 +33,8 @@ FIRST, MOST = 32, 1 << 15  # numbers of proposals in the first batch and in the 
 # the heights h = d (number of coefficients) times these factors
 LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 TINY = float(np.finfo(float).tiny)
-# upper limit of a density's rate; up to it, float64 is precise enough for 1e7 rows, and a lower rate is more private
+# upper limit of the factor `rate` of a log density; up to this limit, float64 is precise enough for 1e7 rows, and a
+# lower rate is more private
 STEEP = 1e4
 # Heights above a limit form one bin, in which the whole l1 ball is the cover. The limit is so large that at most about
 # the share exp(-FLAT) of the proposals has such heights. FLAT affects only the speed.
@@ -179,7 +180,7 @@ def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius:
     inner[0] = -1.0
     size, y = residual_bounds(norm, A, b, inner, outer, radius)
     fine = min(rate * float(size[-1]) / (1.0 + radius), 1e12)
-    if np.any(y != 0.0) and fine > 1.0:  # most mass may lie near the boundary: add thin shells there
+    if np.any(y != 0.0) and fine > 1.0:  # thin shells are added near the ball's boundary, where most mass may lie
         thin = radius - (radius - max(inner[-1], 0.0)) * 0.5 ** np.arange(1, math.ceil(math.log2(fine)) + 1)
         inner, outer = np.append(inner, thin), np.concatenate([outer[:-1], thin, outer[-1:]])
         size = np.concatenate([size[:-1], np.maximum(size[-1], lower(A, b, y, outer[len(size) - 1 :]))])
@@ -352,8 +353,8 @@ def shells(d: int, radius: float) -> FloatArray:
 def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
     """Return a lower bound of a norm ||A theta - b|| on the l1 ball |theta|_1 <= t, for each radius in the array t.
 
-    The bound is ``b'y - t |A'y|_inf`` minus its rounding error. By weak duality, it holds for every norm ||.|| for
-    which the vector y has a dual norm of at most 1.
+    The bound is ``b'y - t |A'y|_inf`` minus its rounding error. By weak duality, the bound holds for every norm ||.||
+    for which the vector y has a dual norm of at most 1.
     """
     slack = 4.0 * (len(b) + 4) * ULP
     value = float(b @ y) - slack * float(np.abs(b) @ np.abs(y))

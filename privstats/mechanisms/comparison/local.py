@@ -21,10 +21,11 @@ from privstats.mechanisms.comparison.noisy_sgd import MARGIN
 from privstats.numerics.exact import NOISE_BITS, step_of, toward_zero
 from privstats.numerics.law import FloatArray, Rng
 
-# A person sends the entries of a a', for a vector a, plus noise. The entries of a are rounded to multiples of about
-# 2^-15 sqrt(noise sd), so that the entries of a a' are multiples of a step of about 2^-30 noise sds.
+# A person sends the entries of a a', for a vector a, plus noise with standard deviation sd. The entries of a are
+# rounded to multiples of about 2^-15 sqrt(sd), so that the entries of a a' are multiples of a step of about 2^-30 sd.
 FACTOR_BITS = 15
-SMALLEST, LARGEST = 1e-6, 1e100  # limits of the noise scale, within which the sum of answer and noise is exact
+# lower and upper limit of the noise scale; between these limits, the sum of an answer and its noise is exact
+SMALLEST, LARGEST = 1e-6, 1e100
 
 
 def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bool_]:

@@ -45,7 +45,8 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray
 
-# largest level l of a ladder at which all sliding intervals are compared; this takes time proportional to SLIDING^2
+# largest level l of a ladder at which all sliding intervals are compared; the comparisons take a time proportional to
+# SLIDING^2
 SLIDING = 1 << 12
 REACH = 1 << 18  # at the levels l above this number, the interval of a ladder is the whole public range
 
@@ -104,10 +105,10 @@ def at_distances(widths: FloatArray, rows: int, whole: float) -> FloatArray:
 
 
 def smooth(moves: FloatArray, betas: FloatArray) -> FloatArray:
-    """Return the log of the smooth sensitivity ``max_q moves[q] e^(-beta q)`` for each beta in `betas`.
+    """Return the log of the smooth sensitivity ``max_q moves[q] e^(-beta q)`` for each number beta in `betas`.
 
     ``moves[q]`` bounds the change of the quantile if one unit changes, at data sets that differ from the given data in
-    q units.
+    q units. Between neighbours, the log of the smooth sensitivity changes by at most beta.
     """
     q = np.flatnonzero(np.diff(moves, prepend=-1.0) > 0)
     with np.errstate(divide="ignore"):

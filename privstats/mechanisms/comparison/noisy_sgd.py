@@ -63,7 +63,7 @@ class LinearGradient:
 
     def __call__(self, rows: FloatArray, theta: FloatArray) -> FloatArray:
         weight, x, y, eta = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1].copy()
-        for column, coefficient in zip(x.T, theta.tolist(), strict=True):  # a fixed order of summation
+        for column, coefficient in zip(x.T, theta.tolist(), strict=True):  # the order of summation is fixed
             eta += coefficient * column
         return -(weight * self.loss.psi(eta, y))[:, None] * x
 
@@ -77,7 +77,7 @@ class NoisySGD(Mechanism):
     with these numbers are summed. Gradients are clipped to the norm C = `clip` (Dong, Roth and Su 2022, Algorithm 1,
     with noise for the sensitivity 2 C of replaced rows). sigma is the noise multiplier computed by `noise_multiplier`.
 
-    Privacy: (eps, delta), where neighbours replace one row and n is public.
+    Privacy: (eps, delta)-DP, where neighbours replace one row and n is public.
 
     - *One step, with known numbers*: replacing a drawn row changes the sum of the gradients, which lie in a ball of
       radius C, by at most 2 C, at every theta. The number of a missing row is drawn like any other number; such a row
@@ -86,7 +86,7 @@ class NoisySGD(Mechanism):
       that results from Gaussian DP with mu = 1 / sigma by subsampling at the rate q = m / n (Dong et al., Theorem 4.2,
       for neighbours that replace a row and samples of fixed size).
     - *T steps* together have the T-fold product of this trade-off function, since each step may depend on earlier noisy
-      sums (Dong et al., Theorem 3.2). sigma is chosen so that the product satisfies (eps, delta). The last theta is a
+      sums (Dong et al., Theorem 3.2). sigma is chosen so that the product implies (eps, delta)-DP. The last theta is a
       function of the noisy sums; the other iterates are not released.
     - *Rounding*: gradients are rounded toward zero on a public grid. Their sum and the noise are added as whole
       numbers of grid steps (`add_noise`). So theta is computed from noisy sums on a public grid; its rounding is

@@ -20,7 +20,8 @@ from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation, is_number
 from privstats.privacy.release import Release
 
-# default eta (bound on a unit's effect on the quantile) is the range's length divided by this number
+# the default of eta, the bound on the change of the quantile if one unit changes, is the length of the public range
+# divided by this number
 PART_OF_RANGE = 64
 
 
@@ -34,7 +35,7 @@ class ProposeTestRelease(Mechanism):
     quantile is released if ``A + Lap(2 / eps)`` exceeds a threshold, otherwise NaN is released. The threshold is
     ``log(1 / (2 delta)) / (eps / 2)`` for delta <= 1/2, and 0 for larger delta.
 
-    Privacy: (eps, delta) (Dwork and Lei 2009), with NaN as one of the outcomes. The distances A of two neighbouring
+    Privacy: (eps, delta)-DP (Dwork and Lei 2009), with NaN as one of the outcomes. The distances A of two neighbouring
     data sets differ by at most 1, so the test is (eps / 2)-DP. There are two cases:
 
     * The quantiles of the neighbours differ by at most eta. Then the noisy quantile is (eps / 2)-DP, too, and the

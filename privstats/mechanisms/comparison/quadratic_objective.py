@@ -19,7 +19,8 @@ from privstats.numerics.law import Rng
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-# the guard's noise covers an l2 distance of up to this number between the computed and the exact minimiser
+# the noise of the guard (paragraph *Guard* of `QuadraticPerturbation`) covers an l2 distance of up to this number
+# between the computed and the exact minimiser
 ACCURACY = 1e-9
 
 

@@ -24,7 +24,7 @@ LEAST_DELTA = 1e-100
 
 
 def climb(exact: Any, level: float, within: Any, relation: Relation) -> tuple[float, FloatArray]:
-    """Return the quantile at `level`, and bounds on its change if one unit (row or person) changes.
+    """Return the quantile at `level`, and bounds on the change of the quantile if one unit (row or person) changes.
 
     `exact` contains the values, and `within` has their public range and grid. `relation` is the neighbouring relation.
     Entry q = 0, 1, 2, ... of the array of bounds applies to every data set that differs from the given data in q units.

@@ -4,9 +4,9 @@ The objective ``f(theta) = sum_i w_i l(x_i'theta + o_i; y_i) + gamma |theta|^2 /
 losses l of the rows (weight w_i, predictors x_i, offset o_i, response y_i), a ridge penalty and a linear term. The
 objective is gamma-strongly convex, so that ``|theta - theta*|_2 <= |grad f(theta)|_2 / gamma`` for its minimiser theta*
 and any theta. The result of Newton's method in float64 is accepted only if a bound on the gradient, rounding included,
-proves that it lies within ``tolerance / gamma`` of theta*, for a given `tolerance`. Otherwise, the descent is continued
-in decimal arithmetic, with enough digits to make the gradient's rounding error far smaller than `tolerance`; finitely
-many steps suffice (see below). No data set causes an error, not even separated or constant responses.
+proves that the result lies within ``tolerance / gamma`` of theta*, for a given `tolerance`. Otherwise, the descent is
+continued in decimal arithmetic, with enough digits to make the gradient's rounding error far smaller than `tolerance`;
+finitely many steps suffice (see below). No data set causes an error, not even separated or constant responses.
 
 *Many rows.* The bound on the rounding error grows with the number of rows, and so does the curvature of f, but gamma
 is fixed. So the proof may use the curvature of f near theta in place of gamma (`curved_enough`). Let m be at most the
@@ -40,12 +40,16 @@ from privstats.numerics.law import FloatArray
 
 UNIT = 2.0**-53  # relative rounding error of one float64 operation
 ROWS = 8000  # number of rows processed at a time, below 2^13, so that intermediate arrays fit in the cache
-# the grid step of scores is about 2^-49 times their bound; the sum over ROWS rows is at most 2^62 steps
+# the grid step of scores (gradients of rows' losses) is about 2^-49 times the bound on a score; so an entry of the sum
+# of the scores of ROWS rows is at most 2^62 steps
 SCORE_BITS = 49
-HESSIAN_BITS = 20  # the grid step of vectors v (a row's Hessian is vv') is about 2^-20 times their bound
+# the grid step of the vectors v (a row's Hessian is vv') is about 2^-20 times the bound on the norm of v
+HESSIAN_BITS = 20
 # largest number of Newton steps in float64, halved steps included; number of steps after which bisection is tried
 MOST_STEPS, PATIENT = 1000, 60
-CLOSE = 0.1  # a Newton step is halved if the slope of f along it, at its end, exceeds this share of the initial |slope|
+# a Newton step is halved if the slope of the objective f along the step, at the end of the step, exceeds this share of
+# the absolute slope at the start of the step
+CLOSE = 0.1
 DIGITS = 60  # smallest number of decimal digits in computations, and of digits after the decimal point in sums
 # a row's rounding error is at most about 10^-40 times the tolerance, which is negligible in sums over 10^15 rows
 SPARE_DIGITS = 40
@@ -107,8 +111,8 @@ class Derivatives:
 
         The first sum, shape (2,), has the sums of the numbers a and b in the bound ``(a + b |theta|) 2^-53`` on the
         rounding error of a row's score (`Tilted.derivatives`). The second, shape (d,), is the sum of the scores
-        divided by `step`, and the third, shape (d, d), the sum of the Hessians divided by ``root^2``; both have whole
-        numbers as entries.
+        divided by `step`, and the third, shape (d, d), the sum of the Hessians divided by ``root^2``. The entries of
+        the second and the third sum are whole numbers.
         """
         loss, coarse = self.loss, np.array([[self.step * 2.0**39], [self.root**2 * 2.0**30]])
         errors, scores, hessian = np.zeros(2), 0, 0
@@ -216,7 +220,7 @@ def minimise_rows(f: Tilted, tolerance: float) -> FloatArray:
 
 
 def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
-    """Return a point found by Newton's method in float64, and whether it is proved to be close to the minimiser of f.
+    """Return a point found by Newton's method in float64, and whether the point is provably close to f's minimiser.
 
     "Close" means a distance of at most ``tolerance / gamma``, with gamma the coefficient of the ridge penalty in f.
     This is proved if the gradient's norm, rounding errors included, is at most `tolerance`. If no step reaches such a
@@ -237,7 +241,7 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
             best, least, most = theta, size, bound
         if bound <= tolerance:
             return theta, True
-        # the gradient is not finite, or so short that it may consist of rounding errors
+        # stop if the gradient is not finite, or so short that it may consist of rounding errors
         if not math.isfinite(size) or size <= wrong / 8:
             break
         slope, bisect = float(gradient @ step), count >= PATIENT and long
@@ -252,7 +256,7 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
 
 
 def curved_enough(f: Tilted, theta: FloatArray, bound: float, r: float) -> bool:
-    """Return whether the curvature of the objective f near theta proves that its minimiser lies within r of theta.
+    """Return whether the curvature of the objective f near theta proves that f's minimiser lies within r of theta.
 
     The result is True if `bound`, an upper bound of the norm of the gradient of f at theta, is at most
     ``(gamma + m) r``. Here gamma is the coefficient of the ridge penalty in f, and m >= 0 is a lower bound of the

@@ -166,8 +166,8 @@ def guard_of(eps: float) -> tuple[float, float]:
     """Return the scale of the guard's noise, and the largest numerical error of the minimiser that this noise covers.
 
     The guard is noise with the share `GUARD` of eps, added to the computed minimiser so that the guarantee does not
-    depend on its numerical error. Both numbers are in units of the coefficients. The noise also covers rounding errors
-    up to `ROUNDING`, which are not included in the returned error.
+    depend on the minimiser's numerical error. Both results are in units of the coefficients. The noise also covers
+    rounding errors up to `ROUNDING`, which are not included in the returned error.
     """
     scale = max(LEAST_GUARD, 4 * ROUNDING / (GUARD * eps))
     return scale, scale * GUARD * eps / 2 - ROUNDING

@@ -25,7 +25,9 @@ from privstats.mechanisms.order.joint import Parts, Window
 from privstats.mechanisms.order.ranked import Ranked
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-RARE = 30.0  # a proposed boundary is outside the window of sorted values with a probability of about exp(-RARE) at most
+# a proposed boundary (released number) is outside the window of sorted values with a probability of about exp(-RARE) at
+# most
+RARE = 30.0
 
 
 def draw_box(values: Ranked, targets: FloatArray, rate: float, rng: Rng) -> FloatArray:

@@ -38,9 +38,11 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid, Stretches, those
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-# the cells around zero and both bounds, where ties are frequent, are widened by this share of the range in total
+# the cells around zero and around both ends of the grid, where ties are frequent, are widened by this share of the
+# range in total
 HEAPED = 0.03
-RARE = 30.0  # a boundary outside its window of ranks is proposed with probability at most about exp(-RARE)
+# a boundary (noisy quantile) outside its window of ranks is proposed with probability at most about exp(-RARE)
+RARE = 30.0
 NEGLIGIBLE = 45.0  # a term below exp(-NEGLIGIBLE) < 2^-64, relative to a sum, does not change the sum in float64
 PART_BITS = 62  # log2 of the largest number of parts of all grid cells together
 
@@ -209,9 +211,9 @@ def draw_joint(
     parts, n, rates = Parts(values.grid), values.n, np.asarray(rates, dtype=float)
     targets = np.clip(targets, 0.0, n)
     if width is None:
-        # `Targets.cost`, minus the log density, is `nearest` if each rank is the whole number nearest to its target.
-        # The cost is at least 2 width min(rates) if a boundary is outside its window; with the width computed here,
-        # such a draw is improbable.
+        # The cost of a draw is minus its log density (`Targets.cost`). If every boundary has the whole rank nearest to
+        # its target rank, the cost is `nearest`. If a boundary lies outside its window of ranks, the cost is at least
+        # 2 width min(rates). The half-width computed here is large enough to make such a boundary improbable.
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1

@@ -66,7 +66,7 @@ class PermuteAndFlip(ModeMechanism):
 
     def choose(self, deficits: FloatArray, rng: Rng) -> int:
         noisy = exponential(rng, deficits.shape) - deficits
-        # ties between totals with noise, due to rounding only, are broken at random
+        # if several sums of total and noise are the largest, which only rounding can cause, one is chosen at random
         first = np.flatnonzero(noisy == noisy.max())
         return int(first[int(rng.integers(0, len(first), None))])
 

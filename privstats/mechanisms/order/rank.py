@@ -22,7 +22,7 @@ from privstats.numerics.rank_law import PLAIN, Ends, box_targets, cell_rate, int
 from privstats.privacy.promise import Promise, Relation
 from privstats.privacy.release import Release
 
-GRID_BITS = 30  # log2 of the ratio of the range to the grid step, if no step is declared
+GRID_BITS = 30  # log2 of the ratio of the length of the range to the grid step, if no step is declared
 COUNTED_BITS = 50  # largest log2 of the ratio of the largest absolute value to the grid step, if no step is declared
 
 

@@ -65,10 +65,11 @@ class RankErrors:
 
     @cached_property
     def _increment(self) -> float:
-        """Return the variance of each ``e_j - e_(j-1)`` for the rank errors e in a Laplace bridge with rate 1."""
+        """Variance of each increment ``e_j - e_(j-1)`` of rank errors e, for a Laplace bridge (see class) at rate 1."""
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
-        # mean, given k and s, of the sum of squared increments, divided by s^2 (`sample`)
+        # mean of the sum of squared increments, divided by s^2, given the number k of positive increments and their
+        # sum s (see `sample`)
         squares = k * 2 / (k * (k + 1)) + (m - k) * 2 / ((m - k) * (m - k + 1))
         return float(weights @ squares / weights.sum()) / m * self.J * (self.J + 1) / 4
 

@@ -74,7 +74,7 @@ class Runs:
         with np.errstate(divide="ignore"):
             length = np.clip(np.floor(1 / fall), 1.0, self.count[run]).astype(np.int64)
         blocks = -(-count // length)
-        drop = np.maximum(fall * length, 0.5)  # decrease of log density per block; it exceeds 0.5 if blocks > 1
+        drop = np.maximum(fall * length, 0.5)  # decrease of log density per block, above 0.5 with several blocks
         step, open_ = np.empty(len(run), dtype=np.int64), np.arange(len(run))
         while len(open_):
             inside = rng.integers(0, length[open_], None)

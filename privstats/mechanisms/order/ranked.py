@@ -4,7 +4,7 @@ A column is never loaded as a whole. A cell is a run of neighbouring grid points
 in each cell, and so shows which cells contain the values with the target ranks. If a cell with a target rank contains
 too many other values, another scan counts the values in parts of this cell. The last scan reads the values in the cells
 with target ranks, in the order of their rows. Cells and scans affect time and memory only: the values that a mechanism
-gets do not depend on them.
+gets do not depend on the cells or on the number of scans.
 """
 
 from __future__ import annotations

@@ -231,7 +231,8 @@ class CheckLines:
         if target.norm == "loss":
             bend = float(way @ way)
             return -float(v @ self.pull) / bend, 5.0 / math.sqrt(target.rate * bend)
-        bend = max(float(abs(v @ way)), 1e-300)  # v'Hv, since way = Hv with the Hessian H of the loss
+        # estimated second derivative of the loss along the line: v'Hv with the loss's estimated Hessian H, as way = Hv
+        bend = max(float(abs(v @ way)), 1e-300)
         scale = float(dual_size(target.norm, v, target.tilt)) / (target.rate * bend)
         here = target.rate * float(size_of(target.norm, self.pull, target.tilt))
         return -float(v @ self.pull) / bend, scale * (here + math.log1p(length / scale) - math.log(SELDOM))
@@ -241,9 +242,9 @@ class CheckLines:
     ) -> LineWindow:
         """Return the part of the line ``theta + t v`` with t between the two numbers `ends`, as a `LineWindow`.
 
-        theta is the current state. The line is in the parameter set if t lies between the two numbers `whole`; up to
-        these, the upper bounds on the density outside the window hold. `slopes` has the decrease of the residual of
-        each selected row (`look`) per unit of t.
+        theta is the current state. The line is in the parameter set if t lies between the two numbers `whole`; the
+        upper bounds on the density outside the window hold for all t between these two numbers. `slopes` has the
+        decrease of the residual of each selected row (`look`) per unit of t.
         """
         target = self.target
         with np.errstate(divide="ignore", invalid="ignore"):

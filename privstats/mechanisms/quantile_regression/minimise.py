@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from privstats.numerics.law import FloatArray
 
 SAMPLE = 1500  # number of rows in the first linear program of the search for the minimiser
-WORST = 4000  # largest number of rows that are added to the linear program at a time
+# largest number of rows in the first linear program of `_certified`, and of rows that are added for each later program
+WORST = 4000
 NEWTON, ROUNDS = 8, 60
-TOLERANCE = 1e-13  # the search for the minimiser ends if the loss exceeds its lower bound by at most this much per row
+# the search for the minimiser ends if the loss exceeds its lower bound by at most this number times the number of rows
+TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)

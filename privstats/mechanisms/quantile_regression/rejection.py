@@ -31,7 +31,8 @@ FAR, FAR_LOSS = 400.0, 20.0
 # a box is halved in the coordinates along which the log density varies most: each coordinate whose entry of `strain`
 # (the estimated variation) is at least this share of the largest entry
 EVEN = 0.4
-EXACT_DIM = 3  # largest number of coefficients for which draws are exact; with four, an exact draw took 17 to 44 s
+# largest number of coefficients for which draws are exact; an exact draw of four coefficients took 17 to 44 seconds
+EXACT_DIM = 3
 
 
 def exact_for(dim: int) -> bool:

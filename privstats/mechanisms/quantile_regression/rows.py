@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from privstats.mechanisms.quantile_regression.minimise import Target, curvature, minimise, nearest
 from privstats.numerics.law import FloatArray
 
-CACHED_ROWS = 1 << 14  # number of rows processed at a time, so that they stay in the processor's cache
+CACHED_ROWS = 1 << 14  # number of rows in a block; rows are processed in blocks that fit into the processor's cache
 SOME = 500  # approximate number of rows in the subsample from which `Pool.undecided` estimates its result
 SLACK = 2.0**-44  # relative margin for rounding: a residual within this margin of 0 may have either sign
 # DISTINCT: largest number of distinct predictor vectors x in `Ties`.
@@ -196,7 +196,7 @@ class Ties:
     frame : RowFrame
         Linear coordinates of theta, with the minimiser of the loss as centre.
     x, slopes : ndarray, shape (k, d)
-        The distinct x, and for each the change of the fit x'theta per unit of each coordinate of `frame`.
+        The distinct vectors x and, for each x, the change of the fit x'theta per unit of each coordinate of `frame`.
     u : tuple of ndarray
         For each distinct x, the sorted residuals of its rows at the minimiser of the loss (the centre).
     sums : tuple of ndarray
