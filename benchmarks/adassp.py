@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-RHO = 0.05  # failure probability of the bound behind the ridge, as in the paper
+RHO = 0.05  # failure probability of the bound from which the ridge is computed, as in the paper
 # Sensitivities of the smallest eigenvalue of X'X, of X'X (Frobenius norm) and of X'y (l2 norm), in units of B^2, B^2
 # and B C; B bounds a row's norm |x|, and C bounds |y|. In the paper a row is added or removed. If row (x, y) is
 # replaced by (w, v), |xx' - ww'|_F^2 is at most |x|^4 + |w|^4, |xy - wv| is at most |xy| + |wv|, and the eigenvalue

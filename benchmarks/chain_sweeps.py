@@ -24,13 +24,13 @@ from privstats.mechanisms.quantile_regression.rejection import CheckBoxes
 from privstats.numerics.law import FloatArray
 
 MARKS = (5, 20, 50, 100, SWEEPS)
-SETTINGS = ((0.5, 0.2), (0.95, 0.2), (0.95, 2.0), (0.99, 8.0))  # quantile level, rate of the score in the log density
+SETTINGS = ((0.5, 0.2), (0.95, 0.2), (0.95, 2.0), (0.99, 8.0))  # quantile level, factor of the score's norm
 ROWS, EXACT, AGAIN = 60, 1000, 200
 WAYS = np.column_stack([np.eye(3), [0.0, 1.0, 1.0], [0.0, 1.0, -1.0]])
 
 
 def rows(name: str, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Return the predictors and the responses of the data set of this name."""
+    """Return the predictors and the responses of the data set `name`."""
     x = np.column_stack([np.ones(ROWS), rng.uniform(-1, 1, (ROWS, 2))])
     y = np.clip(0.4 * x[:, 2] + 0.3 * rng.standard_normal(ROWS), -1, 1)
     if name in ("near", "same"):
@@ -51,7 +51,7 @@ def apart(one: FloatArray, other: FloatArray) -> float:
 
 
 def distances(target: Target, replicates: int, rng: np.random.Generator) -> list[float]:
-    """Return the chain's distance from the exact law after each number of sweeps in `MARKS`, and that due to chance.
+    """Return the chain's distances from the exact law, by number of sweeps in `MARKS`, and the distance due to chance.
 
     The distance due to chance is the 95 % point of the distance between two samples of exact draws.
     """

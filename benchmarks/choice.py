@@ -45,7 +45,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
     f"{name}, alone": {**WITH[name], "inference": "none"} for name in ("auto", "kng", "objpert 1", "objpert 2")
 }
 METHODS = WITH | WITHOUT
-ENOUGH, MOST = 0.9, 2 / 3  # least shares: of fits with intervals in a cell, and of cells that meet the target
+ENOUGH, MOST = 0.9, 2 / 3  # least share of fits with intervals in a cell, and least share of cells with a met target
 Key = tuple[int, int, float]
 
 
@@ -70,7 +70,7 @@ Cell = dict[str, Runs]
 def cells(
     n: int, p: int, replicates: int, seed: int, budgets: tuple[float, ...] = BUDGETS, methods: tuple[str, ...] = ()
 ) -> dict[float, Cell]:
-    """Fit the methods named in `methods` (by default all) to the same data sets; return results by eps and method."""
+    """Fit `methods` (names; by default all methods) to the same data sets; return results by eps and method."""
     rng = np.random.default_rng([seed, n, p])
     truth = np.array([0.0, *np.linspace(-1, 1, p)])
     formula, domain = model(p)
@@ -109,8 +109,8 @@ def centre(values: np.ndarray) -> tuple[float, float]:
 def exception(key: Key, cell: Cell, measure: str) -> str | None:
     """Return a text if auto has no intervals in a cell, or is not near the best method with intervals; otherwise None.
 
-    Auto is near the best if its `measure`, "errors" or "lengths", exceeds the best by at most 10 % and Monte Carlo
-    error.
+    Auto is near the best method if the median `measure` of auto, "errors" or "lengths", exceeds the median of the best
+    method by at most 10 % and Monte Carlo error.
     """
     if not cell["auto"].valid:
         return f"n = {key[0]}, p = {key[1]}, eps = {key[2]:g}, {measure}: auto has no intervals"
@@ -152,7 +152,7 @@ def misses(found: dict[Key, Cell]) -> tuple[list[str], list[str]]:
 
 
 def plot(found: dict[Key, Cell], path: Path) -> None:
-    """Draw errors and lengths against n eps, as multiples of the errors and lengths of auto, for the largest p."""
+    """Draw errors and lengths, divided by the errors and lengths of auto, against n times eps, for the largest p."""
     figure, panels = new_figure(2)
     p = max(key[1] for key in found)
     keys = sorted((key for key in found if key[1] == p), key=lambda key: (key[0] * key[2], key[0]))

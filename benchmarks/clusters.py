@@ -35,9 +35,10 @@ from benchmarks.common import arguments, verdict
 from benchmarks.sources import DOMAIN, FORMULA, GROUPS, drawn
 
 WAIT = 2.0  # seconds during which the processor time of an idle cluster is measured
-# settings of Dask's workers: memory that Arrow and the C library free is kept for the next fit (guide on scale)
+# settings of Dask's workers with which memory freed by Arrow and the C library is kept for the next fit (see the guide
+# on scale)
 KEPT = {"MIMALLOC_PURGE_DELAY": -1, "MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
-START = 0.05  # seconds of processor time of any fit on Dask for its plan, tasks and messages
+START = 0.05  # fixed processor time, in seconds, of a fit on Dask for its plan, tasks and messages
 MEANT = {"unit": "who", "rows_per_unit": 4}
 VERBS: dict[str, Callable[[Any], Any]] = {
     "moments": lambda data: ps.dp_lm(FORMULA, data, 1.0, domain=DOMAIN, mech="suffstats", rng=1),

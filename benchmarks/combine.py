@@ -4,10 +4,10 @@ Each site is a sample of one population: y = 1 + .8 x + .3 z + (1 + |x| / 2) e, 
 skewed z; b is binary with log odds linear in x; groups have probabilities .5, .3 and .2. True medians and means by
 group are computed from 4 million rows.
 
-Targets, for each estimate: if single fits cover with probability .93 or more, so do combined fits, up to Monte Carlo
-error. The median length of combined intervals is at most `LONGEST` times that of the best single fit; for five equal
-sites at the larger budget it is at most `LENGTH` times (1 / sqrt 5 is .447). Bounds on the bias due to clipping do not
-average out, and are most of an interval at small budgets. Coverages above .98 are counted.
+Targets, for each estimate: if the coverage of single fits is .93 or more, the coverage of combined fits is .93 or more,
+up to Monte Carlo error. The median length of combined intervals is at most `LONGEST` times the length for the best
+single fit; for five equal sites at the larger budget, the factor is `LENGTH` (1 / sqrt 5 is .447). Bounds on the bias
+due to clipping do not average out, and are most of an interval at small budgets. Coverages above .98 are counted.
 
     python -m benchmarks.combine --seed 1 [--replicates 80] [--only "moments, eps"]
 """
@@ -60,7 +60,7 @@ CASES = {
     "median, eps": Case(ps.dp_median, "z", "eps", {}),
     "medians by group, mu": Case(ps.dp_median, "z ~ g", "mu", {}),
 }
-# numbers of rows of the fits, shares of the budget, and whether all fits have the same rows
+# by scene: number of rows and share of the budget of each fit, and whether all fits have the same rows
 SCENES: dict[str, tuple[tuple[int, ...], tuple[float, ...], bool]] = {
     "five equal": ((2000,) * 5, (1.0,) * 5, False),
     "five unequal": ((4000, 2000, 2000, 1000, 1000), (0.5, 1.0, 0.5, 1.0, 0.5), False),

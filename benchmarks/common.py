@@ -31,7 +31,7 @@ class InMemory:
     """A column of values, shape (n,), with the methods by which a mechanism reads rows."""
 
     values: np.ndarray
-    rows: int = 1 << 15  # rows in a block
+    rows: int = 1 << 15  # number of rows in a block
 
     def scan(self, take: Callable[[np.ndarray], Any] = np.asarray) -> Iterator[Any]:
         """Return an iterator over the values of the function `take` at each block of values, shape (m, 1)."""
@@ -79,10 +79,10 @@ def noise_law(name: str, within: BoxProducts) -> ScaledLaw:
 
     For another eps, divide the draws by eps.
 
-    "K" is the hull law of the package; from three predictors on its body is the paper's, which is larger than the
-    convex hull. "l1 crude" is the l1 law of the paper: squares are doubled, so that every entry changes by at most 2,
-    and the l1 sensitivity is 2 times the number of entries. "l1" has the sensitivity of `BoxProducts`, about half as
-    large.
+    "K" is the hull law of the package; from three predictors on, the body of the law is the body in the paper, which is
+    larger than the convex hull. "l1 crude" is the l1 law of the paper: squares are doubled, so that every entry changes
+    by at most 2, and the l1 sensitivity is 2 times the number of entries. "l1" has the sensitivity of `BoxProducts`,
+    about half as large.
     """
     if name == "l1 crude":
         linf = within.sensitivity("linf", REPLACED)
@@ -91,7 +91,7 @@ def noise_law(name: str, within: BoxProducts) -> ScaledLaw:
 
 
 def by_normal_equations(moments: np.ndarray, ridge: float = 0.0) -> np.ndarray:
-    """Return the estimates (5), or with a ridge (6), of Awan and Slavkovic (2021) from noisy moment matrices.
+    """Return the estimates of Awan and Slavkovic (2021) from noisy moment matrices: equation (5), or (6) with a ridge.
 
     With p predictors the m matrices have shape (m, p + 2, p + 2). A noisy X'X that is not positive definite is not
     repaired: its pseudoinverse is used.

@@ -15,8 +15,8 @@ package, checked against the Neyman-Pearson test of K answers of randomised resp
 *Error of the limit.* Let f be the trade-off function of K steps of eps = mu / sqrt(K), mu = 1. ``K sup|f - G_mu|`` lies
 between .116 (K = 3) and .132 (K = 2) for K = 2 ... 100, and within .001 of .125 from K = 27 on: the error is of order
 1/K. At some levels f is below G_mu, so the limit promises too much there. The theorem, ``G(alpha + c/K) - c/K <=
-f(alpha) <= G(alpha - c/K) + c/K`` on [c/K, 1 - c/K], holds for c = .05 and all these K. With ``z_{1 - alpha - c/K}`` on
-both sides, as printed, its upper half fails at K = 100 for each c tried from .05 to 10.
+f(alpha) <= G(alpha - c/K) + c/K`` on [c/K, 1 - c/K], holds for c = .05 and all these K. With ``z_{1 - alpha - c/K}`` in
+both bounds, as printed, the upper bound fails at K = 100 for each c tried from .05 to 10.
 
 *Gaussian noise.* The classical sigma = sqrt(2 ln(1.25/delta)) GS / eps (GS: global sensitivity), proved for eps < 1, is
 compared with the smallest sigma. At delta = 1e-5 it is 1.58 times as large at eps = .1, and 1.01 times at eps = 8;
@@ -50,12 +50,14 @@ from privstats.privacy.tradeoff import gaussian_tradeoff
 STEP, DELTA, MU = 0.1, 1e-5, 1.0
 SHOWN = (1, 2, 5, 10, 20, 50, 92, 93, 100, 200, 500, 1000)
 SIZES = range(1, 1001)
-CHANGES = 93  # first K at which the advanced rule is better than the sum
-WRONG = {0.1: None, 0.5: 525, 1.0: 176, 2.0: 97}  # first K at which the advanced rule fails, by eps of a step
+CHANGES = 93  # first number K of steps at which the advanced rule is better than the sum
+# by eps of a step: first number K of steps at which the advanced rule fails
+WRONG = {0.1: None, 0.5: 525, 1.0: 176, 2.0: 97}
 LIMITS = range(2, 101)
-# range of K sup|f - G|; from K = FROM on, it is within NEAR of SETTLED
+# range of K sup|f - G|, for the trade-off function f of K steps and the Gaussian limit G; from K = FROM on, this number
+# is within NEAR of SETTLED
 RATE, SETTLED, NEAR, FROM = (0.116, 0.132), 0.125, 0.001, 27
-# constant c with which the theorem holds; values of c with which its printed form fails
+# constant c with which the limit theorem holds; values of c with which the theorem as printed in the notes fails
 CONSTANT, TOO_SMALL = 0.05, (0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0)
 CROSSINGS = {1e-5: 8.42, 1e-3: 7.46, 0.05: 6.11}  # by delta: eps beyond which the classical noise is too small
@@ -89,7 +91,7 @@ def corners(eps: float, k: int) -> tuple[np.ndarray, np.ndarray]:
     linear between its corners.
     """
     p, counts = 1 / (1 + math.exp(eps)), np.arange(k + 1)
-    alpha = np.append(1.0, bdtrc(counts, k, p))  # the test rejects counts above -1, 0, ..., k
+    alpha = np.append(1.0, bdtrc(counts, k, p))  # the k + 2 tests reject counts above -1, 0, ..., k
     beta = np.append(0.0, bdtr(counts, k, 1 - p))
     return alpha[::-1], beta[::-1]
 
@@ -218,7 +220,7 @@ def misses_of_rules(sizes: Sequence[int], found: dict[str, list[float]]) -> list
 
 
 def kappa_rows() -> list[tuple[str, float, float, float, float]]:
-    """Return, for two trade-off functions, the name, kappa_1 and kappa_2 by quadrature, and both in closed form."""
+    """Return the names of two trade-off functions, with kappa_1 and kappa_2 by quadrature and in closed form."""
     return [
         (f"{STEP:g}-DP", *pure_kappas(STEP), STEP * math.tanh(STEP / 2), STEP**2),
         (f"{MU:g}-GDP", *gaussian_kappas(MU), MU**2 / 2, MU**2 + MU**4 / 4),
@@ -228,7 +230,7 @@ def kappa_rows() -> list[tuple[str, float, float, float, float]]:
 def misses_of_kappas(rows: list[tuple[str, float, float, float, float]]) -> list[str]:
     """Return texts about the trade-off functions whose kappas by quadrature differ from the closed form.
 
-    kappa_2 has a plus sign in both.
+    kappa_2 has a plus sign in both computations.
     """
     return [f"{name}: kappas {found}" for name, *found in rows if max(abs(np.subtract(found[:2], found[2:]))) > SAME]
 

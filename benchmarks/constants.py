@@ -137,7 +137,7 @@ def table() -> dict[str, str]:
 def replaced(others: Mapping[str, Any]) -> Iterator[None]:
     """Replace constants by `others`, new values by name, in all modules that import the constants, within a context.
 
-    The constants are those of the modules `constants` and `inference.estimate`.
+    The constants are defined in the modules `constants` and `inference.estimate`.
     """
     old = {name: getattr(constants if hasattr(constants, name) else estimate, name) for name in others}
     modules = [(m, name) for name in others for m in _users(name, old[name])]
@@ -186,7 +186,7 @@ def spelled(value: Any) -> str:
 
 
 def line(name: str, halved: str, doubled: str) -> str:
-    """Return the line of a constant in the table of METHODS.md, with the results for it halved and doubled as texts."""
+    """Return the line of a constant in the table of METHODS.md, with the results `halved` and `doubled` as texts."""
     meaning = table()[name].replace("|", r"\|")
     return f"| `{name}` | {spelled(getattr(constants, name))} | {halved} | {doubled} | {meaning} |"
 

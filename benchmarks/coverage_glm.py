@@ -97,7 +97,7 @@ def cell(outcome: str, p: int, n: int, promise: str, replicates: int, seed: int)
         return Cell(math.nan, math.nan, math.nan, math.nan, math.nan, 1.0)
     covered = ((ends[..., 0] <= theta) & (theta <= ends[..., 1]))[told]
     length = float(np.median(ends[told, 1:, 1] - ends[told, 1:, 0]))
-    # the errors of a fit's coefficients are correlated
+    # std dev over fits, because the errors of the coefficients of one fit are correlated
     spread = max(float(covered.mean(axis=1).std()), 0.22 / math.sqrt(p + 1))
     return Cell(
         coverage=float(covered.mean()),

@@ -5,7 +5,7 @@ the released ratio of noise to information in the direction with the least infor
 Targets: if kappa is at most .4, the mean coverage is in [.93, .97] and each coefficient's coverage is within 3.5 Monte
 Carlo standard errors of .95, where a missing interval (NaN) counts as a miss; otherwise the mean coverage of given
 intervals is at least .93. If all intervals are given, the median length of the slopes' intervals is at most 1.1 times
-that of the reference implementation.
+the median length of the reference implementation.
 
     python benchmarks/coverage_lm.py --seed 1 [--method matrixt] [--replicates 300] [--n 500 2000 ...]
 """
@@ -67,7 +67,7 @@ METHODS: dict[str, tuple[dict[str, Any], dict[tuple[int, float], float]]] = {
 class Cell:
     """Coverage and length of the intervals over the replicates of one cell of the design."""
 
-    coverage: np.ndarray  # by coefficient; a missing interval is a miss if kappa <= .4, else left out
+    coverage: np.ndarray  # coverage of each coefficient; a missing interval is a miss if kappa <= .4, else left out
     length: float  # median length of the intervals over slopes and replicates
     kappa: float  # median ratio of noise to information
     replicates: int

@@ -6,8 +6,8 @@ or removed, values may be missing).
 
 Targets: among fits that give an interval, coverage is at least .93, and at most .97 for continuous distributions, up to
 3 Monte Carlo standard errors. A cell whose budget is too small for intervals in nearly all fits (NaN) is shown as
-"none". "length" is the median length over replicates, "ratio" its ratio to the median length of the interval without
-privacy: Student's interval for means, order statistics at binomial ranks for quantiles.
+"none". "length" is the median length over replicates, "ratio" this length divided by the median length of the interval
+without privacy: Student's interval for means, order statistics at binomial ranks for quantiles.
 
     python benchmarks/coverage_location.py --seed 1 [--replicates 1000] [--verbs q0.5 mean ...] [--laws normal ...]
 """
@@ -77,7 +77,7 @@ def _two(sd: float) -> Population:
 
 
 def _earnings() -> Population:
-    """Return yearly earnings in thousands: a mixture of two log-normal laws, one for the 3 % who earn far more."""
+    """Return yearly earnings in thousands: a mixture of two log-normal laws, one for the 3 % of high earnings."""
     shares, means, sds = np.array([0.97, 0.03]), np.array([4.03, 5.5]), np.array([0.72, 0.7])
 
     def draw(rng: np.random.Generator, n: int) -> FloatArray:
@@ -94,7 +94,7 @@ def _earnings() -> Population:
 
 
 def _amounts(share: float, sd: float, most: float) -> Population:
-    """Return amounts that are log-normal for a share of the rows, and zero for the others.
+    """Return amounts that are log-normal for a share of the rows, and zero for the other rows.
 
     The arguments are the share, the std dev of the logarithms, and the upper bound, at which larger amounts are
     recorded.
@@ -155,7 +155,7 @@ LAWS = {
 class Cell:
     """Coverage and length of the intervals over the replicates of one cell of the design."""
 
-    coverage: float  # among fits with an interval
+    coverage: float  # coverage among fits with an interval
     length: float  # median length of the intervals
     ratio: float  # median length divided by the median length without privacy
     nothing: float  # share of fits without an interval

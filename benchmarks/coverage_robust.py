@@ -6,9 +6,9 @@ Scale(1, 1), without bounds. Logistic regression: coefficients (-.3, .5, -.5, .2
 Variants of linear regression: strong signal (coefficients times 10), correlations .9^|i - j|, t3 errors, 5 % of errors
 times 20; of logistic regression: strong signal, correlations .9^|i - j|, and 5 % of outcomes equal to 1.
 
-Targets: the mean coverage over the five coefficients, where NaN is a miss, is at least .93 in each cell of the grid n =
-500 ... 20,000, mu = .25 ... 2, and in the variants, up to half a Monte Carlo standard error; on the grid, median
-lengths are at most 1.05 times those of a reference implementation.
+Targets: the mean coverage over the five coefficients, where a missing interval (NaN) is a miss, is at least .93 in each
+cell of the grid n = 500 ... 20,000, mu = .25 ... 2, and in the variants, up to half a Monte Carlo standard error; on
+the grid, median lengths are at most 1.05 times the median lengths of a reference implementation.
 
     python -m benchmarks.coverage_robust --seed 1 [--replicates 500] [--models linear logistic] [--variants plain ...]
 """

@@ -2,9 +2,9 @@
 
 ``y = 0.5 + x_1 + error``; predictors are uniform on [-1, 1], the response is declared within (-8, 8), and d is the
 number of coefficients, intercept included. Errors: normal, exponential (skewed), and ``(1 + x_1 / 2)`` times normal, so
-that the slope differs between quantiles. Budgets: eps, or mu (Gaussian). One row is replaced, none is missing. Other
-settings: "add_remove", where the number of rows is private; "no intercept", where the conditional quantile has
-intercept 0; "factor", where a factor with two levels replaces the last predictor.
+that the slope differs between quantiles. Budgets: eps, or mu (Gaussian). Neighbouring data sets differ in one replaced
+row, and no value is missing. Other settings: "add_remove", where the number of rows is private; "no intercept", where
+the conditional quantile has intercept 0; "factor", where a factor with two levels replaces the last predictor.
 
 Targets: among fits that give intervals, the coverage over all coefficients of a cell is at least .93, and from 10,000
 rows on at most .97, up to 3 Monte Carlo standard errors. From 10,000 rows and eps = 1 (mu = .5) on, every fit gives
@@ -66,7 +66,7 @@ class Errors:
         """Return n rows of d - 1 predictors, a factor with two levels, and the response."""
         X = rng.uniform(-1.0, 1.0, (n, d - 1))
         y = 0.5 + X[:, 0] + (1 + self.spread * X[:, 0]) * self.draw(rng, n)
-        levels = np.where(X[:, -1] < 0, "a", "b")  # without effect if d > 2
+        levels = np.where(X[:, -1] < 0, "a", "b")  # the factor has no effect on the response if d > 2
         return pd.DataFrame(X, columns=predictors(d)).assign(g=levels, y=y)
 
     def textbook(self, tau: float, n: int) -> float:
@@ -90,7 +90,7 @@ LAWS = {
 class Cell:
     """Coverage and length of the intervals over the replicates of one cell of the design."""
 
-    coverage: float  # over all coefficients, among fits with intervals
+    coverage: float  # coverage over all coefficients, among fits with intervals
     worst: float
     length: float
     ratio: float

@@ -1,9 +1,9 @@
 """Error of Duff and its bounds from smooth sensitivity: Gillenwater and Munoz Medina (2020), section 4.2.
 
 Medians of 1000 values from the sources of `duff_figure1`; rows are added or removed. All bounds depend on the data, so
-they are for teaching: no fit prints a bound. Exact tail probabilities are those of Duff's distribution, and draws of
-the package are compared with them. Notation: x is the answer, T the sample median, [a, b] the public range, H_t the set
-of answers at a distance of at most t rows, and lambda its length.
+they are for teaching: no fit prints a bound. Exact tail probabilities are computed from Duff's distribution, and draws
+of the package are compared with these probabilities. Notation: x is the answer, T the sample median, [a, b] the public
+range, H_t the set of answers at a distance of at most t rows, and lambda its length.
 
 * Proposition 4: ``P(distance > t) <= (b - a) / lambda(H_(t / 2)) e^(-eps t / 4)`` for the *distance* of data sets;
 * Theorem 1: ``P(|x - T| > t) <= 2 exp(-eps gamma / 2) (b - a) / lambda(H_gamma)``, ``gamma = 1 / (2 beta*)``, where
@@ -14,11 +14,11 @@ of answers at a distance of at most t rows, and lambda its length.
 
 *Limits of the bounds.* No C holds for all t: for t < 1, H_t is the median alone, and H_t ends at [a, b]. Here C is the
 largest constant that holds for t from 1 to the distance of the farthest point; beyond this distance the bound is not
-needed. For evenly spaced values the paper has C = 2 (b - a) / n, as if each further row added a gap on both sides. It
-adds one gap: lambda(H_t) is near t (b - a) / n for large t, and C is half of (b - a) / n (just below t = 2 there is
-still one gap). The bounds hold, but they are long: see the table. The claim "exponentially better for small eta" is
-right: Corollary 1 is below the Cauchy noise of Proposition 7 (with the paper's alpha = beta = eps / 6) for all eta
-below a printed value.
+needed. For evenly spaced values the paper has C = 2 (b - a) / n, as if each further row added a gap on both sides. Each
+further row adds one gap: lambda(H_t) is near t (b - a) / n for large t, and C is half of (b - a) / n (just below t = 2
+there is still one gap). The bounds hold, but they are long: see the table. The claim "exponentially better for small
+eta" is right: Corollary 1 is below the Cauchy noise of Proposition 7 (with the paper's alpha = beta = eps / 6) for all
+eta below a printed value.
 
 Targets: every bound holds at eta = .5, .1, .01, .001; Theorem 1 is never above Corollary 1; for evenly spaced values
 lambda(H_100) is within 1 % of 100 (b - a) / n, and C within 1 % of (b - a) / (2 n); draws exceed the exact quantiles
@@ -69,8 +69,8 @@ class Bounds:
     def pieces(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Three arrays for the m runs of equally likely answers.
 
-        They are the distances of a run's ends from the median, shape (m, 2); the runs' widths; and the runs' distances
-        from the median in rows.
+        The arrays are the distances of a run's ends from the median, shape (m, 2); the runs' widths; and the runs'
+        distances from the median in rows.
         """
         within = self.sample.within
         grid = Grid.within(*within, within.step, QUANTILE_BITS)

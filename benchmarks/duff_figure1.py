@@ -22,16 +22,16 @@ are loose: "exact" and "ours" are calibrations of this package for the same guar
 
 *Further methods of the paper.* Propose-test-release has no figures in the paper. With the smallest eta whose test
 passes with probability 1/2, which depends on the data and so is not private, its answers have at least 7 times the
-error of Duff. The paper rejects the utility u_1, the distance to the median: its error is that of a uniform point of
-the range. Run times of a first draw and of further draws: if delta > 0, the paper's code searches parameters for each
-data set, which takes 15 to 20 times as long as Duff; the package computes a curve of parameters once for each
-guarantee.
+error of Duff. The paper rejects the utility u_1, the distance to the median: the error with u_1 equals the error of a
+uniform point of the range. Run times of a first draw and of further draws: if delta > 0, the paper's code searches
+parameters for each data set, which takes 15 to 20 times as long as Duff; the package computes a curve of parameters
+once for each guarantee.
 
 Targets: on N(0, 1), the error of Duff under add_remove is at most .0255, .0057, .0033 and .0021 plus 3 Monte Carlo
-errors of both sides (these figures are from 100 data sets); 187 and 34 lie between the ratios under the two relations,
-up to 3 Monte Carlo errors. For all sources: rank is no worse than Duff up to 2 Monte Carlo errors, Duff is better than
-all noise, and our calibrations are no worse than the paper's; answers of propose-test-release have at least 5 times,
-and u_1 at least 10 times, the error of Duff.
+errors of the difference (these figures are from 100 data sets); 187 and 34 lie between the ratios under the two
+relations, up to 3 Monte Carlo errors. For all sources: rank is no worse than Duff up to 2 Monte Carlo errors, Duff is
+better than all noise, and our calibrations are no worse than the paper's; answers of propose-test-release have at least
+5 times, and u_1 at least 10 times, the error of Duff.
 
     python -m benchmarks.duff_figure1 --seed 1 [--replicates 600] [--plot PATH]
 """
@@ -70,9 +70,10 @@ SOURCES: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray], Range
     "U(0, 1)": (lambda rng, n: rng.uniform(size=n), Range(0, 1)),
     "Beta(.5, .5)": (lambda rng, n: rng.beta(0.5, 0.5, n), Range(0, 1)),
 }
-# Duff's error by eps, under add_remove, in 100 data sets
+# by eps: mean error of Duff under add_remove in 100 data sets
 REFERENCE = dict(zip(BUDGETS, (0.0255, 0.0057, 0.0033, 0.0021), strict=True))
-CLAIMED = {"Cauchy, paper": (187, 34), "Laplace, paper": (130, 4), "LaplaceLN, paper": (4, 15)}  # eps = .1, 2
+# by method: ratio, stated in the paper, of the error to the error of Duff at eps = .1 and at eps = 2
+CLAIMED = {"Cauchy, paper": (187, 34), "Laplace, paper": (130, 4), "LaplaceLN, paper": (4, 15)}
 LOOSE = {"Cauchy, paper": "Cauchy, exact", "Laplace, paper": "Laplace, exact", "LaplaceLN, paper": "LaplaceLN, ours"}
 Cell = dict[tuple[str, str], np.ndarray]  # by method and relation: the exact expected error for each data set
 
@@ -94,7 +95,7 @@ def errors(drawn: list[Sample], eps: float, methods: tuple[str, ...] = METHODS) 
 
 
 def ratio(cell: Cell, method: str, relation: str) -> tuple[float, float]:
-    """Return the ratio of a method's mean error to that of Duff under add_remove, and its Monte Carlo error."""
+    """Return a method's mean error divided by the mean error of Duff under add_remove, and the Monte Carlo error."""
     duff = cell[DUFF, "add_remove"]
     times = cell[method, relation].mean() / duff.mean()
     return times, (cell[method, relation] - times * duff).std(ddof=1) / math.sqrt(len(duff)) / duff.mean()
@@ -163,7 +164,7 @@ def number(value: float) -> str:
 
 
 def report(source: str, cells: dict[float, Cell]) -> None:
-    """Print the table of one source: errors of Duff, and ratios of the other errors to them."""
+    """Print the table of one source: errors of Duff, and ratios of the other errors to the errors of Duff."""
     first = [cell[DUFF, "add_remove"] for cell in cells.values()]
     shown = [f"{some.mean():.5f} +- {some.std(ddof=1) / math.sqrt(len(some)):.5f}" for some in first]
     rows = [("Duff, add_remove: error", *shown)]
@@ -175,7 +176,7 @@ def report(source: str, cells: dict[float, Cell]) -> None:
 
 
 def report_others(cells: dict[float, Cell], rest: dict[float, dict[str, np.ndarray]]) -> None:
-    """Print the errors of propose-test-release and u_1 as multiples of Duff's."""
+    """Print the errors of propose-test-release and of the utility u_1 as multiples of the errors of Duff."""
     duff = {eps: cell[DUFF, "add_remove"].mean() for eps, cell in cells.items()}
     names = next(iter(rest.values()))
     shown = [(name, *(number(rest[eps][name].mean() / duff[eps]) for eps in duff)) for name in names]
@@ -228,7 +229,7 @@ def plot(found: dict[str, dict[float, Cell]], rest: dict[str, dict[float, dict[s
 def midway(drawn: list[Sample]) -> list[tuple[str, ...]]:
     """Return, as texts, mean distances of the answers of Duff and of the rank mechanism from the midpoint, by eps.
 
-    The midpoint is that of the two middle values of a data set.
+    The midpoint lies between the two middle values of a data set.
     """
     centers = [float(np.median(one.values)) for one in drawn]
     rows = []

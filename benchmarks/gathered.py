@@ -3,8 +3,8 @@
 The script measures the peak memory of a fit without its data, by Python's `tracemalloc`, with all rows and with half of
 the rows (more than one block); the difference is the memory of the other half. Almost nothing is kept between passes
 (`memory_limit`). Targets: the measured memory is at most the bytes for each row that the plan states, and for each
-method at least .4 of them in one of its calls; a method that takes the rows in parts needs at most `PARTS` bytes for
-each row.
+method at least .4 times these bytes in one of the method's calls; a method that takes the rows in parts needs at most
+`PARTS` bytes for each row.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.gathered --seed 1 [--n 1000000]
 """
@@ -80,7 +80,7 @@ def peak(call: Callable[..., Any], data: pd.DataFrame) -> int:
 
 
 def measured(name: str, data: pd.DataFrame) -> tuple[int, float]:
-    """Return the bytes for each row that the plan of a call states (0 if none), and the measured bytes."""
+    """Return the bytes for each row that the plan of a call states (0 if none are stated), and the measured bytes."""
     call, few = called(name), len(data) // 2
     gathered = call(data, dry_run=True).gathered
     call(data[:2_000])  # the first call imports modules and fills caches, which is not measured

@@ -84,7 +84,7 @@ def three_levels(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def two_values(rng: Rng, n: int) -> pd.DataFrame:
-    """Return counts with means .2 and 3.7 at the two values of a number, which has shorter tails than a normal one."""
+    """Return counts with means .2 and 3.7 at the two values of a predictor with shorter tails than a normal law."""
     x = rng.integers(0, 2, n).astype(float)
     return pd.DataFrame({"x": x, "y": np.minimum(rng.poisson(np.exp(-1.7 + 3 * x)), 100)})
 
@@ -202,7 +202,7 @@ def separated(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def far_group(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows with outliers: one response in 200 is fifty residual standard deviations from the others."""
+    """Return rows with outliers: one response in 200 is fifty residual standard deviations from the other responses."""
     x, far = rng.normal(size=n), rng.uniform(size=n) < 0.005
     return pd.DataFrame({"x": x, "y": np.where(far, 5 + rng.normal(size=n), 0.1 * x + 0.1 * rng.normal(size=n))})
 
@@ -215,13 +215,13 @@ def far_cluster(share: float, rng: Rng, n: int) -> pd.DataFrame:
 
 
 def two_scales(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a predictor with two values, at one of which the errors are 21 times as large as at the other."""
+    """Return rows of a predictor with the values 0 and 1; the errors are 21 times as large at 1 as at 0."""
     x = rng.integers(0, 2, n).astype(float)
     return pd.DataFrame({"x": x, "y": (x + (0.05 + x) * rng.normal(size=n)).clip(-5, 6)})
 
 
 def far_logit(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a predictor that is far larger in 3 % of the rows, with log odds that are not linear in it."""
+    """Return rows of a predictor that is far larger in 3 % of the rows; log odds are not linear in the predictor."""
     x = np.where(rng.uniform(size=n) < 0.03, rng.uniform(30, 60, n), rng.uniform(0, 3, n))
     p = 1 / (1 + np.exp(1 - 0.02 * x - 0.2 * np.sqrt(x)))
     return pd.DataFrame({"x": x, "y": (rng.uniform(size=n) < p).astype(int)})
@@ -235,7 +235,7 @@ def lognormal_logit(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def rare_ones(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a predictor, declared as a number, that is 1 in 1 % of the rows and 0 in the others."""
+    """Return rows of a predictor, declared as a number, that is 1 in 1 % of the rows and 0 in the other rows."""
     x, w = (rng.uniform(size=n) < 0.01).astype(int), rng.normal(size=n)
     return pd.DataFrame({"x": x, "w": w, "y": x + 0.5 * w + rng.normal(size=n)})
 
@@ -260,7 +260,7 @@ def years(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def rare_yes(constant: float, rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a rare binary outcome, whose log odds have this constant, for a fit by least squares."""
+    """Return rows of a rare binary outcome, for least squares; `constant` is the intercept of the log odds."""
     X = rng.uniform(-1, 1, (n, 3))
     y = rng.uniform(size=n) < 1 / (1 + np.exp(-constant - 2 * X[:, 0]))
     return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y.astype(int)})
@@ -280,7 +280,7 @@ def rare_when_short(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def counts(mean: float, slope: float, rng: Rng, n: int) -> pd.DataFrame:
-    """Return a predictor x and Poisson counts, whose log mean is linear in x; `mean` is their mean at x = 0."""
+    """Return a predictor x and Poisson counts, whose log mean is linear in x; `mean` is the mean count at x = 0."""
     x = rng.normal(0, 0.74, n)
     return pd.DataFrame({"x": x, "y": rng.poisson(mean * np.exp(slope * x))})
 
@@ -320,7 +320,7 @@ def curved(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def few_of_some(rng: Rng, n: int) -> pd.DataFrame:
-    """Return counts at six levels, of which three together have a tenth of the rows."""
+    """Return counts at six levels; three of the levels together have a tenth of the rows."""
     k = rng.choice(6, n, p=[0.4, 0.3, 0.2, 0.06, 0.02, 0.02])
     return pd.DataFrame({"g": np.array(list("abcdef"))[k], "y": rng.poisson(2 * np.exp(0.2 * k)).clip(0, 40)})
 
@@ -350,7 +350,7 @@ def several(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def saturating(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows with a mean that is logarithmic in a long-tailed predictor: a line fails at its large values."""
+    """Return rows with a mean that is logarithmic in a long-tailed predictor: a line fails at large values of it."""
     x, z = rng.lognormal(0, 1.2, n).clip(0, 150), rng.normal(size=n).clip(-5, 5)
     y = (2 * np.log1p(x) - 0.3 * z + 0.5 * rng.normal(size=n)).clip(-5, 20)
     return pd.DataFrame({"x": x, "z": z, "y": y})
@@ -436,7 +436,7 @@ CASES = {
         glm(rare_and_varied, "y ~ x + C(g)", {"x": (-1, 1), "g": ["rare", "a", "b"], "y": (0, 30)}, family="gamma")
     ),
     **{
-        name: Case(  # the counts of these levels exceed the noise at these budgets
+        name: Case(  # the counts of the rare levels exceed the noise at these budgets
             Population(three_levels, "dp_lm", "y ~ C(g) + x + z", THREE, options),
             promises=({"eps": 4.0}, {"mu": 1.0}),
         )
@@ -507,7 +507,7 @@ CASES = {
         for constant in (-4.0, -5.5)
     },
     **{
-        # noise hides the predictor `cause`; without a remedy the predictor `proxy` would take its effect
+        # noise hides the predictor `cause`; without a remedy the predictor `proxy` would take the effect of `cause`
         f"hidden_cause_{name}": Case(
             lm(cause_and_proxy, "y ~ cause + proxy", {"cause": bounds, "proxy": (-4, 4), "y": (-5, 5)}),
             1000,
@@ -553,7 +553,7 @@ CASES = {
         5000,
         ({"eps": 1.0}, {"mu": 0.5}),
     ),
-    "far_group": Case(  # README says that coverage is not guaranteed here
+    "far_group": Case(  # README says that coverage is not guaranteed in this case
         lm(far_group, "y ~ x", {"x": (-5, 5), "y": (-10, 10)}), promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5})
     ),
     "far_cluster": Case(
@@ -567,10 +567,10 @@ CASES = {
         Population(partial(far_cluster, 0.02), "dp_lm", "y ~ x", {"x": (0, 30), "y": (-5, 12)}, {"loss": "huber"}),
         promises=({"eps": 3.0}, {"mu": 0.5}),
     ),
-    "far_few": Case(  # README says that coverage is not guaranteed here
+    "far_few": Case(  # README says that coverage is not guaranteed in this case
         lm(partial(far_cluster, 0.02), "y ~ x", {"x": (0, 30), "y": (-5, 12)}), promises=({"eps": 1.0},)
     ),
-    "yearly_wages": Case(  # README says that coverage is not guaranteed here
+    "yearly_wages": Case(  # README says that coverage is not guaranteed in this case
         lm("cps_asec_2024_wages.csv", "WSAL_VAL ~ C(female)", {"WSAL_VAL": (0, 1_000_000), "female": [0, 1]}),
         3000,
         ({"eps": 1.0}, {"mu": 0.25}),
@@ -579,10 +579,10 @@ CASES = {
     "lognormal_logit": Case(
         glm(lognormal_logit, "y ~ x", {"x": (0, 60), "y": [0, 1]}), 5000, ({"mu": 0.5}, {"mu": 1.0})
     ),
-    "two_scales": Case(  # METHODS says that coverage is not guaranteed here
+    "two_scales": Case(  # METHODS says that coverage is not guaranteed in this case
         rq(two_scales, "y ~ x", {"x": (0, 1), "y": (-5, 6)}, 0.1), 6500, ({"eps": 1.0},)
     ),
-    "incomes_by_debt": Case(  # METHODS says that coverage is not guaranteed here
+    "incomes_by_debt": Case(  # METHODS says that coverage is not guaranteed in this case
         rq(
             "loans_2018.csv",
             "annual_income ~ debt_to_income",
@@ -696,7 +696,7 @@ CASES = {
         8000,
         ({"eps": 4.0}, {"mu": 1.0}),
     ),
-    "schooling_rq25": Case(  # no intervals: 3 in 8 men have twelve years of schooling, and slopes are 0
+    "schooling_rq25": Case(  # no intervals are given: 3 in 8 men have twelve years of schooling, and slopes are 0
         rq("cps_1988_wages.csv", "education ~ np.log(wage) + C(ethnicity) + C(parttime)", WAGES, 0.25),
         promises=({"mu": 0.5}, {"mu": 1.0}, {"eps": 4.0}),
     ),
@@ -778,7 +778,7 @@ CASES = {
     "taxi_payment_medians": Case(rq("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT, 0.5)),
     "fair": Case(lm(partial(shipped, "fair"), f"affairs ~ {MARRIED_TERMS}", MARRIED)),
     "fair_logit": Case(glm(partial(shipped, "fair"), f"I(affairs > 0) ~ {MARRIED_TERMS}", MARRIED)),
-    # these two formulas are our own choice
+    # the formulas of the next two cases are our own choice
     "voters": Case(lm(partial(shipped, "anes96"), "income ~ age + I(age**2) + educ + PID", VOTERS)),
     "voters_logit": Case(glm(partial(shipped, "anes96"), "vote ~ selfLR + PID + age + educ + TVnews", VOTERS)),
 }

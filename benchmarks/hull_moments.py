@@ -48,7 +48,7 @@ def main() -> int:
         for kind, (mean, error), stored in zip(
             kinds, simulated(q, options.draws, options.seed), second_moments_hull(q), strict=True
         ):
-            off |= abs(mean - stored) > 4 * error + 1e-4  # constants have four digits
+            off |= abs(mean - stored) > 4 * error + 1e-4  # 1e-4, because stored constants have four digits
             rows.append((q, kind, f"{mean:.5f}", f"{error:.5f}", f"{stored:.4f}"))
     print(tabulate(rows, ("q", "coordinate", "E u^2", "std err", "stored"), disable_numparse=True))
     return int(off)

@@ -26,8 +26,8 @@ For comparison: the rate ``sigma (sqrt(p / n) + p sqrt(log(1/delta)) / (n eps))`
 constant (Cai, Wang and Zhang 2021), so distances may be below it. Another bound in the notes, gamma / eps up to a
 constant, lacks the factor 1/n: the release is far below it.
 
-Targets: each of these statements holds; the error of dp_lm is nowhere above that of the release by more than 3 Monte
-Carlo standard errors.
+Targets: each of these statements holds; the error of dp_lm is nowhere above the error of the release by more than 3
+Monte Carlo standard errors.
 
     python -m benchmarks.influence --seed 1 [--replicates 200] [--plot PATH]
 """
@@ -289,7 +289,8 @@ def between(n: int, m: int) -> tuple[Sample, Sample]:
 def out_of_reach(n: int, m: int) -> tuple[Sample, Sample]:
     """Return a sample with a cluster further from T than Huber's c, and its neighbour with a row moved to the cluster.
 
-    m rows are at 0, half of the others at -10 and half in the cluster. With the moved row T is within c of the cluster.
+    m rows are at 0, half of the other rows at -10 and half in the cluster. With the moved row T is within c of the
+    cluster.
     """
     half, near = (n - m) // 2, HUBER_C * (1 + 1 / (2 * m))
     return sample((half, -FAR), (half, near), (m, 0.0)), sample((half - 1, -FAR), (half + 1, near), (m, 0.0))
@@ -302,7 +303,7 @@ def halves(n: int) -> tuple[Sample, Sample]:
 
 
 def replacements(n: int) -> Iterator[tuple[Sample, Sample]]:
-    """Yield pairs of neighbours: n quantiles of N(0, 1), and the quantiles with one replaced by each of many values."""
+    """Yield pairs of neighbours: n quantiles of N(0, 1), and the same sample with one value replaced."""
     z = quantiles(n)
     for i in range(n):
         for value in (*np.linspace(-4, 4, 17), -FAR, FAR):
@@ -354,7 +355,8 @@ def robust_fit(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
     """Return Huber's estimate with weights ``w = min(1, p / |x|^2)``, scale 1, and its gross-error sensitivity.
 
     ``gamma = c sqrt(p) / lambda_min(M)`` with ``M = mean w psi'(r) x x'``. A row with |x|^2 = p in the direction of the
-    smallest eigenvalue attains it; such a row is possible since the model has no constant, or only a constant.
+    smallest eigenvalue attains this supremum; such a row is possible since the model has no constant, or only a
+    constant.
     """
     p = X.shape[1]
     w = np.minimum(1.0, p / (X**2).sum(axis=1))

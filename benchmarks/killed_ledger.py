@@ -1,8 +1,8 @@
 """Processes that are killed in the middle of fits: no release without its charge, and no charge is lost.
 
 A process repeatedly charges a ledger in a file, fits, and writes down the release, until it is killed at a random time;
-this is repeated with new processes. Targets: the number of charges is at least the number of releases, and at most one
-more for each kill; and the ledger can be read.
+this is repeated with new processes. Targets: the number of charges is at least the number of releases, and exceeds the
+number of releases by at most one for each kill; and the ledger can be read.
 
     python -m benchmarks.killed_ledger --seed 1 [--kills 1000]
 """

@@ -1,7 +1,8 @@
 """Figure 1 of Reimherr and Awan (2019): linear regression by KNG and other mechanisms, by number of rows.
 
-Data by their Algorithm 1: d = 12 predictors, the first constant, the others U(-1, 1); coefficients (0, -1, -1 + 2/11,
-..., 1 - 2/11), N(0, 1) errors, eps = 1. The figure shows mean L2 distances to the truth, in two versions.
+Data by their Algorithm 1: d = 12 predictors, the first predictor constant, the other predictors U(-1, 1); coefficients
+(0, -1, -1 + 2/11, ..., 1 - 2/11), N(0, 1) errors, eps = 1. The figure shows mean L2 distances to the truth, in two
+versions.
 
 *The paper's version is neither private nor valid.* It divides the response by the largest abs(Y) of the data, which is
 one person's value, and its parameter set, abs(theta)_1 <= 1, does not contain the scaled truth for small n
@@ -13,11 +14,12 @@ Exact draws of the same density are shown beside it.
 *The honest version* divides by a public bound of 7; one response in 1e6 lies beyond the bound and is clipped, and the
 truth, abs(theta)_1 = .79, lies inside the set. Its sensitivity depends on theta (the paper's Theorem 3.1 allows it),
 and its draws are exact: by `dp_lm` up to n = 1e4, and for larger n by the same mechanisms on moments summed block by
-block. Coefficients are reported as they are drawn, at any budget: at n = 100 their distance is about 3, that of zeros
-1.93. The random walk is also run on the honest density, where it fails: if several entries of the score are largest, no
-step along one coordinate lowers the maximum, and with a sensitivity that grows with theta most steps lead outward.
+block. Coefficients are reported as they are drawn, at any budget: at n = 100 their distance is about 3, and the
+distance of zeros is 1.93. The random walk is also run on the honest density, where it fails: if several entries of the
+score are largest, no step along one coordinate lowers the maximum, and with a sensitivity that grows with theta most
+steps lead outward.
 
-Targets: the error of the honest KNG is at most 1.15 times that of the reference implementation, plus 2 Monte Carlo
+Targets: the error of the honest KNG is at most 1.15 times the error of the reference implementation, plus 2 Monte Carlo
 standard errors, at n = 1e4, 1e5 and 1e6; the random walk is not better than exact draws of the same density, up to 2
 Monte Carlo standard errors, from n = 1e5 on, and at least twice as bad from n = 1e6 on.
 
@@ -54,7 +56,7 @@ SIZES, LARGE = (100, 1000, 10_000, 100_000, 1_000_000), 10_000_000
 FRONT_DOOR = 10_000  # largest number of rows for which the honest version calls dp_lm
 FEWER = 1_000_000  # from this number of rows on, a third of the replicates is run
 BLOCK = 250_000
-STEPS, STRIDE = 10_000, 0.1  # number of steps of the random walk, and their standard deviation
+STEPS, STRIDE = 10_000, 0.1  # number of steps of the random walk, and standard deviation of a step
 # by number of rows: error of a reference implementation of KNG, in the paper's version
 REFERENCE = {10_000: 0.344, 100_000: 0.0412, 1_000_000: 0.00683}
 MECHANISMS: dict[str, type[Mechanism]] = {
@@ -78,7 +80,7 @@ class Sample(NamedTuple):
 
     A: np.ndarray
     b: np.ndarray
-    clipped: np.ndarray  # b with the response clipped to its public bound
+    clipped: np.ndarray  # b, computed from the response clipped to its public bound
     largest: float  # largest abs(y) of the data: not public
     rows: pd.DataFrame | None
 
@@ -125,7 +127,7 @@ def exact_constant(A: np.ndarray, b: np.ndarray, rng: np.random.Generator, radiu
     """
     d = len(b)
     c = EPS / (4 * (1 + radius))
-    ball = d * math.log(2 * radius) - gammaln(d + 1)  # log volume of the ball; below, log volume of {s <= 1}
+    ball = d * math.log(2 * radius) - gammaln(d + 1)  # log volume of the ball; `level` is the log volume of {s <= 1}
     level = d * math.log(2 / c) - np.linalg.slogdet(A)[1]
     edge = math.exp((ball - level) / d)
     log_inner = level + gammaln(d + 1) + math.log(max(gammainc(d + 1, edge), 1e-300))

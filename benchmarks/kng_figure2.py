@@ -40,9 +40,9 @@ from privstats.sets.losses import CheckLosses
 EPS, TAU, B, R = 1.0, 0.5, 1.0, 6.0
 TRUTH = np.array([0.0, 1.0])
 SURE = 0.99  # confidence that a miss is not due to chance
-FREE = 50.0  # radius that does not restrict the minimiser
+FREE = 50.0  # radius of a parameter set that does not restrict the minimiser
 SIZES = (10, 100, 1000, 10_000, 100_000)
-FEWER, AIM = 100_000, 10_000  # numbers of rows from which on a third of the replicates is run, and targets apply
+FEWER, AIM = 100_000, 10_000  # from FEWER rows on, a third of the replicates is run; from AIM rows on, targets apply
 ORDINARY, CRUDE, TIGHT, REPLACE, ADD = (
     "non-private",
     "exp mech, paper's",

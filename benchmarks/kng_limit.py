@@ -15,9 +15,9 @@ gaps, however large n is. The formula of the limit with the density f of the dat
 scale 2 / (eps f). This law is right as eps tends to 0 (and n eps grows), but not at eps = 1, where the distance does
 not fall with n. The distance is computed exactly from the gaps of each data set, without draws.
 
-Targets. Least squares: the distance is within 2 / sqrt(draws) (a level of .0007) at n = 1e6, and at least 3 times that
-at n = 100. The median: at n = 1e6 the mean distance is at most .03 at eps = .01; at eps = 1 it is at least .1, and at
-least .8 times the distance at n = 1,000.
+Targets. Least squares: the distance is within 2 / sqrt(draws) (a level of .0007) at n = 1e6, and at least 3 times this
+number at n = 100. The median: at n = 1e6 the mean distance is at most .03 at eps = .01; at eps = 1 it is at least .1,
+and at least .8 times the distance at n = 1,000.
 
     python -m benchmarks.kng_limit --seed 1 [--replicates 4000] [--plot PATH]
 """
@@ -71,7 +71,7 @@ def distance(lengths: np.ndarray) -> float:
 
 
 def median_law(values: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the gaps between values, as n (theta - median), and KNG's distribution function there.
+    """Return the ends of the gaps between values, as n (theta - median), and KNG's distribution function at these ends.
 
     The density is constant on a gap: ``exp(-eps |k - n / 2| / 2)`` if k values lie below the gap.
     """

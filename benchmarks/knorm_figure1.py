@@ -4,8 +4,8 @@
 by one row, and balls of the norms l1, l2 and linf around S. The radii are the sensitivities, (1), 3.125, 2.268 and 2,
 and the usual bounds, (2), 4, sqrt(8) and 2. The last panel has the hull of S and the curve that Example 8.1 prints for
 it, ``2 - (1 - u)^2`` in place of ``2 - 2 (1 - u)^2`` (1.75 and 1.5 at u = 1.5): with the printed curve, points that no
-row reaches get noise. The hull and its norm are those of the set that `dp_lm(noise="hull")` uses for one predictor
-without a response; the linf sensitivity of this set is the paper's, too.
+row reaches get noise. The hull and its norm belong to the set that `dp_lm(noise="hull")` uses for one predictor without
+a response; the linf sensitivity of this set is also the sensitivity in the paper.
 
 *Theorem 4.5*: noise of a K-norm mechanism, given that it lies on a line with direction e, is Laplace noise with the
 standard deviation sqrt(2) Delta_K / (eps |e|_K), so smaller balls have less noise. Tables: Example 3.1 by direction,
@@ -49,7 +49,7 @@ HULL = HullLaw(np.ones(2), SET.pairs)
 ORDERS = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
 EXACT, BOUND = "(1)", "(2)"
 ANGLES = (0, 15, 30, 45, 60, 75, 90)
-STRIP = 0.1  # half-width, in standard deviations of the noise on the line
+STRIP = 0.1  # half-width of the strip around a line, in standard deviations of the noise on the line
 Norm = Callable[[np.ndarray], np.ndarray]
 
 
@@ -60,7 +60,7 @@ def boundary(points: int) -> np.ndarray:
 
 
 def norms() -> dict[str, Norm]:
-    """Return the norms of Example 3.1 (l1, l2, linf and that of the hull) as functions of points."""
+    """Return the norms of Example 3.1 (l1, l2, linf and the norm of the hull) as functions of points."""
     lengths: dict[str, Norm] = {
         name: lambda points, order=order: np.linalg.norm(points, order, axis=1) for name, order in ORDERS.items()
     }
@@ -68,7 +68,7 @@ def norms() -> dict[str, Norm]:
 
 
 def sensitivities() -> dict[tuple[str, str], float]:
-    """Return, by norm, the sensitivity (1), the largest norm in S, and the bound (2), that of the largest entries."""
+    """Return for each norm the sensitivity (1), the largest norm in S, and the bound (2), from the largest entries."""
     edge = boundary(400_001)
     found = {(name, EXACT): float(norm(edge).max()) for name, norm in norms().items()}
     found |= {(name, BOUND): float(np.linalg.norm([2.0, 2.0], order)) for name, order in ORDERS.items()}
@@ -90,7 +90,7 @@ def on_the_line(sensitivity: float, length: float) -> float:
 
 
 def drawn(name: str, draws: np.ndarray, e: np.ndarray, expected: float) -> tuple[float, int]:
-    """Return the standard deviation of the draws in a strip around the line with direction e, and their number.
+    """Return the standard deviation of the draws in a strip around the line with direction e, and the number of draws.
 
     `expected` is the standard deviation on the line, which determines the width of the strip.
     """
@@ -170,7 +170,7 @@ def longest_multiple(points: np.ndarray, e: np.ndarray) -> float:
 
 
 def counts(m: int = 4) -> list[str]:
-    """Print the noise of counts of m groups (Example 3.6) under both relations; return the missed targets."""
+    """Print the noise of counts of m groups (Example 3.6) for both neighbouring relations; return missed targets."""
     missed, rows = [], []
     unit = np.eye(m)
     spaces = {
@@ -193,7 +193,7 @@ def counts(m: int = 4) -> list[str]:
 
 
 def contained() -> list[str]:
-    """Print a body within another body: its noise has less variance on each line, and twice the variance in all."""
+    """Print a body within another body: its noise has less variance on each line, but twice the variance in total."""
     radius = 1.01
     # The strip [-1, 1] x [-.01, .01] lies within the diamond of this radius; E r^2 = 12 for r ~ Gamma(3) (Prop. 4.1).
     variances = 12 / 3, 12 * radius**2 / 6

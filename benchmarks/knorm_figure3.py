@@ -1,8 +1,8 @@
 """Figure 3 of Awan and Slavkovic (2021): share of slopes that K-norm noise leaves inside their non-private intervals.
 
 Data by their Algorithm 4: p = 5 predictors U(-1, 1), coefficients (0; -1.5, -.75, 0, .75, 1.5), N(0, 1) errors; n = 1e4
-and 1e6. The estimate is (5), from the normal equations of noisy moments without repair. The figure shows the share of
-slopes inside the 95 % interval of least squares, in two versions.
+and 1e6. The estimate is equation (5) of the paper, from the normal equations of noisy moments without repair. The
+figure shows the share of slopes inside the 95 % interval of least squares, in two versions.
 
 *The paper's version* needs abs(Y) <= 1 and does not say how to get it: here the response is divided by the largest
 abs(Y) of the data, one person's value, which is *not private*. *The honest version* divides by a public bound of 6; 1
@@ -15,9 +15,9 @@ which the paper calls optimal and takes for the convex hull of the differences: 
 sensitivity.
 
 Targets: in the paper's version, linf and K are within .02 and 3.5 Monte Carlo standard errors (of both runs) of a
-reference implementation, and in the honest version they are not below it by more (at n = 1e6 the largest abs(Y) is
-above 7, and the honest version is better); in both versions l1 crude is not above linf, and matrixt is not below linf,
-each up to 2 standard errors.
+reference implementation, and in the honest version they are not below the reference by more (at n = 1e6 the largest
+abs(Y) is above 7, and the honest version is better); in both versions l1 crude is not above linf, and matrixt is not
+below linf, each up to 2 standard errors.
 
     python benchmarks/knorm_figure3.py --seed 1 [--replicates 200] [--n 10000 1000000] [--plot PATH]
 """
@@ -70,7 +70,7 @@ def draw(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, floa
 def intervals(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return least-squares estimates and the half-lengths of their 95 % intervals, each of shape (m, p + 1).
 
-    They are computed from m matrices of moments of (1, x, y).
+    The estimates and half-lengths are computed from m matrices of moments of (1, x, y).
     """
     inverse = np.linalg.inv(moments[:, :-1, :-1])
     theta = by_normal_equations(moments)
@@ -80,7 +80,7 @@ def intervals(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def proportions(n: int, replicates: int, seed: int) -> tuple[dict[str, Proportions], float]:
-    """Return the share of private slopes inside the intervals of least squares, by version and law; and of true slopes.
+    """Return the shares of private slopes (by version and law) and of true slopes in the intervals of least squares.
 
     The share of true slopes inside the intervals does not depend on version and law.
     """
@@ -107,7 +107,10 @@ def proportions(n: int, replicates: int, seed: int) -> tuple[dict[str, Proportio
 
 
 def doubt(shares: np.ndarray) -> np.ndarray:
-    """Return Monte Carlo standard errors of the mean shares over replicates."""
+    """Return, for each eps, the Monte Carlo standard error of the mean share of slopes inside their intervals.
+
+    The mean is over replicates; `shares` has shape (replicates, budgets).
+    """
     return shares.std(axis=0, ddof=1) / math.sqrt(len(shares))
 
 
@@ -117,7 +120,8 @@ def misses(n: int, version: str, found: Proportions) -> list[str]:
     for name in ("linf", "K"):
         if (n, name) in REFERENCE:
             mean, wanted = found[name].mean(axis=0), np.array(REFERENCE[n, name])
-            binomial = np.sqrt(wanted * (1 - wanted) / (P * len(found[name])))  # standard error if all replicates agree
+            # binomial standard error of a share, because `doubt` is 0 if all replicates agree
+            binomial = np.sqrt(wanted * (1 - wanted) / (P * len(found[name])))
             room = 0.02 + 3.5 * math.sqrt(2) * np.maximum(doubt(found[name]), binomial)
             off = wanted - mean
             bad = (np.abs(off) if version == "paper" else off) > room
@@ -133,7 +137,7 @@ def misses(n: int, version: str, found: Proportions) -> list[str]:
 
 
 def plot(cells: dict[int, tuple[dict[str, Proportions], float]], path: Path) -> None:
-    """Draw the shares against eps: solid lines for the honest version, dotted lines for the paper's."""
+    """Draw the shares against eps: solid lines for the honest version, dotted lines for the paper's version."""
     figure, panels = new_figure(len(cells))
     for panel, (n, (found, truth)) in zip(panels, cells.items(), strict=True):
         for k, name in enumerate(LAWS):

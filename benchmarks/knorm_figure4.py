@@ -9,15 +9,16 @@ is the zero vector, which needs no data.
 *The paper's scaling is not private*: it moves the .0001 and .9999 quantiles of the data, the values of a few houses, to
 -1 and 1. (The paper also first drops the most expensive and the largest houses and counts the remaining rows, so that
 the number of rows is private too; this is not repeated here.) *The honest scaling* uses bounds declared from public
-knowledge; they are wider, so the noise is larger relative to them. Distances under the two scalings are not comparable.
+knowledge; they are wider than the quantiles, so the noise is larger relative to the scaled data. Distances under the
+two scalings are not comparable.
 
 Noise as in `knorm_figure3`. "matrixt grouped" codes the five county dummies as 0 and 1 and uses that at most one of
 them is 1, as dp_lm does; its coefficients are mapped back to the scale of the other laws. `dp_lm(ridge=)` is (6) on
 honest bounds.
 
-Targets, by (5), at each eps at which the better of two laws beats the zero vector: the median distance of linf is not
-above that of l1 crude, and that of matrixt not above that of linf, each up to 2 standard errors; that of K is within 15
-% of that of linf.
+Targets, by (5), at each eps at which the better of two laws beats the zero vector: the median distance with linf is not
+above the median distance with l1 crude, and the median distance with matrixt is not above the median distance with
+linf, each up to 2 standard errors; the median distances with K and with linf differ by at most 15 %.
 
     python benchmarks/knorm_figure4.py --seed 1 [--replicates 200] [--plot PATH]
 """
@@ -96,7 +97,7 @@ def scaled(sales: Sales, honest: bool) -> np.ndarray:
 def grouped(rows: np.ndarray, dummies: int) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
     """Return rows with dummies 0 and 1, a matrix for coefficients, and the positions of the dummies.
 
-    The matrix maps coefficients back to those of dummies -1 and 1.
+    The matrix maps coefficients back to the coefficients of dummies -1 and 1.
     """
     p = rows.shape[1] - 2
     group = tuple(range(p + 1 - dummies, p + 1))

@@ -6,7 +6,7 @@ one Huber-Mallows score. Errors are distances to the estimate without privacy, t
 - *local*: `local_gradient_descent`, 20 steps of size .5. Each row adds noise of its own.
 - *central*: one party averages the same score and adds one draw of noise in each of K = 60 steps, of sd 2 B sqrt(K) /
   (n mu), where B bounds the length of a row's score; after 60 steps the start has no effect.
-- *newton*: ``dp_lm(loss="huber", mech="newton")`` compared with itself at mu = 1e4, on some of the data sets.
+- *newton*: ``dp_lm(loss="huber", mech="newton")`` compared with the same fit at mu = 1e4, on some of the data sets.
 
 Targets: the log-log slope of the root mean square error on n is -1/2 +- .05 (local), -1 +- .05 (central), and -1 +- .2
 (newton, with fewer data sets and a first stage that costs more at small n). Intervals of level .95 cover .93 to .97:
@@ -42,7 +42,7 @@ MU, STEPS, STEP_SIZE, LENGTH = (
 CENTRAL_STEPS = 60
 SIZES = (1000, 3000, 10_000, 30_000, 100_000)
 EXACT_MU = 1e4
-NEWTONS = 8  # newton is run on one of this many data sets
+NEWTONS = 8  # newton is run on the data sets whose number is divisible by 8
 SLOPES = {"local": (-0.5, 0.05), "central": (-1.0, 0.05), "newton": (-1.0, 0.2)}
 TRUTH = np.array([0.3, 0.7, -0.5])
 NAMES = ["x1", "x2"]
@@ -146,7 +146,7 @@ def hits_of_descent(number: int, n: int, mu: float, seed: int) -> tuple[list[boo
 
 
 def hits_of_response(number: int, n: int, eps: float, seed: int) -> tuple[list[bool], float, float]:
-    """Return whether the interval covers the truth, its length, and the randomisation's share of the variance."""
+    """Return whether the interval covers the truth, its length, and the share of randomisation in the variance."""
     rng = np.random.default_rng([seed, n, number, 2])
     fit = ps.local.randomized_response(rng.uniform(size=n) < SHARE, eps, rng=rng)
     low, high = fit.conf_int()

@@ -68,8 +68,8 @@ def cell(
 ) -> tuple[str, float, float, float, float]:
     """Return the most frequent method, shares given and covered, the relative length, and the std error of a share.
 
-    The shares are that of given coefficients, and that of given coefficients whose interval covers the truth, whose
-    std error is the last number.
+    The first share is the share of coefficients that are given. The second share is the share of given coefficients
+    whose interval covers the truth; the last number is the std error of the second share.
     """
     truth, ends, lengths, methods = smf.ols(formula, rows).fit().params, [], [], []
     for seed in seeds:

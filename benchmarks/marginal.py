@@ -5,11 +5,11 @@
 The mean of the population is curved although the model is linear, its errors are heteroskedastic, and one level of a
 factor is rare. The truth of each quantity is its value in the fit of statsmodels to the whole population, on the same
 grid. Samples are drawn with replacement. A target is missed if given intervals cover less often than .93, or less often
-than intervals without privacy if those cover less than .93, by more than 2.6 standard errors over samples (`each`:
-single intervals; `all`: simultaneous intervals, for all given rows of a table together). Intervals without privacy are
-those of the delta method with the HC1 covariance of statsmodels, for the same samples (`usual each`, `usual all`).
-`first` has no target: estimate +- 1.96 std errors, without allowance for curvature and clipping. The script exits with
-1 if a target is missed.
+than intervals without privacy if these intervals cover less often than .93, by more than 2.6 standard errors over
+samples (`each`: single intervals; `all`: simultaneous intervals, for all given rows of a table together). Intervals
+without privacy are computed by the delta method with the HC1 covariance of statsmodels, for the same samples (`usual
+each`, `usual all`). `first` has no target: estimate +- 1.96 std errors, without allowance for curvature and clipping.
+The script exits with 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MODELS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "glm": ("z ~ x + C(g) + C(h)", {"family": "binomial"}),
 }
 CELLS = ((1000, {"eps": 1.0}), (1000, {"eps": 2.0}), (3000, {"mu": 0.5}), (5000, {"mu": 10.0}))
-AT = (0.5, 2.0, 3.5)  # values of x in the tables; at the last one, the logistic model's mean is nearly constant
+AT = (0.5, 2.0, 3.5)  # values of x in the tables; at the last value, the logistic model's mean is nearly constant
 LEAST = 0.93  # required coverage, unless the coverage without privacy is lower
 Z = 1.96  # half-length of a first-order interval, in std errors
 STEP = 1e-4  # step of central differences for slopes without privacy
@@ -77,7 +77,8 @@ def quantities(fit: Any, params: np.ndarray) -> dict[str, np.ndarray]:
 def usual(model: str, rows: pd.DataFrame, truth: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float]]:
     """Return, by table, the coverage of intervals without privacy, single and simultaneous.
 
-    The first number is the share of single intervals that cover, the second whether all simultaneous intervals cover.
+    The first number is the share of single intervals that cover, the second number says whether all simultaneous
+    intervals cover.
     """
     fit = fitted(model, rows)
     params, root = np.asarray(fit.params), np.linalg.cholesky(np.asarray(fit.cov_params()))
@@ -109,7 +110,7 @@ def measured(
 ) -> dict[str, pd.DataFrame]:
     """Return, by table, one row for each sample: five coverages, and the share of the table's rows that are given.
 
-    The coverages are those of single, first-order and simultaneous intervals, and those of single and of simultaneous
+    The five kinds of intervals are single, first-order and simultaneous private intervals, and single and simultaneous
     intervals without privacy.
     """
     whole = rows_of(np.random.default_rng(seed), WHOLE)
@@ -138,9 +139,9 @@ def measured(
 
 
 def lacking(table: pd.DataFrame, kind: str, level: float) -> float:
-    """Return by how much the coverage is below what is required, beyond 2.6 standard errors.
+    """Return the required coverage minus the coverage, minus 2.6 standard errors.
 
-    Required is `level`, or the coverage without privacy if this is lower.
+    The required coverage is `level` or the coverage without privacy, whichever is lower.
     """
     given = table[kind].dropna()
     wanted = min(level, table[f"usual {kind}"].mean())

@@ -3,10 +3,10 @@
 Errors are exact expectations: for Duff and the rank mechanism from the probabilities of runs of grid points, for noise
 from its distribution function, clipped to the public range as in Gillenwater and Munoz Medina (2020).
 
-The baselines are of two kinds: "paper", as stated in that paper, and those of this package, with the same guarantee and
-less noise. The baselines of the paper are not in the package: Cauchy and Laplace are valid but loose. LaplaceLN with a
-sigma chosen from the data is not known to be private: the proof for a beta chosen from the data holds only if the shape
-of the noise is fixed.
+The baselines are of two kinds: "paper", as stated in that paper, and the baselines of this package, with the same
+guarantee and less noise. The baselines of the paper are not in the package: Cauchy and Laplace are valid but loose.
+LaplaceLN with a sigma chosen from the data is not known to be private: the proof for a beta chosen from the data holds
+only if the shape of the noise is fixed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from privstats.privacy.promise import ApproxDP, PureDP
 LEVEL = 0.5
 RELATIONS = ("replace", "add_remove")
 DUFF, RANK = "Duff", "rank"
-HALF = {"replace": 1.0, "add_remove": 0.5}  # largest change of an answer's distance in ranks from the median by one row
+# by relation: largest change, due to one row, of the distance in ranks between an answer and the median
+HALF = {"replace": 1.0, "add_remove": 0.5}
 NODES, MASS = np.polynomial.hermite_e.hermegauss(60)
 
 
@@ -91,7 +92,7 @@ class Calibration:
 
 
 def among(alphas: np.ndarray, betas: np.ndarray, sigmas: np.ndarray | None) -> Calibration:
-    """Return the calibration with those of the pairs (alpha, beta) whose alpha is positive, and their sigmas."""
+    """Return the calibration with the pairs (alpha, beta) whose alpha is positive, and the sigmas of these pairs."""
     usable = alphas > 0
     return Calibration(alphas[usable], betas[usable], None if sigmas is None else sigmas[usable])
 
@@ -205,7 +206,10 @@ def error(sample: Sample, method: str, relation: str, eps: float, delta: float, 
 
 
 def duff_error(sample: Sample, relation: str, eps: float, target: float) -> float:
-    """Return the mean distance of Duff's release from `target`: its density is constant on runs of grid points."""
+    """Return the mean distance of Duff's release from `target`.
+
+    The density of the release is constant on runs of grid points.
+    """
     grid = dataset_distance.Grid.within(*sample.within, sample.within.step, QUANTILE_BITS)
     starts, counts, distances = quantile_pieces(grid.offsets(sample.values), grid.top, exact_level(LEVEL), relation)
     mass = counts * np.exp(-eps / 2 * (distances - distances.min()))
@@ -219,7 +223,7 @@ def duff_error(sample: Sample, relation: str, eps: float, target: float) -> floa
 def rank_error(sample: Sample, relation: str, eps: float, target: float) -> float:
     """Return the mean distance of the rank mechanism's release from `target`.
 
-    Its density is geometric along runs of grid points.
+    The density of the release is geometric along runs of grid points.
     """
     grid, n = RankGrid(*sample.within, sample.within.step), len(sample.values)
     knots = knots_between(Ranked(InMemory(sample.values), grid), 0, n + 1)

@@ -6,11 +6,12 @@ centred exponential errors; rho9 with correlations of .9 between predictors; dum
 of the rows; narrow with X_1 in 15 % of its bounds. Response bounds are (-8, 8), or (-12, 12) if errors have heavier
 tails than normal errors.
 
-Targets: on (a) and (b) with n >= 10,000, the median L2 error is at most 1.3 times that of OLS, and the median length at
-most 1.45 times (1.6 at mu = .5, d = 10); on all cells, the mean coverage is in [.93, .98], where NaN is a miss, up to
-half a Monte Carlo standard error; at n = 1000, error and length are at most those of the reference implementation. With
---mech suffstats, on the cells of the reference implementation of noisy moments alone: error (up to one Monte Carlo
-standard error) and length are at most 1.05 times its figures, and coverage is at least .93.
+Targets: on (a) and (b) with n >= 10,000, the median L2 error is at most 1.3 times the error of OLS, and the median
+length at most 1.45 times the length for OLS (1.6 times at mu = .5, d = 10); on all cells, the mean coverage is in [.93,
+.98], where a missing interval (NaN) is a miss, up to half a Monte Carlo standard error; at n = 1000, error and length
+are at most the error and length of the reference implementation. With --mech suffstats, on the cells of the reference
+implementation of noisy moments alone: error (up to one Monte Carlo standard error) and length are at most 1.05 times
+the figures of this implementation, and coverage is at least .93.
 
     python -m benchmarks.newton_accuracy --seed 1 [--replicates 200] [--designs a b ...] [--n 10000] [--mu 1] [--d 5]
     python -m benchmarks.newton_accuracy --seed 1 --mech suffstats
@@ -160,7 +161,7 @@ def moment_targets(key: tuple[str, int, int, float], fits: list[Fit]) -> list[st
     """Return the targets that a cell of noisy moments misses."""
     error, _, covered, _, length, *_ = columns(fits)
     most, longest = MOMENTS[key]
-    spread = 1.25 * float(np.std([fit.error for fit in fits])) / len(fits) ** 0.5  # standard error of the median
+    spread = 1.25 * float(np.std([fit.error for fit in fits])) / len(fits) ** 0.5  # standard error of the median error
     met = {"error": error - spread <= 1.05 * most, "length": length <= 1.05 * longest, "coverage": covered >= 0.93}
     design, n, d, mu = key
     return [f"{design}, n = {n}, d = {d}, mu = {mu:g}: {what}" for what, good in met.items() if not good]

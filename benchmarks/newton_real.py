@@ -2,8 +2,8 @@
 
 Wages in the Current Population Survey (if PRIVSTATS_DATA has the file) and doctor visits in the RAND health insurance
 experiment (from statsmodels). *Not private*: the reference, least squares on the clamped rows with HC1 standard errors.
-"ratio" is the median over replicates of the private standard error divided by that of the reference, "distance" the
-median distance to the reference in private standard errors.
+"ratio" is the median over replicates of the private standard error divided by the standard error of the reference,
+"distance" the median distance to the reference in private standard errors.
 
 Target: the ratio of every coefficient on the CPS at mu = 1 is at most 1.65.
 

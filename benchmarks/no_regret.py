@@ -8,10 +8,10 @@ half-length divided by 1.96 std errors without privacy; a coefficient given in l
 length. Coverage is over all given intervals.
 
 Targets, against the best method that covers in a cell: auto gives no fewer coefficients, up to two binomial standard
-errors (over fits, because a fit gives its coefficients together), and its length is at most 1.1 times as large, 1.25
-times below 1,000 rows x eps, up to two standard errors of the logarithm; and more rows give no fewer coefficients. Up
-to 2 % of the cells may miss a target. If public information decides which method auto takes, as the plan shows, the
-fits of this method are used for auto.
+errors (over fits, because a fit gives its coefficients together), and its length is at most 1.1 times as large (1.25
+times if the number of rows times the budget is below 1,000), up to two standard errors of the logarithm; and more rows
+give no fewer coefficients. Up to 2 % of the cells may miss a target. If public information decides which method
+mech="auto" chooses, as the plan shows, the fits of this method are used for auto.
 
     python -m benchmarks.no_regret --seed 1 [--verbs dp_lm ...] [--n 500 ...] [--eps 1 ...] [--mu 1 ...]
 """
@@ -188,7 +188,10 @@ def of_rows(kind: str, name: str, promise: Mapping[str, Any], n: int, replicates
 
 
 def same_as(verb: str, kind: str, name: str, promise: Mapping[str, Any], n: int) -> str | None:
-    """Return the method that auto takes in a cell; None if the choice depends on releases."""
+    """Return the method that mech="auto" chooses in a cell (one setting of the benchmark), or None.
+
+    The result is None if the choice depends on released numbers, so that it may differ between fits.
+    """
     design, (_, response, options) = DESIGNS[name], KINDS.get(kind, (verb, COLUMNS.get(name, ""), {}))
     written = response if verb in COLUMN_VERBS else f"{response} ~ {design.terms}"
     rows, call = design.rows(np.random.default_rng(0), n), {"domain": design.domain, **options, **promise}

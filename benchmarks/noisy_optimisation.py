@@ -8,13 +8,14 @@ The distance to the estimate without noise falls like 1/n. (d) The effect on a P
 scores by ``h_c(v) = v min(1, c / |v|)``, as the notes suggest: the estimate without noise is biased for any number of
 rows, so no interval around it is valid.
 
-A cell of (a) has half of the replicates if the exact variance covers .93 to .97 in that half; points of (b) have all.
+A cell of (a) has half of the replicates if the exact variance covers .93 to .97 in that half; points of (b) have all
+replicates.
 
 The script exits with a non-zero status if, beyond Monte Carlo error, the coverage of the exact variance with a known
 scale is outside .93 to .97 in more than 2 of 20 cells, or below .915 in one; with a fitted scale, or a logit, outside
-in more than 4; if that of the uncorrected variance is above .93 in more than 8; if the coverage of noisy Newton at n =
-500, 1,000 and 2,000 differs from the source's; if the slope of (c) is not -1; or if the bias of the intercept in (d) at
-c = 2 is not -.093. Run: ``python -m benchmarks.noisy_optimisation --seed 1``
+in more than 4 cells; if the coverage of the uncorrected variance is above .93 in more than 8 cells; if the coverage of
+noisy Newton at n = 500, 1,000 and 2,000 differs from the coverage in the source; if the slope of (c) is not -1; or if
+the bias of the intercept in (d) at c = 2 is not -.093. Run: ``python -m benchmarks.noisy_optimisation --seed 1``
 """
 
 from __future__ import annotations
@@ -47,18 +48,19 @@ PLOTTED = (250, 500, 750, 1_000, 1_500, 2_000, 4_000)
 LINEAR, LOGIT = (1.0, 0.5, -0.5, 0.25, 0.0), (-0.3, 0.5, -0.5, 0.25, 0.0)
 NAMES = ("a", "b", "c", "d")
 FORMULA = "y ~ " + " + ".join(NAMES)
-EXACT, LEAST = (0.93, 0.97), 0.915  # range of coverage, and least coverage in a cell
-MISSES = {True: 2, False: 4}  # by whether the scale is known: number of 20 cells that may be outside the range
-UNCORRECTED, MOST_COVERED = 0.93, 8  # most cells in which uncorrected intervals may reach this coverage
+EXACT, LEAST = (0.93, 0.97), 0.915  # required range of the coverage, and smallest allowed coverage in a cell
+# by whether the residual scale is known: largest allowed number of cells, of 20, with coverage outside the range
+MISSES = {True: 2, False: 4}
+UNCORRECTED, MOST_COVERED = 0.93, 8  # number of cells in which uncorrected intervals may cover more than .93
 WORTH = 3  # effective number of independent coefficients among five, for the Monte Carlo error of coverage
-# coverage of Newton's steps in the paper's figure 6: uncorrected, corrected
+# by number of rows: coverage of Newton's steps in figure 6 of the paper, by the uncorrected and the corrected variance
 SOURCE = {500: (0.70, 0.93), 1_000: (0.80, 0.94), 2_000: (0.86, 0.94)}
 NEAR = 0.03
-RATES, DISTANT = (1_000, 2_000, 4_000, 8_000, 16_000), 0.1  # numbers of rows in (c), and tolerance of its slope, -1
+RATES, DISTANT = (1_000, 2_000, 4_000, 8_000, 16_000), 0.1  # numbers of rows in (c), and tolerance of the slope -1
 STEPS = 70  # steps of descent in (c): the distance grows like the square root of this number
-FEWER = 3  # number of replicates of the other parts divided by that of (c)
+FEWER = 3  # number of replicates in (a) and (b), divided by the number of replicates in (c)
 COUNTS = (0.5, 0.3, -0.2, 0.1, 0.0)  # Poisson coefficients of (d), for normal predictors
-CLIPS, MANY = (2.0, 3.0, 5.0, 10.0), 400_000  # values of c in (d), and number of rows of its population
+CLIPS, MANY = (2.0, 3.0, 5.0, 10.0), 400_000  # values of c in (d), and number of rows of the population in (d)
 BIAS, BIAS_NEAR = -0.093, 0.008  # bias of the intercept at c = 2, and tolerance; four standard errors are .005
 
 
@@ -106,7 +108,7 @@ SETTINGS = (
 
 @contextmanager
 def knowing(setting: Setting) -> Iterator[None]:
-    """Fix the residual scale of robust fits by descent at 1, if the setting knows it; plans are computed again."""
+    """Fix the residual scale of robust fits by descent at 1, if the setting has a known scale; plans are renewed."""
 
     def descents(loss: Any, rows: int | None) -> dict[str, Any]:
         return {

@@ -5,8 +5,8 @@ and by the Renyi accountant of another package, if it is installed. The figure, 
 of both methods for the location of normal rows with one row in ten far off; all of (eps, delta) is spent on the steps.
 
 The script exits with a non-zero status if the Renyi accountant is below the cost by more than rounding, or if descent
-on all rows ends farther from the truth than on subsamples, in the mean over replicates and by more than two standard
-errors. Run: ``python -m benchmarks.noisy_sgd --seed 1``
+on all rows ends farther from the truth than descent on subsamples, in the mean over replicates and by more than two
+standard errors. Run: ``python -m benchmarks.noisy_sgd --seed 1``
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from privstats.privacy.subsampling import limit_mu, noise_multiplier, sampled_ep
 from privstats.privacy.tradeoff import gdp_eps, gdp_mu
 
 DELTA = 1e-5
-PRICED = ((1.0, 0.01, 1000), (0.6, 0.05, 20), (2.0, 0.1, 100), (4.0, 0.5, 50))  # sigma, sampling rate, steps
+# noise multiplier sigma, sampling rate, number of steps
+PRICED = ((1.0, 0.01, 1000), (0.6, 0.05, 20), (2.0, 0.1, 100), (4.0, 0.5, 50))
 ROWS, STEPS, BATCH, STEP, EPS = 2_000, 100, 100, 0.3, (0.25, 1.0, 4.0)
 FAR, TRUTH, ROUNDING = 8.0, 1.0, 1e-4
 LOSS = HuberLoss()
@@ -48,7 +49,7 @@ def by_renyi(sigma: float, q: float, steps: int) -> float:
 
 
 def rows_of(rng: np.random.Generator) -> np.ndarray:
-    """Return rows (weight, 1, y, offset) of a location: normal around the truth, one in ten far off on either side."""
+    """Return rows (weight, 1, y, offset) of a location: y is normal around the truth, but far off in one row in ten."""
     y = TRUTH + rng.normal(size=ROWS)
     far = rng.uniform(size=ROWS) < 0.1
     y[far] += FAR * rng.choice([-1, 1], far.sum())

@@ -1,9 +1,9 @@
 """The cost of fits to rows in parts: passes, bytes sent and returned, and growth with the number of parts.
 
-All parts are processed in this process, one after the other, so the processor time is that of the package alone,
-without a scheduler (`benchmarks.clusters` has one). Targets: the numbers of passes and of bytes in
-`docs/guides/scale.md` are those counted here; with `MANY` parts instead of `FEW`, the same rows take at most `TASK`
-more seconds for each further part and pass.
+All parts are processed in this process, one after the other, so the processor time is the time of the package alone,
+without a scheduler (`benchmarks.clusters` uses a scheduler). Targets: the numbers of passes and of bytes in
+`docs/guides/scale.md` are the numbers counted here; with `MANY` parts instead of `FEW`, the same rows take at most
+`TASK` more seconds for each further part and pass.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.passes --seed 1 [--n 500000] [--rows 1000000000000]
 """
@@ -31,7 +31,7 @@ from privstats.gate.parts import Answer, RowPart, Work
 
 PAGE = Path(__file__).parents[1] / "docs" / "guides" / "scale.md"
 PARTS, FEW, MANY = 8, 10, 1000
-TASK = 0.004  # seconds for each part and pass, apart from the rows
+TASK = 0.004  # largest time in seconds for each part and pass, in addition to the time for the rows
 HEADS = ("call", "passes", "sent to a part", "largest answer of a part")
 KNOWN = {**DOMAIN, "b": bool, "g": GROUPS}
 BUDGET: dict[str, Any] = {"mu": 1.0, "domain": KNOWN, "rng": 1}

@@ -10,7 +10,7 @@ bounds; errors are distances to ordinary least squares without privacy. Target: 
 default is at most 1.05, .105 and .0105 at n = 1e3, 1e4 and 1e5.
 
 The signals: slopes from -1 to 1 and errors of standard deviation 1 ("weak") or .15 ("strong"); errors are distances to
-the truth. Target: the error of the default is at most 1.1 times that of a reference implementation.
+the truth. Target: the error of the default is at most 1.1 times the error of a reference implementation.
 
     python benchmarks/peers_linear.py --seed 1 [--replicates 40] [--peers-python PATH] [--n 1000 ...] [--p 2 ...]
 """
@@ -36,7 +36,7 @@ from tabulate import tabulate
 import privstats as ps
 from benchmarks.adassp import adassp
 
-BOUND = 2.0  # theta_bound of the methods that need one: the default, though 1 would hold in every design here
+BOUND = 2.0  # theta_bound of the methods that need a bound: the default; a bound of 1 would hold in every design
 DEFAULT = "matrixt"
 METHODS: dict[str, dict[str, Any]] = {
     DEFAULT: {"mech": "suffstats", "noise": "matrixt"},
@@ -97,7 +97,7 @@ def with_ones(X: np.ndarray) -> np.ndarray:
 
 
 def draw(n: int, slopes: np.ndarray, sd: float, bound: float, rng: np.random.Generator) -> Sample:
-    """Draw a data set without intercept, its response clipped to its declared bounds."""
+    """Draw a data set without intercept, with the response clipped to its declared bounds."""
     X = rng.uniform(-1, 1, (n, len(slopes)))
     y = np.clip(X @ slopes + sd * rng.standard_normal(n), -bound, bound)
     return Sample(X, y, np.array([0.0, *slopes]), bound)
@@ -202,7 +202,7 @@ def by_diffprivlib(chosen: str | None) -> Iterator[tuple[Fit | None, str]]:
 
 @dataclass
 class Runs:
-    """Results of a method in one cell, or the reason for which it has none."""
+    """Results of a method in one cell, or the reason for which there are no results."""
 
     refused: str = ""
     errors: list[float] = field(default_factory=list)

@@ -2,10 +2,11 @@
 
 X ~ U(-1, 1)^p, slopes from -1 to 1, intercept 0; pure eps, one row replaced, bounds known. All methods get the same
 data sets, and nothing is tuned. "dp_glm" has intervals, included in its budget and time; "alone" is `inference="none"`.
-diffprivlib is run with its default C = 1 and with C = .1; its bound of the rows' l2 norm is sqrt(p), which holds.
+diffprivlib is run with its default C = 1 and with C = .1; its bound of the rows' l2 norm is sqrt(p), which no row
+exceeds.
 
 Targets at p = 5 and eps = 1: the median distance of dp_glm with intervals is below .082 at n = 1e4 and .0084 at n =
-1e5, and below that of diffprivlib; a fit of 1e5 rows and p = 6 takes less than half a second (median).
+1e5, and below the distance of diffprivlib; a fit of 1e5 rows and p = 6 takes less than half a second (median).
 
     python -m benchmarks.peers_logistic --seed 1 [--replicates 40] [--peers-python PATH] [--n 1000 ...]
 """

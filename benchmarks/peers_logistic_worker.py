@@ -5,8 +5,8 @@ answers are lines of JSON on the standard output: {"theta": intercept and slopes
 fails. The first line of output has the package versions, {"versions"}, or the reason for which no fit is possible,
 {"error"}. Nothing of privstats is imported.
 
-The guarantee (0.6.6, logistic_regression.py) is that of objective perturbation with l2 noise for rows of norm at most
-`data_norm`, an argument; by default C = 1, and the regularisation is diffprivlib's own.
+The guarantee (0.6.6, logistic_regression.py) is the guarantee of objective perturbation with l2 noise for rows of norm
+at most `data_norm`, an argument; by default C = 1, and the regularisation is diffprivlib's own.
 """
 
 from __future__ import annotations

@@ -6,18 +6,20 @@ a row is replaced, except for AdaSSP:
 
 - newton and moments: dp_lm(mu=mu), and the same with mech="suffstats"; 95 % intervals are included in budget and time.
 - AdaSSP: (eps, 1e-6)-DP, which is implied by mu-GDP but does not imply it; a row is added or removed, as in its paper.
-  Both differences are to its advantage. No intervals.
+  Both differences are to the advantage of AdaSSP. No intervals.
 - diffprivlib: pure eps-DP at the same eps, because it has no delta. This is a stronger guarantee than (eps, 1e-6), but
   it does not imply mu-GDP (its mu is `pure_mu(eps)`, about five times as large). No intervals.
 - gradient descent: steps of length 1 (safe for uncorrelated predictors) from 0; each row's gradient is clipped, the
   noise of all steps together has exactly mu, and the estimate is the last iterate. Three clipping lengths times three
   numbers of steps: "best" is the tuning with the smallest median distance to the truth in the cell, an oracle choice in
-  its favour, whose search costs nothing; "fifth" is the fifth of the nine, a plausible choice in advance. No intervals.
+  its favour, whose search costs nothing; "fifth" is the fifth-best of the nine tunings, a plausible choice in advance.
+  No intervals.
 
-Error is the median over replicates of the L2 distance of all coefficients to the truth; length is that of the slopes'
-intervals. Targets, in every cell: the error of newton is below that of every peer, and its mean coverage is in [.93,
-.985], up to half a Monte Carlo standard error. The oracle choice of gradient descent may be better by a fifth on (a):
-there predictors are alike and uncorrelated, and it pays neither for this knowledge nor for intervals.
+Error is the median over replicates of the L2 distance of all coefficients to the truth; length is the median length of
+the slopes' intervals. Targets, in every cell: the error of newton is below the error of every peer, and the mean
+coverage of newton is in [.93, .985], up to half a Monte Carlo standard error. The oracle choice of gradient descent may
+be better by a fifth on (a): there predictors are alike and uncorrelated, and it pays neither for this knowledge nor for
+intervals.
 
     python -m benchmarks.peers_newton --seed 1 [--replicates 50] [--peers-python PATH] [--n 1000 ...] [--mu 1 ...]
 """
@@ -38,7 +40,7 @@ from benchmarks.peers_linear import DELTA, Fit, Fitted, Runs, Sample, by_adassp,
 from privstats.privacy.tradeoff import gdp_eps
 
 PREDICTORS = {1000: 5, 10_000: 10, 100_000: 10}  # number of predictors, by n
-DESIGNS = {"a": 1.2, "rho9": 1.0}  # largest ratio of newton's error to that of the oracle choice
+DESIGNS = {"a": 1.2, "rho9": 1.0}  # largest ratio of newton's error to the error of the oracle choice
 CORRELATED = 10_000  # number of rows of the cell with design rho9
 BUDGETS = (0.5, 1.0)
 CLIPS = (1 / 16, 1 / 8, 1 / 4)  # clipping lengths, as shares of a row's longest gradient at theta = 0
@@ -83,7 +85,7 @@ def by_gradient_descent(clip: float, steps: int) -> Fit:
         X = with_ones(sample.X)
         n, m = X.shape
         B = clip * sample.bound * m**0.5
-        lengths, theta = np.linalg.norm(X, axis=1), np.zeros(m)  # each is at least 1, because X has a column of ones
+        lengths, theta = np.linalg.norm(X, axis=1), np.zeros(m)  # each length is at least 1 (column of ones)
         for _ in range(steps):
             limit = B / lengths
             total = X.T @ np.clip(sample.y - X @ theta, -limit, limit)
@@ -111,7 +113,7 @@ def compare(
 
 
 def targets(row: dict[str, Runs], oracle: float) -> list[str]:
-    """Return the targets that a cell misses; `oracle` is the largest ratio of newton's error to the oracle choice's."""
+    """Return the targets that a cell misses; `oracle` is the largest ratio of newton's error to the best tuning's."""
     newton, found = row[NEWTON], []
     if newton.refused:
         return [f"refused: {newton.refused}"]

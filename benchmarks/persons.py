@@ -1,4 +1,4 @@
-"""Coverage and length of intervals from persons with several rows: dependent, independent, and of informative number.
+"""Coverage and length of intervals from persons with several rows: dependent or independent rows, informative numbers.
 
 Persons have 1 to R rows. A predictor belongs to the person, the response has an effect of the person, and the number of
 rows may be related to this effect. A fit protects persons (``unit=``), and the truth is the fit to 400,000 rows of the
@@ -156,8 +156,9 @@ def population_values(persons: Persons, cell: Cell, seed: int) -> pd.Series:
 def measured(persons: Persons, cell: Cell, n: int, budget: dict[str, float], seed: int, replicates: int) -> np.ndarray:
     """Return four numbers for the interval of each term in each fit, shape (fits, terms, 4).
 
-    They are whether the interval is given, whether it covers the truth (NaN if it is not given), whether the reference
-    covers the truth, and the length of the interval divided by that of the reference.
+    The first three numbers say whether the interval is given, whether it covers the truth (NaN if it is not given), and
+    whether the reference interval covers the truth. The last number is the length of the interval divided by the length
+    of the reference interval.
     """
     mean, truth = (persons.most + 1) / 2, population_values(persons, cell, seed)
     found = []
@@ -174,7 +175,7 @@ def measured(persons: Persons, cell: Cell, n: int, budget: dict[str, float], see
 
 
 def row(found: np.ndarray) -> tuple[float, float, float, float]:
-    """Return the share of intervals given, the lowest coverage of a term, that of the reference, and the length.
+    """Return the share of intervals given, the lowest coverage of a term, the reference's coverage, and the length.
 
     The lowest coverage is among the terms that the reference covers with a frequency of at least .93, and the coverage
     of the reference is for the same term. The length is the median of relative lengths.

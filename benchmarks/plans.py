@@ -119,7 +119,7 @@ def widths(population: Population, rows: pd.DataFrame, price: Mapping[str, float
 
 
 def compared(population: Population, price: Mapping[str, Any], seeds: range) -> pd.DataFrame:
-    """Return realised widths, and expected widths relative to these, by coefficient."""
+    """Return realised widths, and expected widths relative to realised widths, by coefficient."""
     rows = of(population)
 
     def plan(domain: Any) -> Any:

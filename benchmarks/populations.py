@@ -8,11 +8,11 @@ interval without privacy.
     python -m benchmarks.populations --seed 1 --names wages delays --mu 1 --eps 4 --replicates 40
 
 A coefficient misses its target if given intervals cover less often than .93 (or .02 less often than intervals without
-privacy, if that is lower), by more than 2.6 binomial standard errors. With 10,000 rows and mu >= 1 or eps >= 4 it also
-misses its target if it has at least 60 / mu (600 / eps, or 60 / eps with a delta) effective score rows and is not given
-in more than a tenth of the fits, or if its median length is more than 2 times that without privacy. A coefficient with
-fewer than 15 effective score rows is judged by the share of fits that are ten standard errors off with an interval that
-does not cover the truth. The script exits with 1 if a target is missed.
+privacy, if this limit is lower), by more than 2.6 binomial standard errors. With 10,000 rows and mu >= 1 or eps >= 4 it
+also misses its target if it has at least 60 / mu (600 / eps, or 60 / eps with a delta) effective score rows and is not
+given in more than a tenth of the fits, or if its median length is more than 2 times the median length without privacy.
+A coefficient with fewer than 15 effective score rows is judged by the share of fits that are ten standard errors off
+with an interval that does not cover the truth. The script exits with 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from benchmarks.common import arguments
 FOLDER = Path(os.environ.get("PRIVSTATS_DATA", "../shared/data"))
 WHOLE = 200_000  # number of rows of a synthetic population
 FEW = 15.0  # with fewer effective score rows, no interval from a sample is reliable, with or without privacy
-FAR = 10.0  # standard errors without privacy: an estimate this far from the truth is far off
-MEDIAN_ERROR = 1.25  # standard error of a median relative to that of a mean
+FAR = 10.0  # an estimate is far off if it is more than FAR standard errors (without privacy) from the truth
+MEDIAN_ERROR = 1.25  # standard error of a median divided by the standard error of a mean, for normal values
 
 YES = ["no", "yes"]
 WAGES = {
@@ -149,7 +149,7 @@ def student(rng: np.random.Generator, n: int) -> pd.DataFrame:
 
 
 def assets(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return net assets, whose scale rises with income and age: a quarter of the people have next to none."""
+    """Return net assets, whose scale rises with income and age: a quarter of the people have almost no assets."""
     income = np.exp(rng.normal(3.4, 0.7, n)).clip(3, 240)
     age, size = rng.uniform(25, 65, n).round(), rng.integers(1, 8, n)
     saved = 0.02 * (income / 10) ** 1.6 * np.exp(rng.normal(1.5, 1.3, n)) * (age / 30)
@@ -348,7 +348,7 @@ def shown(name: str, population: Population, n: int, promise: Mapping[str, float
 
 
 def missed(table: pd.DataFrame, promise: Mapping[str, float], n: int, replicates: int) -> pd.Series:
-    """Return the missed targets of each coefficient in words; empty if it misses none."""
+    """Return the missed targets of each coefficient in words; empty if the coefficient misses no target."""
     ample = n >= 10_000 and (promise.get("mu", 0.0) >= 1 or promise.get("eps", 0.0) >= 4)
     needed = 60 / promise["mu"] if "mu" in promise else (60 if "delta" in promise else 600) / promise["eps"]
     said = pd.Series("", table.index)

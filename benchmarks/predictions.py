@@ -7,8 +7,8 @@ is its fitted value in the fit to the whole population; the new response is the 
 compared with intervals of statsmodels without privacy, which also assume normal errors for a new response.
 
 A population misses its target if given intervals cover less often than .93 (or .02 less often than intervals without
-privacy, if that is lower), by more than 2.6 standard errors over the samples. The script exits with 1 if a target is
-missed.
+privacy, if this limit is lower), by more than 2.6 standard errors over the samples. The script exits with 1 if a target
+is missed.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ PLACES = ((0.0, 1.0), (1e6, 1.0), (-5.0, 1e-3), (0.0, 1e-6), (1e9, 1e9), (-1e6, 
 def runs(law: str, place: tuple[float, float], n: int, replicates: int, seed: int) -> list[tuple[float, float]]:
     """Return, for each estimated range, the share of rows inside, and the width in units of a distance of quantiles.
 
-    The distance is that between the .5 % and the 99.5 % quantile of the column. `place` is the column's location and
-    scale.
+    The distance is the distance between the .5 % and the 99.5 % quantile of the column. `place` is the column's
+    location and scale.
     """
     rng = np.random.default_rng([seed, *map(ord, law), *(abs(hash(part)) % 2**32 for part in place)])
     eps = 3000 / n

@@ -25,8 +25,9 @@ from benchmarks.common import arguments
 
 SHOWN, COVERED, N = 0.1, 0.95, 20_000
 BUDGETS: tuple[dict[str, float], ...] = ({"mu": 1.0}, {"eps": 1.0})
-SIZES = (5.0, 6.0, 6.5, 7.0, 7.5, 8.5, 10.0, 12.0, 20.0)  # count of the reference level, in sds of its noise
-NOISE = ((4, 8, 1), (4, 100, 0), (20, 8, 1), (20, 100, 0))  # number of levels, rows of the rare level, and its index
+SIZES = (5.0, 6.0, 6.5, 7.0, 7.5, 8.5, 10.0, 12.0, 20.0)  # rows of the reference level, in sds of the count's noise
+# number of levels, number of rows of the rare level, index of the rare level
+NOISE = ((4, 8, 1), (4, 100, 0), (20, 8, 1), (20, 100, 0))
 
 
 def rows_of(levels: int, few: int, rare: int, n: int, effect: float, seed: int) -> tuple[pd.DataFrame, ps.Domain]:
@@ -48,10 +49,10 @@ def count_sd(budget: Mapping[str, float]) -> float:
 
 
 def intervals(size: float, sd: float, budget: Mapping[str, float], seeds: range) -> tuple[float, float, float, float]:
-    """Return the share of fits that give all intervals, their coverage, a length, and the std error of the coverage.
+    """Return the share of fits that give all intervals, the coverage, a length, and the std error of the coverage.
 
-    The intervals are those of the intercept and of the factor's coefficients; the length is the median relative length
-    for the intercept.
+    The intervals are for the intercept and for the factor's coefficients; the length is the median relative length for
+    the intercept.
     """
     covered, lengths = [], []
     for seed in seeds:
@@ -71,8 +72,9 @@ def intervals(size: float, sd: float, budget: Mapping[str, float], seeds: range)
 def stated(levels: int, few: int, rare: int, budget: Mapping[str, float], seeds: range) -> tuple[float, ...]:
     """Return four numbers about the noise that fits state for their coefficients.
 
-    They are the share of coefficients whose noise is stated; the share of these whose error is at most 1.96 stated
-    std devs, and its std error; and the root mean square error of the coefficient of x.
+    The numbers are the share of coefficients whose noise is stated; the share of these coefficients with an error of at
+    most 1.96 stated std devs; the std error of the second share; and the root mean square error of the coefficient of
+    x.
     """
     rows, domain = rows_of(levels, few, rare, 4000, 2.0, seeds[0])
     exact = smf.ols("y ~ x + g", rows).fit().params

@@ -1,8 +1,8 @@
 """A column of zeros and ones with few ones: declared as a number from 0 to 1, and declared as two levels.
 
-Two further predictors are standard normal. The table has the median length of their intervals, relative to statsmodels,
-and the share of these intervals that cover the truth. Targets: coverage of at least `COVERED`, up to Monte Carlo error;
-intervals are at most `LONGEST` times as long with a number as with levels.
+Two further predictors are standard normal. The table has the median length of the intervals of these predictors,
+relative to statsmodels, and the share of these intervals that cover the truth. Targets: coverage of at least `COVERED`,
+up to Monte Carlo error; intervals are at most `LONGEST` times as long with a number as with levels.
 
     python -m benchmarks.rare_values --seed 1
 """
@@ -32,7 +32,7 @@ VERBS = {
 
 
 def rows_of(verb: str, share: float, seed: list[int]) -> pd.DataFrame:
-    """Return rows with a share of ones in the column d."""
+    """Return rows with the share `share` of ones in the column d."""
     rng = np.random.default_rng(seed)
     x, d = rng.normal(size=(N, 2)).clip(-4, 4), rng.uniform(size=N) < share
     eta = x @ TRUTH + 0.8 * d

@@ -1,15 +1,15 @@
 """Real data by dp_glm and robust dp_lm: distance to the fits of statsmodels, and relative length of intervals.
 
 Extramarital affairs (Fair 1978, logit) and visits to the doctor in the RAND health insurance experiment (Poisson) are
-from statsmodels; high wages (logit) and log wages (Huber) in the Current Population Survey need its file in
-PRIVSTATS_DATA. Bounds are those declared by the loaders. The ordinary fit has robust standard errors (HC0, or those of
-RLM).
+from statsmodels; high wages (logit) and log wages (Huber) in the Current Population Survey need the file of the survey
+in PRIVSTATS_DATA. The loaders declare the bounds. The ordinary fit has robust standard errors (HC0, or the standard
+errors of RLM).
 
-"distance" is the median over given coefficients and replicates of the distance to the ordinary estimate, in its
-standard errors. "ratio" is the median over given intervals of their length relative to ordinary intervals;
-"intervals" is the share of intervals that are given.
+"distance" is the median over given coefficients and replicates of the distance to the ordinary estimate, in standard
+errors of the ordinary estimate. "ratio" is the median over given intervals of the length relative to ordinary
+intervals; "intervals" is the share of intervals that are given.
 
-Targets: nine coefficients in ten are given; from eps = 4 or mu = 1 on, nine in ten have intervals.
+Targets: nine coefficients in ten are given; from eps = 4 or mu = 1 on, nine coefficients in ten have intervals.
 
     python benchmarks/real_glm.py --seed 1 [--replicates 5] [--data fair ...]
 """

@@ -1,14 +1,14 @@
 """Real data by dp_lm: distance to least squares, and relative length of intervals, at eps = .25, 1 and 4.
 
 Three regressions: wages in the Current Population Survey, house prices in King County (both need files in
-PRIVSTATS_DATA), and doctor visits in the RAND health insurance experiment (from statsmodels). Bounds are those declared
-by the loaders. *Not private*: the reference, dp_lm at eps = 1e9, which is least squares on the clamped rows; the effect
-of clamping is left out. All other fits are releases as a user would get them.
+PRIVSTATS_DATA), and doctor visits in the RAND health insurance experiment (from statsmodels). The loaders declare the
+bounds. *Not private*: the reference, dp_lm at eps = 1e9, which is least squares on the clamped rows; the effect of
+clamping is left out. All other fits are releases as a user would get them.
 
-"distance" is the median over given coefficients and replicates of the distance to the reference, in its standard
-errors. "ratio" is the median over given coefficients of the interval length relative to the reference (with the same
-`cov_type`); "given" is the share of given coefficients. kng and "objpert in the box" use theta_bound = 2 and give no
-intervals if noise hides the curvature that they release.
+"distance" is the median over given coefficients and replicates of the distance to the reference, in standard errors of
+the reference. "ratio" is the median over given coefficients of the interval length relative to the reference (with the
+same `cov_type`); "given" is the share of given coefficients. kng and "objpert in the box" use theta_bound = 2 and give
+no intervals if noise hides the curvature that they release.
 
 Targets: a fit explains why a coefficient is not given; with the method that auto chooses, at least .9 of the
 coefficients are given at eps = 4 (at eps = 1, levels of fewer than 600 rows need a larger budget); no median ratio is
@@ -96,7 +96,7 @@ def cov_type_of(method: str) -> str:
 
 
 def explained(fit: Results) -> bool:
-    """Return whether all coefficients are given, or a note explains the missing ones."""
+    """Return whether all coefficients are given, or a note explains the missing coefficients."""
     told = " ".join(note for note in fit.summary().notes if "not given" in note)
     return bool(fit.params.notna().all()) or bool(told)
 
@@ -151,7 +151,7 @@ def misses(name: str, found: dict[tuple[str, float], Cell]) -> list[str]:
 
 
 def plot(results: dict[str, dict[tuple[str, float], Cell]], path: Path) -> None:
-    """Draw the ratio of interval lengths to those of the reference against eps, with a panel for each data set."""
+    """Draw interval lengths, relative to lengths of the reference, against eps, with a panel for each data set."""
     figure, panels = new_figure(len(results))
     for panel, (name, found) in zip(panels, results.items(), strict=True):
         budgets = sorted({eps for _, eps in found})

@@ -14,7 +14,7 @@ again. By adaptive composition the budgets add up.
 *c sandwich*: the same, with the middle level first, then the outermost levels, then each level half way between earlier
 neighbours. (Tran, Reimherr and Slavkovic have steps and sandwiches by a Markov chain; here every draw is exact.)
 
-*e uneven*: as a, with shares of eps in proportion to `need`.
+*e uneven*: as a, with shares of eps in proportion to the function `need`.
 
 Figures: root mean square error of the fitted quantiles at the predictors, as a mean over levels and replicates. ``y =
 0.5 + x_1 + (1 + s x_1) e``, e standard normal, response declared within (-8, 8), predictors uniform on [-1, 1]; s = 0
@@ -44,11 +44,12 @@ from privstats.numerics.law import FloatArray
 from privstats.sets.losses import CheckLosses
 
 HALF, RADIUS = 8.0, 2.0  # half-range of the response, and radius of the parameter set
-LAWS = {"normal": (1.0, 0.0), "hetero": (1.0, 0.5), "narrow": (0.4, 2.0)}  # half-range of predictors, and s
+# half-range of predictors, and the number s in the factor 1 + s x_1 of the errors
+LAWS = {"normal": (1.0, 0.0), "hetero": (1.0, 0.5), "narrow": (0.4, 2.0)}
 ORDERS = {3: (0.1, 0.5, 0.9), 9: tuple(k / 10 for k in range(1, 10))}
 METHODS = ("none", "apart", "a rearranged", "d projected", "b stepwise", "c sandwich", "e uneven")
 FEWER = 10_000  # from this number of rows on, a quarter of the replicates is run
-GIVE_UP = 60_000  # with more boxes than this, a draw is made on the whole parameter set, not on its ordered part
+GIVE_UP = 60_000  # above this number of boxes, a draw is made on the whole parameter set, not on its ordered part
 
 
 class Cut(CheckBoxes):
@@ -85,7 +86,7 @@ def stepwise(k: int) -> list[int]:
 
 
 def sandwich(k: int) -> list[int]:
-    """Return the indices of k quantile levels: the middle, the outermost, then repeatedly those half way between."""
+    """Return the indices of k quantile levels: the middle, the outermost, then levels half way between."""
     done = [k // 2, *([0] if k // 2 else []), *([k - 1] if k - 1 > k // 2 else [])]
     while len(done) < k:
         known = sorted(done)

@@ -6,7 +6,8 @@ by noisy steps ("newton"). Rows of a population are drawn with replacement. The 
 own residual scale, so its coverage is approximate.
 
 The script exits with a non-zero status if intervals of "auto" cover less than .93, beyond Monte Carlo error, or if the
-share given by "auto" is lower than that of steps by more than .05. Run: ``python -m benchmarks.short_budgets --seed 1``
+share given by "auto" is lower than the share given by steps by more than .05.
+Run: ``python -m benchmarks.short_budgets --seed 1``
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from benchmarks.populations import FOLDER, LM, OTHERS, Population, measured
 
 CELLS = ((1_000, 4.0), (2_000, 1.0), (2_000, 2.0), (2_000, 4.0), (10_000, 1.0), (10_000, 4.0))
 DOMAIN = {"x": (-5, 5), "z": (0, 1), "y": (0, 100)}
-MOST_MISSED = 0.05  # largest amount by which the share of slopes given by auto may be below that of steps
+MOST_MISSED = 0.05  # largest amount by which the share of slopes given by auto may be below the share given by steps
 
 
 def responses(kind: str, rng: np.random.Generator, n: int) -> pd.DataFrame:

@@ -56,7 +56,7 @@ def in_chunks(data: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def bits(n: int, seed: int, folder: Path) -> list[str]:
-    """Print the processor time of each source; return the sources whose results differ from those of the frame."""
+    """Print the processor time of each source; return the sources whose results differ from the frame's results."""
     data = drawn(n, np.random.default_rng(seed))
     data.to_parquet(folder / "all.parquet", row_group_size=99_991)
     data.to_csv(folder / "all.csv", index=False)

@@ -2,8 +2,8 @@
 
 A rule is switched off by values of constants at which it never acts, or by a function without effect in place of its
 own function. A case is a population of `benchmarks.hard_cases` or `benchmarks.populations` at a budget. The script
-prints for each rule the lowest coverage of a coefficient, the median length relative to that without privacy, and the
-share given, with the rule and without it.
+prints for each rule the lowest coverage of a coefficient, the median length relative to the length without privacy, and
+the share of coefficients given, with the rule and without it.
 
 Target: without the rule the coverage of a coefficient falls by .05 or more, or intervals are a tenth longer, or the
 share given falls by a tenth. A rule without effect in its case should be deleted, or get another case.
@@ -40,11 +40,11 @@ class Rule:
     Parameters
     ----------
     case : str
-        Name of its case.
+        Name of the case of the rule.
     promise : mapping of str to float, or str
         Budget, and further arguments of the call.
     n : int, optional
-        Number of rows; by default that of the case.
+        Number of rows; by default the number of rows of the case.
     off : mapping of str to float or tuple
         Values of constants at which the rule never acts.
     idle : mapping of str to callable
@@ -133,7 +133,7 @@ class Bought(NamedTuple):
     given: float
 
     def worse(self, other: Bought) -> bool:
-        """Return whether these intervals are worse than others by the least effect of a rule."""
+        """Return whether these intervals are worse than `other` by more than the least effect of a rule."""
         return bool(
             self.covered < other.covered - COVERED
             or self.length > (1 + BOUGHT) * other.length

@@ -1,10 +1,10 @@
 """The cost of calls relative to a reference computation: ratios of processor time, and peaks of memory.
 
 Each row of the table has a call and a reference: a fit of statsmodels, or a computation that no method can avoid, such
-as X'X of the same rows in floating point, `np.partition`, pandas' means by group, or reading a file. Both are timed in
-turn in one process; the smallest time of several rounds counts, because other work on the machine only adds to it. Some
-targets are in seconds; peaks of memory are in MB in addition to the rows. First calls are made with empty caches. Rows
-without a target are for comparison.
+as X'X of the same rows in floating point, `np.partition`, pandas' means by group, or reading a file. The call and the
+reference are timed in turn in one process; the smallest time of several rounds counts, because other work on the
+machine only adds to it. Some targets are in seconds; peaks of memory are in MB in addition to the rows. First calls are
+made with empty caches. Rows without a target are for comparison.
 
 The plot shows how times grow with rows, predictors, levels, groups and quantile levels.
 
@@ -107,7 +107,7 @@ class Case:
     work : Work
         The call.
     beside : Work, optional
-        The reference; the row is in seconds if there is none.
+        The reference; without a reference, the row is in seconds.
     most : float, optional
         Largest allowed ratio (or seconds); a row without a target is shown for comparison.
     """
@@ -138,7 +138,7 @@ class Row:
 
 
 def least(works: Iterable[Work | None], rounds: int) -> dict[Work | None, float]:
-    """Return the smallest processor time of each work over several rounds, in turn; one second stands for no work.
+    """Return the smallest processor time of each work over several rounds, in turn; the time of None is one second.
 
     The first round is a warm-up and is not counted, except for works of more than `LONG` seconds, which are run once.
     """
@@ -191,7 +191,7 @@ def domain_of(d: int) -> dict[str, Any]:
 
 
 def verbs(data: pd.DataFrame, d: int) -> dict[str, Callable[..., Any]]:
-    """Return the regressions of some rows by name, as functions of further arguments of the call."""
+    """Return the regressions of the rows `data` by name, as functions of further arguments of the call."""
     right, domain = right_of(d), domain_of(d)
 
     def fit(verb: Callable[..., Any], y: str, **given: Any) -> Callable[..., Any]:
@@ -226,9 +226,9 @@ def columns_of(data: pd.DataFrame, d: int) -> np.ndarray:
     return np.column_stack([np.ones(len(data)), data.iloc[:, :d], data["y"]])
 
 
-# --- functions that return the rows of the table
+# --- functions that return cases (rows of the table before measurement)
 def regressions(n: int, seed: int, d: int = 5) -> list[Case]:
-    """Return cases of regressions relative to those of statsmodels, and X'X as a lower limit of their time."""
+    """Return cases of regressions relative to regressions of statsmodels, and X'X as a lower limit of their time."""
     data, right = rows_of(n, d, seed), right_of(d)
     X, fits = columns_of(data, d), verbs(data, d)
     ols = Work("OLS", lambda: smf.ols("y" + right, data).fit())
@@ -263,7 +263,7 @@ def passes(n: int, seed: int, d: int = 5) -> list[Case]:
         kept = rows(limit)
         return [Case(Work(f"{name}, {what}", partial(kept.totals, [q])), xx, most) for what, q in of.items()]
 
-    keep_what_is_freed()  # as in a fit
+    keep_what_is_freed()  # as in a fit, memory of freed blocks is kept for the next blocks
     made = Case(Work("making blocks", lambda: list(rows().blocks())), xx, 3.0)
     written = Case(Work("making and writing them", lambda: list(rows(1).blocks())), xx)
     return [made, written, *again("a later pass", None, 2.5), *again("a later pass from a file", 1, None)]
@@ -415,7 +415,7 @@ def summaries(n: int, seed: int, d: int) -> list[Case]:
 
 
 def importing() -> list[Case]:
-    """Return the case of the import against that of statsmodels, each in a new process with compiled modules."""
+    """Return the case of the import against the import of statsmodels, each in a new process with compiled modules."""
     compiled = tempfile.TemporaryDirectory()
     variables = {**os.environ, "PYTHONPYCACHEPREFIX": compiled.name}
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -509,7 +509,7 @@ def read(path: Path) -> np.ndarray:
     """Return X'X of a file, in floats, read batch by batch."""
     import pyarrow.parquet as pq
 
-    # by default, pyarrow reads the whole file ahead, into memory that may be cleared for each call
+    # by default, pyarrow reads the whole file ahead, into memory that the system may have to clear at each call
     batches = pq.ParquetFile(path, buffer_size=1 << 18, pre_buffer=False).iter_batches(1 << 16, use_threads=False)
     return sum((gram(np.column_stack([c.to_numpy() for c in batch.columns])) for batch in batches), np.zeros(1))
 
@@ -524,7 +524,7 @@ def held() -> float:
 
 
 def filed(path: Path, rounds: int) -> list[Row]:
-    """Return the table rows about a Parquet file, and the peak memory of the fits above that at the start.
+    """Return the table rows about a Parquet file, and the peak memory of the fits above the memory at the start.
 
     The function runs in a process of its own.
     The fits come first, because reading the file for the reference has a peak of its own.

@@ -4,8 +4,8 @@
 8); d is the number of coefficients, intercept included. A release has the coefficients alone, without intervals.
 Targets: 100,000 rows and 5 coefficients, drawn by a Markov chain, take less than 2 s at eps = .1, 1 and 4; a million
 rows and 3 coefficients, drawn exactly, less than 10 s; ten times the rows take at most fifteen times the memory.
-Correlated predictors (.9 of each is the first), higher quantile levels and tied responses (whole numbers) have no
-targets.
+Correlated predictors (.9 times a common variable plus .1 times another variable), higher quantile levels and tied
+responses (whole numbers) have no targets.
 
     python -m benchmarks.speed_rq --seed 1 [--replicates 3]
 """

@@ -1,13 +1,14 @@
 """Trade-off functions: (eps, delta) and Gaussian guarantees side by side, and 1-GDP beside a tenfold composition.
 
 Left and middle: the smallest type II error of a test about one row, under guarantees of both kinds. Right: K times (1 /
-sqrt(K), 0)-DP for K = 1 and 10. As K grows, its trade-off function tends to that of 1-GDP (Dong, Roth and Su 2022,
-section 3.2), but it is not 1-GDP for any K, so the limit is drawn and never promised.
+sqrt(K), 0)-DP for K = 1 and 10. As K grows, the trade-off function of this composition tends to the trade-off function
+of 1-GDP (Dong, Roth and Su 2022, section 3.2), but the composition is not 1-GDP for any K, so the limit is drawn and
+never promised.
 
 The composition is computed in three ways. *Package*: from the delta of K composed guarantees at each eps in privstats,
-``f(alpha) = max over eps of 1 - delta(eps) - e^eps alpha``. *dp_accounting*: the same from its convolved distributions.
-*Binomial*: the Neyman-Pearson test of K answers of randomised response, Bin(K, p) against Bin(K, 1 - p) with p = 1 / (1
-+ e^eps), which needs no delta.
+``f(alpha) = max over eps of 1 - delta(eps) - e^eps alpha``. *dp_accounting*: the same formula, from the convolved
+distributions of that package. *Binomial*: the Neyman-Pearson test of K answers of randomised response, Bin(K, p)
+against Bin(K, 1 - p) with p = 1 / (1 + e^eps), which needs no delta.
 
 Targets: package and dp_accounting differ from the binomial by at most 1e-3, dp_accounting only on the cautious (lower)
 side, and the tenfold composition differs from 1-GDP by at most .03.

@@ -15,8 +15,9 @@ low share means that the histograms overlap. Means are over the six measurements
 interquartile range.
 
 Targets, for both ranges, up to 3 Monte Carlo errors: the mean distances of Duff and of the rank mechanism are no larger
-than that of any noise, for each measurement and class; over all of them, rank is no worse than Duff. With the paper's
-range, Duff and rank order at least 9 of 10 pairs on average, and LaplaceLN as in the paper fewer than 3 of 4.
+than the mean distance of any noise, for each measurement and class; over all measurements and classes, rank is no worse
+than Duff. With the paper's range, Duff and rank order at least 9 of 10 pairs on average, and LaplaceLN, as in the
+paper, fewer than 3 of 4 pairs.
 
     python -m benchmarks.vertebral_duff --seed 1 [--replicates 1000] [--plot PATH]
 """
@@ -93,7 +94,7 @@ def in_order(of: dict[tuple[str, str], Sample], drawn: Trials, name: str, method
 
 
 def worse(ours: np.ndarray, theirs: np.ndarray) -> bool:
-    """Return whether the mean of the distances `ours` is larger than that of `theirs` by over 3 Monte Carlo errors."""
+    """Return whether the mean of the distances `ours` exceeds the mean of `theirs` by over 3 Monte Carlo errors."""
     room = 3 * math.hypot(ours.std(ddof=1), theirs.std(ddof=1)) / math.sqrt(len(ours))
     return bool(ours.mean() > theirs.mean() + room)
 

@@ -92,7 +92,7 @@ OTHER_NAMES = {  # calls of functions of this package, and names of similar func
 }
 
 
-if not TYPE_CHECKING:  # `__getattr__` is hidden from type checkers, so that they report unknown names
+if not TYPE_CHECKING:  # type checkers that saw `__getattr__` would accept unknown names
 
     def __getattr__(name: str) -> NoReturn:
         """Raise an error for an attribute that the package lacks.

@@ -51,7 +51,7 @@ def stargazer(fit: Results) -> dict[str, Any]:
         "cov_names": fit.params.index.values,
         "cov_values": fit.params,
         "cov_std_err": fit.bse,
-        "p_values": found.where(fit.pvalues.notna(), None),  # None for NaN, for which stargazer would print three stars
+        "p_values": found.where(fit.pvalues.notna(), None),  # stargazer prints three stars for NaN, none for None
         "conf_int_low_values": ends[0],
         "conf_int_high_values": ends[1],
         "r2": _given(getattr(fit, "rsquared", math.nan)),
@@ -121,7 +121,7 @@ def marginaleffects(fit: Results, grid: pd.DataFrame) -> Any:
         return None, np.column_stack([design.matrix(frame), offset])
 
     class PrivateModel(ModelAbstract):  # type: ignore[misc]
-        df_resid = math.inf  # makes marginaleffects use normal quantiles for intervals
+        df_resid = math.inf  # infinite, so that marginaleffects uses normal quantiles for intervals
 
         def validation(self) -> None:
             """Run marginaleffects' checks, except the check of column types, because the domain fixes the types."""

@@ -48,13 +48,13 @@ def _attempt(work: Callable[[], R]) -> R | _Refusal:
         return work()
     except (PrivstatsError, PrivstatsWarning) as error:  # a filter can turn a warning into an error
         return _Refusal(type(error)(*error.args))
-    except Exception as error:  # the error's text may quote rows, so the new error has only its type and line of code
+    except Exception as error:  # the text may quote rows; the new error names only the type and line of this error
         last = extract_tb(error.__traceback__)[-1]
         at = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
         return _Refusal(PrivacyError(f"an unexpected failure ({at}); please report it with the formula and the domain"))
     except ChargedInterrupt:
         return _Refusal(KeyboardInterrupt(INTERRUPTED))
-    except BaseException as stop:  # an interrupt is passed on without its message and traceback
+    except BaseException as stop:  # the interrupt is passed on without message and traceback
         return _Refusal(next((kind() for kind in _stops() if isinstance(stop, kind)), KeyboardInterrupt()))
 
 

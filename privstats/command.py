@@ -484,15 +484,15 @@ def _print(text: str, out: Any) -> bool:
     The text is not written if `out` is None, because the process was started without this stream, or if the system
     reports an error, for example because the disk is full or the reader of a pipe has exited.
     """
-    if out is None:  # Python's stream for a closed file descriptor
+    if out is None:  # Python gives None for a stream whose file descriptor was closed at the start
         return False
     try:
         out.write(text)
         out.flush()
     except OSError:
-        with suppress(OSError):  # raised if the stream has no file descriptor
+        with suppress(OSError):  # the error is raised if the stream has no file descriptor
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, out.fileno())  # otherwise Python's flush at exit would fail, too
+            os.dup2(nowhere, out.fileno())  # otherwise Python's flush of the stream at exit would fail as well
             os.close(nowhere)
         return False
     return True

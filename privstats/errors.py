@@ -8,7 +8,7 @@ from traceback import walk_stack
 
 PACKAGE = str(Path(__file__).parent)
 CHOICES = 12  # largest number of valid names that an error about an unknown name lists in full
-FRAMES = 250  # number of stack frames that must be left for a call; more than twice the number that calls use in a test
+FRAMES = 250  # number of stack frames that must be left for a call; more than twice the number of frames used in a test
 
 
 class PrivstatsError(ValueError):

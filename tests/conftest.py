@@ -35,7 +35,7 @@ def alike(data, column, many):
 
 
 def thinned(every):
-    """Mark a test: the fast gate runs its first case and each `every`-th one after it; `make test-all` runs all."""
+    """Mark a test: the fast tests include its first case and each `every`-th later case; `make test-all` runs all."""
     return pytest.mark.thinned(every)
 
 
@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(items):
 def looped(values):
     """Return a decorator that runs a test in one loop over all its arguments, which are in `values`.
 
-    It is for cases that take less time than pytest's overhead for a test.
+    The decorator is for tests whose cases take less time than pytest's overhead for a test.
     """
 
     def of(test):
@@ -148,7 +148,7 @@ def norm_of(sensitivity):
 
 
 def gap(here, there, sensitivity):
-    """Return the distance of two exact totals, in the norm of a claimed sensitivity, divided by its size."""
+    """Return the distance of two exact totals, in the norm of a claimed sensitivity, divided by the sensitivity."""
     moved = (sensitivity.weights * (here.value() - there.value()))[None]
     return float(norm_of(sensitivity)(moved)[0] / sensitivity.size)
 

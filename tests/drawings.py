@@ -9,7 +9,7 @@ def texts(figure):
 
 
 def assert_readable(figure):
-    """Check that no text lies outside the figure and that no two of its visible texts overlap."""
+    """Check that no visible text lies outside the figure and that no two visible texts overlap."""
     figure.draw_without_rendering()
     boxes = {text: text.get_window_extent() for text in _seen(figure)}
     whole = figure.bbox

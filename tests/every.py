@@ -115,7 +115,8 @@ LOCATION = {
 }  # fmt: skip
 CALLS = {**LM, **GLM, **RQ, **LOCATION}
 REGRESSIONS = {**LM, **GLM, **RQ}
-PRICED = [  # each call with each budget; regressions under (eps, delta) are planned twice, so most of these are slow
+# each call with each budget; regressions under (eps, delta) are planned twice, so most of these regressions are slow
+PRICED = [
     pytest.param(
         name,
         k,

@@ -6,9 +6,9 @@
 # files, then a frame of Dask or Spark. The sums are exact whole numbers; the same rows give the same results to the
 # last bit.
 #
-# The wages here are made up, as many as `ROWS` says. Run it with `python vignettes/big_data.py`, after
-# `pip install 'privstats[dask,plot]'`; the plot is written beside it. Noise is seeded so that the results of several
-# sources can be compared: seeded releases are not private.
+# The `ROWS` wages here are synthetic. Run the vignette with `python vignettes/big_data.py`, after
+# `pip install 'privstats[dask,plot]'`; the plot is written to the current folder. Noise is seeded so that the results
+# of several sources can be compared: seeded releases are not private.
 
 # %%
 from __future__ import annotations
@@ -33,7 +33,7 @@ import privstats as ps
 
 MU = 0.5
 ROWS, FILES = 1_000_000, 8
-SKILLED = 12  # years of schooling
+SKILLED = 12  # persons with more than this number of years of schooling are called skilled
 SIZES = (50_000, 200_000, 800_000, 3_200_000)  # numbers of rows of the timed data sets
 REGIONS = ["east", "north", "south", "west"]
 DOMAIN = {"log_wage": (5, 13), "educ": (0, 22), "exper": (0, 50), "region": REGIONS}
@@ -64,7 +64,7 @@ print(f"{FILES} files of {ROWS // FILES:,} rows, {sum(file.stat().st_size for fi
 # %% [markdown]
 # ## A frame
 #
-# As ever: all rows in memory.
+# All rows are in memory.
 
 # %%
 frame = pd.concat([pd.read_parquet(file) for file in sorted(FOLDER.iterdir())], ignore_index=True)
@@ -74,8 +74,8 @@ print(fit.summary())
 # %% [markdown]
 # ## A folder
 #
-# The path stands in place of the frame. The files are read in batches, only the columns of the formula, once for each
-# question of the fit; what was read may be kept for the next question, up to `memory_limit=`. Files that change in the
+# The path stands in place of the frame. The columns of the formula are read from the files in batches, once for each
+# query of the fit; rows that were read may be kept for the next query, up to `memory_limit=`. Files that change in the
 # meantime are noticed, and nothing is released.
 
 # %%

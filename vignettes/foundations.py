@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Foundations: differential privacy for a statistician
 #
-# What a private release promises is a bound on the power of a test. The text starts from an attack that such a bound
+# A private release promises a bound on the power of a test. The text starts from an attack that such a bound
 # stops, goes through the mechanisms and their use in estimation, and ends with optimisation by noisy steps, intervals,
 # and the local model. It follows lecture notes (Avella Medina, "Differentially private statistical inference", 2025)
-# and ends with a table of the places where they have to be corrected, each with a number. Run it with
-# `python vignettes/foundations.py`; the plot is written beside it. Noise is seeded so that the text repeats itself:
-# seeded releases are not private.
+# and ends with a table of the places where they have to be corrected, each with a number. Run the vignette with
+# `python vignettes/foundations.py`; the plot is written to the same folder. Noise is seeded so that the text repeats
+# itself: seeded releases are not private.
 
 # %%
 from __future__ import annotations
@@ -36,7 +36,7 @@ from privstats.results.results import Results
 
 DELTA = 1e-5
 C_HUBER = 1.345
-ONE = 1.0  # eps, or mu
+ONE = 1.0  # value of eps, or of mu
 ROWS = 2000
 REPLICATES = {"attack": 4, "clipping": 50, "medians": 40, "descent": 40, "coverage": 30, "local": 12}
 figure, panels = plt.subplots(4, 3, figsize=(13.5, 15.5), layout="constrained")
@@ -50,7 +50,7 @@ def plain(number: float) -> str:
 
 
 def correct(slide: str, printed: str, right: str, number: str) -> None:
-    """Add a row to the table of corrections: slide, printed formula, right formula, and the number that shows it."""
+    """Add a row to the table of corrections: slide, printed formula, right formula, number that shows the error."""
     corrections.append((slide, printed, right, number))
 
 
@@ -181,7 +181,8 @@ except ps.BudgetError as refusal:
 #
 # A histogram has many counts, but a row is in one bin only. Replacing it moves two counts by one each: the whole
 # histogram costs 2 eps with noise of scale 1 / eps, however many bins there are. (With rows added or removed it costs
-# eps.) So the verb, given eps = 1, adds noise of scale 2, with variance 8, to each of 5 counts as to each of 500.
+# eps.) So the function `dp_hist`, given eps = 1, adds noise of scale 2, with variance 8, to each of 5 counts as to each
+# of 500.
 
 # %%
 moments = ps.dp_mean("x + I(x**2)", sample, 1.0, mech="laplace", domain=bounds, rng=5)
@@ -379,10 +380,10 @@ axis.boxplot([medians[name].dropna() for name in medians], tick_labels=list(medi
 axis.set(yscale="log", ylabel="distance to the exact median", title=f"5. Median by four mechanisms, eps = {ONE:g}")
 
 # %% [markdown]
-# The errors of all three are far smaller than those of noise scaled to the global sensitivity. `rank` is the
-# exponential mechanism. It is the method of `mech="auto"`, and it needs no delta. Its errors have no heavy tail (the
-# Cauchy noise of smooth sensitivity has one), and their law is known, so that an interval can be drawn with the
-# estimate. Propose-test-release gives no answer if its test fails.
+# The errors of the first three mechanisms are far smaller than the errors of noise scaled to the global sensitivity.
+# `rank` is the exponential mechanism. It is the method of `mech="auto"`, and it needs no delta. Its errors have no
+# heavy tail (the Cauchy noise of smooth sensitivity has one), and their law is known, so that an interval can be drawn
+# with the estimate. Propose-test-release gives no answer if its test fails.
 #
 # ## 7. Estimation by noisy steps
 #
@@ -562,9 +563,9 @@ print(
 # ## 8. Intervals need the noise's share
 #
 # To first order, noise of order ``1 / (n mu)`` is smaller than the sampling error of order ``1 / sqrt(n)``, and
-# asymptotic formulas omit it. At realistic sample sizes it matters. `noise_share` is its part of the squared standard
-# error, so that ``bse sqrt(1 - noise_share)`` is a standard error without noise, as in the uncorrected interval. The
-# printed interval includes exactly the noise of all steps that remains in the last iterate.
+# asymptotic formulas omit it. At realistic sample sizes it matters. `noise_share` is the share of the noise in the
+# squared standard error, so that ``bse sqrt(1 - noise_share)`` is a standard error without noise, as in the uncorrected
+# interval. The printed interval includes exactly the noise of all steps that remains in the last iterate.
 
 # %%
 sizes, replicates = (250, 500, 1000, 4000), REPLICATES["coverage"]

@@ -4,9 +4,9 @@
 # Awan and Slavkovic (2021, section 6.3) regress the price of houses around San Francisco Bay on their size, place,
 # age, number of bedrooms, time of sale and county. Their sales are not public. This walkthrough does the same with
 # 21,613 sales in King County, the county of Seattle, if their file is found (`ps.datasets.load_housing` says where it
-# is looked for); otherwise with made-up sales around the Bay (`ps.datasets.make_housing`). Run it with
-# `python vignettes/housing.py`: its first line says what it runs on, and the plot is written beside it. Noise is seeded
-# here so that the text repeats itself, and the summaries say so.
+# is looked for); otherwise with made-up sales around the Bay (`ps.datasets.make_housing`). Run the vignette with
+# `python vignettes/housing.py`: the first printed line names the data, and the plot is written to the same folder.
+# Noise is seeded here so that the text repeats itself, and the summaries say so.
 
 # %%
 from __future__ import annotations
@@ -29,11 +29,11 @@ KING_COUNTY = (
     "np.log(price) ~ np.log(sqft_lot) + np.log(sqft_living) + lat + long + yr_built + bedrooms + grade + C(area)"
 )
 BAY = "log_price ~ log_lot + log_base + latitude + longitude + sale_time + age + bedrooms + C(county)"
-EVERY = 1  # one in this many sales is used; 1 uses all of them
+EVERY = 1  # number of sales for each sale that is used; with EVERY = 1, all sales are used
 RESEMBLING, MADE_UP = 5_000, 235_760  # numbers of synthetic sales: for the plan, and in place of real sales
 EPS_OF_METHODS = 2.0
-AREAS = ("South", "Seattle", "East")  # by zip code: 981.. is Seattle, 980.. the rest of King County
-# last two digits of zip codes in the east or north
+AREAS = ("South", "Seattle", "East")  # areas by zip code: 981.. is Seattle, 980.. is the rest of King County
+# last two digits of the zip codes (980..) in the east or north, which are called East
 EAST = (4, 5, 6, 7, 8, 11, 14, 19, 24, 27, 28, 29, 33, 34, 39, 40, 45, 52, 53, 65, 72, 74, 75, 77)
 
 
@@ -63,7 +63,7 @@ def in_king_county() -> tuple[str, str, Dataset, pd.DataFrame]:
 
 
 def around_the_bay() -> tuple[str, str, Dataset, pd.DataFrame]:
-    """Return a description, the formula, synthetic sales around the Bay, and further rows that resemble them."""
+    """Return a description, the formula, synthetic sales around the Bay, and further synthetic sales."""
     made = ps.datasets.make_housing(MADE_UP // EVERY, seed=63)
     what = f"{len(made.data):,} MADE-UP sales, a synthetic stand-in: nothing here is about real houses"
     return what, BAY, made, ps.datasets.make_housing(RESEMBLING, seed=64).data
@@ -152,7 +152,7 @@ shown = {
     "OLS": (ols.params[terms], ols.conf_int().loc[terms]),
     **{f"eps = {eps:g}": (one.params[terms], one.conf_int().loc[terms]) for eps, one in fits.items()},
 }
-# markers differ, too, for print without colour
+# the markers differ as well, so that fits can be distinguished in print without colour
 looks = {"color": ("k", "#0072B2", "#D55E00", "#009E73"), "fmt": "xosD"}
 for k, (offset, (label, (estimate, interval))) in enumerate(zip(offsets, shown.items(), strict=True)):
     look = {name: values[k] for name, values in looks.items()}
@@ -174,7 +174,7 @@ print(f"drawn: {target.name}")
 # ## 7. Other mechanisms
 #
 # The mechanisms below give the same guarantee, but their results differ. The noise of clipped Newton steps, which
-# `mech="auto"` took above, depends on the width of the data and not on the declared bounds. The noise of noisy moments
+# `mech="auto"` chose above, depends on the width of the data and not on the declared bounds. The noise of noisy moments
 # depends on the bounds; it is smallest for matrix-t noise, which uses the nuclear norm. The last two mechanisms choose
 # coefficients directly, and also need a release of the curvature. If no interval can be given, its length is NaN. Each
 # fit below has a ledger of its own: if the sales were secret, the costs of the fits would add up.

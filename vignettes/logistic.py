@@ -3,9 +3,9 @@
 #
 # In 1974 the magazine Redbook asked its readers about their marriages, and Fair (1978) wondered who has affairs. Few
 # answers are more private. This vignette fits the usual model, odds ratios and average marginal effects with intervals
-# that include the privacy noise, and asks beforehand what a given precision costs. Run it with
-# `python vignettes/logistic.py`; the plot is written beside it. Noise is seeded so that the text repeats itself: seeded
-# releases are not private.
+# that include the privacy noise, and asks beforehand what a given precision costs. Run the vignette with
+# `python vignettes/logistic.py`; the plot is written to the same folder. Noise is seeded so that the text repeats
+# itself: seeded releases are not private.
 
 # %%
 from __future__ import annotations
@@ -24,7 +24,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 import privstats as ps
 
-EVERY = 1  # one in this many rows is used; 1 uses all of them
+EVERY = 1  # number of answers for each answer that is used; with EVERY = 1, all answers are used
 EPS, SMALL_EPS, MUS = 4.0, 1.0, (0.5, 1.0)
 WIDTH = 0.4  # requested width of the interval for rate_marriage
 
@@ -35,9 +35,9 @@ print(domain)
 # %% [markdown]
 # ## 1. The question
 #
-# The response is written in the formula: `I(affairs > 0)` is 0 or 1 in each row, and the package knows it. The bounds
-# of the predictors are public: they are the answers that the questionnaire allowed. No count, no mean and no frequency
-# of the data is known beforehand.
+# The response is written in the formula: `I(affairs > 0)` is 0 or 1 in each row, and the package knows these bounds.
+# The bounds of the predictors are public: they are the answers that the questionnaire allowed. No count, no mean and no
+# frequency of the data is known beforehand.
 
 # %%
 MODEL = "I(affairs > 0) ~ religious + rate_marriage + age + yrs_married"
@@ -50,7 +50,7 @@ print(fit.summary())
 # With another answer of one reader, the probability of any output changes by a factor of at most exp(4); this is the
 # guarantee of pure differential privacy. The coefficients minimise a randomly tilted likelihood (objective
 # perturbation: Kifer, Smith and Thakurta 2012; Awan and Slavkovic 2021). The curvature, which standard errors need, is
-# released with separate noise. The column "privacy" gives the share of each squared standard error that is due to all
+# released with separate noise. The column "noise" gives the share of each squared standard error that is due to all
 # this noise.
 #
 # ## 2. Odds ratios
@@ -109,7 +109,7 @@ print(*small.summary().notes, sep="\n")
 # %%
 terms = list(ordinary.params.index[1:])
 figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
-# markers differ, too, for print without colour
+# the markers differ as well, so that fits can be distinguished in print without colour
 looks = zip(("#0072B2", "#D55E00", "#009E73", "#CC79A7"), "osD^", strict=True)
 for k, ((name, one), (color, mark)) in enumerate(zip(fits.items(), looks, strict=True)):
     table = one.tidy(exp=True).set_index("term").loc[terms]

@@ -3,8 +3,8 @@
 #
 # A mean says little of the poor and the rich. Quantile regression fits the line below which a share tau of the
 # responses lies (Koenker and Bassett 1978). Its coefficients are chosen here by the K-norm gradient mechanism (Reimherr
-# and Awan 2019), with intervals beside them. Run it with `python vignettes/quantile_regression.py`; the plot is written
-# beside it. Noise is seeded so that the text repeats itself: seeded releases are not private.
+# and Awan 2019), with intervals beside them. Run the vignette with `python vignettes/quantile_regression.py`; the
+# plot is written to the same folder. Noise is seeded so that the text repeats itself: seeded releases are not private.
 
 # %%
 from __future__ import annotations
@@ -26,8 +26,8 @@ import privstats as ps
 from privstats.results.results import Results
 
 TAUS = (0.1, 0.5, 0.9)
-EPS = 6.0  # budget of each line for Engel's households
-EVERY = 1  # one in this many rows of the survey is used; 1 uses all of them
+EPS = 6.0  # budget eps of the fit at each tau for Engel's households
+EVERY = 1  # number of survey rows for each row that is used; with EVERY = 1, all rows are used
 
 
 def beside(formula: str, data: pd.DataFrame, fits: dict[float, Results]) -> pd.DataFrame:
@@ -135,7 +135,7 @@ if wages:
     ends = together.conf_int()
     print(pd.DataFrame({"private": together.params, "low": ends[0], "high": ends[1]}).round(4).to_string())
     theirs = [smf.quantreg(WAGES, cps).fit(q=tau).conf_int() for tau in TAUS]
-    # one row per term, one column per tau, as in `together`
+    # array with a row for each term and a column for each tau, in the order of `together`
     lengths = np.column_stack([end[1] - end[0] for end in theirs])
     longer = (ends[1] - ends[0]).to_numpy() / lengths.ravel()
     print(f"times longer than without privacy: {longer.min():.2f} to {longer.max():.2f}")

@@ -4,7 +4,7 @@
 # Some wages are misreported: a month's wage for a year's, or with a zero too many. Such rows can change least squares
 # by any amount, and a private fit that clips them has to guess a limit. Robust regression bounds the effect of each row
 # (Huber 1964; Mallows' weights bound the effect of its predictors), and privacy requires such a bound. So the robust
-# estimator needs no bounds on wages: a public guess of their centre and scale is enough. Run it with
+# estimator needs no bounds on wages: a public guess of their centre and scale is enough. Run the vignette with
 # `python vignettes/robust_inference.py`; the plot is saved in the same folder. Noise is seeded so that the text is
 # reproducible: seeded releases are not private.
 
@@ -31,7 +31,7 @@ DOMAIN = {"log_wage": ps.Scale(10.5, 1), "educ_years": (0, 22), "experience": (0
 BOUNDED = {**DOMAIN, "log_wage": (0, 20)}
 MU = 0.5
 ROWS, SLOPE = 20_000, 0.1  # number of rows and true slope of the synthetic wages
-EVERY = 1  # one in this many rows of the survey is used; 1 uses all of them
+EVERY = 1  # number of survey rows for each row that is used; with EVERY = 1, all rows are used
 
 
 def spoilt(data: pd.DataFrame, share: float, rng: np.random.Generator) -> pd.DataFrame:

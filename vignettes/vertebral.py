@@ -3,8 +3,9 @@
 #
 # 310 patients, six measurements of the spine, two classes: abnormal (AB) and normal (NO). Gillenwater and Munoz Medina
 # (2020, section 6.2) compare private medians on these measurements. This walkthrough does the same with intervals, asks
-# what a width costs before it spends, and sets mechanisms side by side. Run it with `python vignettes/vertebral.py`;
-# the plot is written beside it. Noise is seeded here so that the text repeats itself: seeded releases are not private.
+# what a width costs before it spends, and sets mechanisms side by side. Run the vignette with
+# `python vignettes/vertebral.py`; the plot is written to the same folder. Noise is seeded here so that the text repeats
+# itself: seeded releases are not private.
 #
 # The file is at the UCI repository (`ps.datasets.load_vertebral` says where). Without it made-up patients stand in, of
 # the same shape, and everything below says so.
@@ -28,7 +29,7 @@ from privstats.datasets import Dataset
 BUDGETS = (1.0, 2.0, 4.0, 8.0)
 WIDTH = 3.5  # requested width of the interval for normal patients
 TRIALS = 20  # number of releases of each mechanism
-FAR = 10  # a median this far from the median of the file counts as wrong
+FAR = 10  # a released median counts as wrong if its distance from the median of the file exceeds this number
 EPS_OF_MECHANISMS, EPS_OF_ORDERS, EPS_OF_BOUNDS = 1.0, 8.0, 2.0
 BOUNDS = {
     "pelvic_incidence": (0, 150),
@@ -41,7 +42,7 @@ BOUNDS = {
 
 
 def made_up(seed: int) -> Dataset:
-    """Return 210 abnormal and 100 normal synthetic patients: skewed and with outliers, as the real ones."""
+    """Return 210 abnormal and 100 normal synthetic patients: with skewed values and outliers, as in the real data."""
     rng = np.random.default_rng(seed)
     sick = np.repeat([True, False], [210, 100])
     n = len(sick)
@@ -111,8 +112,8 @@ NORMAL = "degree_spondylolisthesis[NO]"
 print(f"\neps for a width of {WIDTH:g} among the normal ones: {planned.eps_for(WIDTH, term=NORMAL, like=pilot):.2f}")
 
 # %% [markdown]
-# Beyond some budget the widths hardly decrease: the rest is sampling error, which no budget removes. A narrower
-# interval needs more patients, and a search for its budget ends with an error that says so.
+# Beyond some budget the widths hardly decrease: the remaining width is due to sampling error, which no budget removes.
+# A narrower interval needs more patients, and a search for its budget ends with an error that says so.
 #
 # ## 4. Group medians with intervals
 #
@@ -258,7 +259,8 @@ def bar(panel: plt.Axes, x: float, row: pd.Series, look: dict[str, str], label: 
     panel.errorbar(x, row["estimate"], yerr=half, capsize=3, label=label, linestyle="none", **look)
 
 
-LOOKS = {"AB": {"color": "#D55E00", "marker": "o"}, "NO": {"color": "#0072B2", "marker": "s"}}  # also without colour
+# the markers distinguish the classes in print without colour
+LOOKS = {"AB": {"color": "#D55E00", "marker": "o"}, "NO": {"color": "#0072B2", "marker": "s"}}
 CLASSES = {"AB": "abnormal", "NO": "normal"}
 figure, ((budgets, mechs), (orders, bounds)) = plt.subplots(2, 2, figsize=(12, 9), layout="constrained")
 for group, look in LOOKS.items():

@@ -232,8 +232,8 @@ def dp_hist(
     Returns
     -------
     Results
-        `params` is indexed by column and bin, or by column, group and bin. Counts are noisy counts of the given rows
-        and may be negative; their intervals include privacy noise only. Densities estimate the densities of the
+        `params` is indexed by column and bin, or by column, group and bin. Counts are noisy counts of the rows in the
+        data, and may be negative; their intervals include privacy noise only. Densities estimate the densities of the
         population; their intervals also include sampling error. If `dry_run` is True, a `Plan` is returned instead.
 
     Raises

@@ -21,7 +21,7 @@ from privstats.results.facts import COMBINED, FitFacts
 from privstats.results.results import Results
 
 OF_ROWS = ("disjoint", "same")
-COUNTED = "hist"  # dp_hist is the only function whose estimates describe the given rows and not a population
+COUNTED = "hist"  # dp_hist is the only function whose estimates describe the rows of the data and not a population
 
 # Facts that must be equal in all fits, so that all fits estimate the same population values.
 COMMON: dict[str, Callable[[FitFacts], Any]] = {
@@ -109,7 +109,8 @@ def _repeated(fits: Sequence[Results]) -> bool:
 def _check_disjoint(fits: Sequence[Results]) -> None:
     """Raise an error if the fits are histograms, or if two fits were charged to one ledger and so use one data set.
 
-    The estimates of a histogram are counts of the given rows, and counts of disjoint rows are added, not averaged.
+    The estimates of a histogram are counts of the rows of the data, and counts of disjoint rows are added, not
+    averaged.
     """
     if fits[0].facts.verb == COUNTED:
         raise OptionError(

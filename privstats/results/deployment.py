@@ -182,7 +182,7 @@ def _lines(value: Any, indent: str = "") -> Iterator[str]:
 def _scalar(value: Any) -> str:
     if isinstance(value, Empty):
         return f'""  # {value.hint}'
-    if isinstance(value, float):  # with a decimal point, because YAML reads 1e-06 as text
+    if isinstance(value, float):  # a number has a decimal point, because YAML reads 1e-06 as text
         mantissa, sign, exponent = repr(float(value)).partition("e")
         return f"{mantissa}{'' if '.' in mantissa else '.0'}{sign}{exponent}"
     return json.dumps(value, ensure_ascii=False)

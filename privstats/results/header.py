@@ -162,7 +162,7 @@ def ledger(facts: FitFacts, charged: Account) -> str:
     budget, name = charged.budget, charged.book.name
     try:
         spent, left = charged.spent(), charged.remaining()
-    except BudgetError:  # for instance because the file of the ledger is on another machine
+    except BudgetError:  # the ledger cannot be read, for instance because its file is on another machine
         return f"{name}, which cannot be read here"
     delta = f" at delta = {budget.delta:g}" if isinstance(budget, ApproxDP) else ""
     of = budget.currency

@@ -10,7 +10,7 @@ from privstats.inference.estimate import product_parts
 
 
 def spelled_label(labels: tuple[tuple[Any, ...], ...]) -> tuple[str, ...]:
-    """Return a name for each label, such as ``x[0.5]`` for ("x", 0.5), the label of the coefficient of x at tau = 0.5.
+    """Return a name for each label, such as ``x[0.5]`` for ("x", 0.5), the coefficient of x at quantile level 0.5.
 
     Numbers in names are rounded to six significant digits, unless two names would then be equal.
     """
@@ -26,7 +26,9 @@ def part_of(part: Any) -> str:
 
 
 def difference(level: Any, reference: Any, minus: str = " - ") -> str:
-    """Return a name for the difference between two levels, such as ``b - a``; a negative number is put in brackets.
+    """Return a name for the difference between a level and a reference level, such as ``b - a``.
+
+    A negative reference level is put in brackets.
 
     Examples
     --------

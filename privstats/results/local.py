@@ -22,7 +22,7 @@ from privstats.results.text import Column, TextTable, counted, limits, percentag
 SIMULATED = (
     "simulated in one process, which has seen every row: the guarantee holds where each holder computes its own answers"
 )
-VISIBLE = 0.2  # largest bound on the bias due to the starting value, in std errors, that no note reports
+VISIBLE = 0.2  # a bound on the bias due to the starting value above this number of std errors is reported in a note
 
 
 @dataclass(frozen=True, repr=False)

@@ -48,7 +48,7 @@ NUMBERS = (
     "noise_share",
     "bias_bound",
 )
-STEP = 2.0**-17  # step of a central difference at x, relative to |x|; the slope has a relative error of order STEP^2
+STEP = 2.0**-17  # step of a central difference at x, relative to |x|; relative errors of slopes are of order STEP^2
 # The step at a value x of the predictor is `STEP` times |x|, after |x| is clipped to [`NEAR_ZERO` D, `FAR_AWAY` D],
 # where D is the distance between the bounds of the predictor.
 NEAR_ZERO, FAR_AWAY = 2.0**-10, 2.0**7
@@ -337,7 +337,7 @@ def _rough(call: _Call, grid: _Grid) -> NDArray[np.bool_]:
     which centres numeric predictors in products with factors. Each function is evaluated at three equally spaced values
     of the predictor. Its first difference is taken between the two outer values. When the spacing is halved, the first
     difference of a smooth function is about halved, and its second difference is divided by about 4. At a kink, the
-    second difference is only halved; at a step, one of the differences or both are unchanged. A kink or step is
+    second difference is only halved; at a step, one or both of the differences are unchanged. A kink or step is
     reported where halving multiplies a difference by more than its limit in `ROUGH`. Differences that are tiny compared
     with the function are ignored as rounding errors.
     """

@@ -340,7 +340,7 @@ class FitNumbers:
         [[2.0, -2.0], [-2.0, 4.0]]
         """
         facts, sampling = self.facts, getattr(self.estimate, "sampling", None)
-        # with other methods, (sampling covariance) / `scale` is not the inverse of X'X, as the noise in `scale` remains
+        # with methods other than "suffstats", the noise in `scale` does not cancel in (sampling covariance) / `scale`
         inverse = facts.mech == "suffstats" or facts.family in KNOWN_SCALE
         if sampling is None or not inverse or self.cov_type != "nonrobust" or facts.weights is not None:
             raise AttributeError

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
 
 ALONG = ("tau", "q")  # label parts that are quantile levels; a line joins the estimates of a term at these levels
-TOTAL, SAMPLING = "0.35", "#0072B2"  # colours of an interval and its sampling-error part, safe for the colour-blind
+# colours of a whole interval and of the part due to sampling error, which the colour-blind can distinguish
+TOTAL, SAMPLING = "0.35", "#0072B2"
 BAR = "0.85"  # colour of bars, a lighter grey than the colour of intervals
 ACROSS = 3  # largest number of panels in a row
-WIDE, NARROW = 7.0, 3.3  # in inches: width of a single panel, and of each panel if there are several
-TITLE = 60  # largest number of characters in a line of the title of a single panel
+WIDE, NARROW = 7.0, 3.3  # in inches: width of a figure with a single panel; width of each panel in other figures
+TITLE = 60  # largest number of characters in a line of the title of a figure with a single panel
 INTERVAL = re.compile(r"\[(\S+), (\S+)[)\]]")
 
 
@@ -242,7 +243,7 @@ class Panel:
         lines(self.at, *inner, color=SAMPLING, linewidth=3.5, label="sampling error alone")
         if self.upright:
             axes.set_xlabel(literal(self.along))
-            axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # makes room for missing estimates
+            axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # extends axes to missing estimates
             axes.autoscale_view()
         else:
             axes.set_yticks(self.at, [literal(name) for name in self.names])

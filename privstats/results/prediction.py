@@ -58,7 +58,7 @@ class Prediction:
     sigma_std_err: float = np.nan
     _known: dict[float, FloatArray] = field(
         init=False, repr=False, default_factory=dict
-    )  # results of `_linear`, by alpha
+    )  # results of `_linear`, by alpha (one minus the confidence)
 
     @property
     def predicted_mean(self) -> FloatArray:
@@ -89,8 +89,8 @@ class Prediction:
         Notes
         -----
         Let v be the residual variance, and s the std error of its estimate, which is normal. With the estimate plus s
-        in place of v, 95% prediction intervals cover on average at least .95 for any s: .97 if s is v/2. With the
-        estimate alone they would cover .90 (tests/results/test_prediction.py).
+        in place of v, the average coverage of 95% prediction intervals is at least .95 for any s, and .97 if s is v/2.
+        With the estimate alone in place of v, the coverage at s = v/2 would be .90 (tests/results/test_prediction.py).
 
         Raises
         ------
@@ -181,7 +181,7 @@ def prediction(results: FitNumbers, new_data: pd.DataFrame) -> Prediction:
         raise FormulaError("get_prediction needs a single tau; write fit.predict(new_data), or fit with one tau=0.5")
     if X.shape[1] != len(estimate.names):
         raise FormulaError(MISSING_COLUMNS)
-    squares = facts.loss == "squares"  # the residual scale of other losses is not a standard deviation
+    squares = facts.loss == "squares"  # with another loss than squares, the residual scale is not a standard deviation
     sigma, error = (results.diagnostics.get(name, np.nan) if squares else np.nan for name in ("sigma", "sigma_std_err"))
     return Prediction(new_data.index, facts.link, sigma, estimate, X, added, error)
 

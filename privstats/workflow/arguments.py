@@ -25,7 +25,7 @@ MEANINGFUL = {
     "eps": 20,
     "mu": 12,
     "rho": 72,
-}  # a larger budget causes a warning: an adversary could detect the presence of a row with error rates of about 1e-9
+}  # a budget above its limit causes a warning: an adversary could detect a row with error rates of about 1e-9
 
 
 @dataclass(frozen=True, eq=False)

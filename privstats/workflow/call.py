@@ -37,7 +37,7 @@ INTERVALS = (
     "confidence",
     "level",
     "conf_level",
-)  # names for a confidence level, an argument that few functions have
+)  # names of an argument for the confidence level, which few functions have
 ELSEWHERE = MappingProxyType(  # remedies in error messages; keys: (function, argument that the function lacks)
     {
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',

@@ -1104,7 +1104,7 @@ def _check_delta(promise: Promise, rows: int | None) -> None:
 def _of_terms(term: str | None, names: Sequence[str]) -> NDArray[np.bool_]:
     """Return a mask of the terms in `names`: True for `term` or, without a `term`, for all terms but the intercepts.
 
-    If `term` is None and the model has only intercepts, the mask is True for all of them.
+    If `term` is None and the model has only intercepts, the mask is True for all intercepts.
     """
     if term is None:
         slopes = np.array([name.partition("[")[0] != "Intercept" for name in names])

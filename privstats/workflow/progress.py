@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Any
 
 Turns = Mapping[str | None, tuple[int, ...]]  # by method: largest number of passes over the rows with each model matrix
-SILENT, EVERY = 1.0, 0.1  # seconds until the line first appears, and between updates
+SILENT, EVERY = 1.0, 0.1  # numbers of seconds before the progress line first appears, and between two updates
 BAR, WIDTH = 24, 79  # number of characters of the bar, and largest number of characters of the line
 STEPS = 100  # number of steps into which the displayed progress of a pass is divided
 

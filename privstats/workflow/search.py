@@ -34,7 +34,8 @@ APART_FROM_ONE = 0.05  # not all fits need be simulated if |log(expected width /
 # change too irregularly
 SPACED = 0.03
 JUMP = 1.0  # a power law is fitted to the widths at two tried numbers only if |log(ratio of widths)| is below this
-# with only one known search limit, the next number to try is this factor away from the limit; squared after each use
+# with only one known search limit, the next number to try is this factor away from the limit; the factor is
+# squared after each use
 STEPS_OUT = 4.0
 
 

@@ -288,7 +288,7 @@ def analyst():
 
 
 def custodian():
-    """Act as the custodian: show the saved plan, then run it on the data."""
+    """Act as the custodian: show the saved plan, then run the plan on the data."""
     assert command.main(SHOW) == command.main(RUN.split()) == 0
 
 
@@ -542,7 +542,7 @@ def test_what_is_paid_for_is_saved_though_nobody_reads_the_output(closed, stream
             yield
 
     saved = ("--ledger", "study.sqlite", *BUDGET, "--out", "fit.json")
-    # `elsewhere` causes a warning
+    # the declared column `elsewhere`, which the data do not have, causes a warning
     (declared / "domain.json").write_text(ps.Domain({**DOMAIN, "elsewhere": (0, 1)}).to_json())
     for words, end in ((["fit", *map(str, CALL), "rows.csv", *saved], 0), (["show", "fit.json"], 0), (["show"], 2)):
         with broken():

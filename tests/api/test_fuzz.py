@@ -64,7 +64,7 @@ def pick(rng, values):
 
 
 def call(rng):
-    """Return a random function name and keyword arguments for it, most of them valid."""
+    """Return a random function name and keyword arguments for the function; most arguments are valid."""
     verb = pick(rng, list(OPTIONS))
     parts = [pick(rng, SOUND if rng.uniform() < 0.95 else ANY) for _ in range(int(rng.integers(1, 3)))]
     right = "".join(part + pick(rng, OPERATORS if rng.uniform() < 0.05 else [" + "]) for part in parts[:-1]) + parts[-1]

@@ -267,7 +267,7 @@ def test_an_error_about_an_argument_is_a_value_error_too():
 
 def test_dates_and_levels_that_are_not_declared_are_told_how_to_be():
     data = ROWS.assign(since=pd.Timestamp("2020-01-01"))
-    for eps in (0.01, 500.0):  # the larger budget suffices to estimate the range of a number
+    for eps in (0.01, 500.0):  # the larger budget would suffice to estimate the range of a column of numbers
         with pytest.raises(ps.DomainError, match="column 'since' has dates and is not declared; write domain="):
             ps.dp_lm("y ~ since", data, eps, domain=DOMAIN)
 

@@ -185,7 +185,7 @@ def lists():
 
 
 def split(text):
-    """Return three parts of the page: before, between and after the marks."""
+    """Return three parts of the text of PRIVACY.md: before, between and after the two marks."""
     before, rest = text.split(BEGIN)
     between, after = rest.split(END)
     return before, between, after

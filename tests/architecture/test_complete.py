@@ -13,7 +13,7 @@ from tests.every import CALLS, DOMAIN, ROWS_APART
 from tests.laws.neighbours import step, transcripts, with_rows  # noqa: F401
 
 COMPLETE = ps.Domain(DOMAIN, complete=True)
-MISSING = [  # values that a row may get in place of its own; each call uses some of the columns
+MISSING = [  # missing values that a row may get in place of the row's own values; each call uses some of the columns
     dict.fromkeys(DOMAIN, np.nan),
     dict.fromkeys(DOMAIN),
     dict.fromkeys(DOMAIN, pd.NA),

@@ -19,7 +19,7 @@ from tests.every import CALLS, PRICED
 
 @pytest.fixture
 def plans(monkeypatch):
-    """Record all plans that are made; return the list of them."""
+    """Record all plans that are made; return the list of these plans."""
     made = []
 
     def noting(*args):
@@ -79,7 +79,7 @@ def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of,
     assert capsys.readouterr() == ("", "")
     assert not reveals(f"{shown} {ledger!r} {ledger.entries!r}")
     (plan,) = plans
-    assert_holds_no_row((fit, ledger, plan))  # plans are cached
+    assert_holds_no_row((fit, ledger, plan))  # plans are cached, so a plan remains after the call
     assert fits([one.promise for one in given], whole)
     assert [one.promise for one in given] == [release.keeps for release in fit.releases]
     assert all(fits(path, plan.accounted) for path in paths(plan))
@@ -93,7 +93,7 @@ def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of,
 
 
 def test_calls_take_less_than_half_of_the_stack_frames_that_are_asked_for():
-    """A call needs less than half of `errors.FRAMES` stack frames, including those that read a cell.
+    """A call needs less than half of `errors.FRAMES` stack frames, including the frames that read a cell.
 
     One row may have a cell that needs more frames than others.
     """

@@ -206,7 +206,7 @@ PRICES = (
     {"mu": 1e3},
     {"eps": 0.3, "delta": 1e-6},
 )
-QUICK = (  # fast calls, with which a frame is tried; each takes about 0.05 seconds
+QUICK = (  # names of fast calls; each call takes about 0.05 seconds
     *(
         "lm suffstats",
         "lm l2",

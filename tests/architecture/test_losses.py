@@ -72,7 +72,7 @@ KNOWN = {function.name for function in ALL.values()}  # functions that a row fun
 
 
 def problems(function):
-    """Yield the operations of a function that might combine different rows, or store them."""
+    """Yield the operations of a function that might combine different rows, or store rows."""
     for node in ast.walk(function):
         if isinstance(node, BANNED) and node is not function:
             yield type(node).__name__

@@ -91,7 +91,8 @@ def test_the_limit_of_memory_changes_no_bit(monkeypatch, name):
     monkeypatch.setattr(File, "put", lambda self, item: written.append(item) or put(self, item))
     assert bits(CALLS[name](data, rng=1, memory_limit=np.inf)) == bits(whole)
     assert not written
-    for limit in (1, 1000):  # a limit of 1 keeps nothing in memory, a limit of 1000 some blocks and some values
+    # with a limit of 1 byte, nothing is kept in memory; with 1000 bytes, some blocks and some values are kept
+    for limit in (1, 1000):
         assert bits(CALLS[name](data, rng=1, memory_limit=limit)) == bits(whole)
         assert written
         written.clear()

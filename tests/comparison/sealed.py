@@ -1,4 +1,4 @@
-"""Values of rows in the form in which the gate, which reads the data, passes them to mechanisms for sorted values."""
+"""Values of rows in the form in which the gate, which reads the data, passes values to mechanisms that sort them."""
 
 from dataclasses import dataclass
 

@@ -102,7 +102,7 @@ def test_laplace_noise_times_a_log_normal_number_keeps_its_delta(eps, delta):
 
 def test_order_by_order_conversion_of_concentrated_privacy_beats_the_textbook_one():
     rho = admissible.concentrated(1.0, 1e-6)
-    # the textbook's rho solves rho + 2 sqrt(rho log(1 / delta)) = 1
+    # the rho of the textbook conversion, for eps = 1, solves rho + 2 sqrt(rho log(1 / delta)) = 1
     textbook = (math.sqrt(math.log(1e6) + 1) - math.sqrt(math.log(1e6))) ** 2
     assert textbook < rho < 1.6 * textbook
     mu = math.sqrt(2 * rho)  # normal noise is (mu^2 / 2)-concentrated, and its exact delta is known

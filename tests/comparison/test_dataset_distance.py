@@ -15,7 +15,7 @@ from privstats.mechanisms.comparison.dataset_distance import QUANTILE, Grid, exa
 from privstats.mechanisms.random import public_stream
 
 GRID = 5
-SMALL = 4  # largest number of rows of tested data sets; data sets on paths between them have up to MOST rows
+SMALL = 4  # largest number of rows of tested data sets; on paths between them, data sets have up to MOST rows
 MOST = 9
 LEVELS = [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(9, 10)]
 SETS = [s for n in range(MOST + 1) for s in itertools.combinations_with_replacement(range(GRID), n)]

@@ -33,7 +33,7 @@ statistics = pytest.mark.parametrize(("mechanism", "level"), STATISTICS, ids=lam
 
 @cache
 def distance(mechanism, data, level, kind, top=TOP):
-    """Return, for each grid point, the distance of the data from data sets with this statistic, shape (top + 1,)."""
+    """Return, for each of top + 1 grid points, the distance of the data from data sets with this value as statistic."""
     offsets = np.array(data, dtype=np.int64)
     k = np.zeros(top + 1)
     if mechanism is DuffMean:
@@ -141,7 +141,8 @@ def test_values_that_are_all_equal_are_found(kind):
 def expected_error(starts, counts, k, rate, centre):
     """Return the mean distance from `centre` of grid points with weights ``exp(-rate k)``.
 
-    The points are given in runs: the first points `starts`, the numbers of points `counts`, and the distance k of each.
+    The points are given in runs: each run has its first point in `starts`, its number of points in `counts`, and a
+    distance in `k`, which is the same for all points of the run.
     """
     with np.errstate(divide="ignore"):
         log_mass = np.log(counts) - rate * k
@@ -183,7 +184,7 @@ def test_the_mean_of_a_thousand_uniform_values_is_as_near_as_expected(kind, erro
 
 def test_no_sum_of_fewer_than_2_to_the_32_values_can_overflow():
     grid = Grid.within(-1.0, 1.0, 2.0**-60, DuffMean.bits)
-    # left: the largest result of a doubling in `lift_adding`
+    # the left-hand side is the largest result of a doubling in `lift_adding`
     assert 2 * (2**32 - 1) * grid.top <= np.iinfo(np.int64).max
 
 

@@ -176,7 +176,7 @@ def test_rows_that_are_none_few_equal_or_at_the_ends_are_drawn_from_all_the_same
 
 def test_many_equal_rows_are_found_to_the_last_bit():
     grid, rng = LocationGrid(-(2**50), 2**50), public_stream(59)
-    # 2000 rows at rate 1/4 outweigh by far all other points: about e^71 in the square, e^106 in the cube
+    # 2000 rows at rate 1/4 outweigh all other points, by factors of about e^71 in the square and e^106 in the cube
     for dim in (1, 2, 3, 5):
         units = np.full((2000, dim), 12345)
         if dim == 1:

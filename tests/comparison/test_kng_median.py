@@ -36,7 +36,7 @@ def law(values, level, rate):
 
 
 def neighbours(values, pool, kind, counted):
-    """Return the sorted tuples of rows that differ from `values` in one row; if `counted`, they have as many rows."""
+    """Return all neighbours of `values`, as sorted tuples; if `counted`, they have as many rows as `values`."""
     rest = [values[:k] + values[k + 1 :] for k in range(len(values))]
     others = [(*less, row) for less in rest for row in pool] if kind == "replace" else []
     if kind == "add_remove" or not counted:
@@ -69,7 +69,7 @@ def test_no_neighbour_changes_a_quantile_s_law_by_more_than_eps_and_some_nearly_
 def test_at_high_levels_the_bound_of_the_paper_is_too_small_and_this_one_is_not():
     eps, level = 1.0, 0.9
     some = ((1,), *((3,),) * 19)
-    # from 3 to 300 (most points) the score falls from 2 to 1; at 2, its absolute value grows by 1
+    # at points from 3 to 300 (most points), the score falls from 2 to 1; at point 2, the absolute score grows by 1
     other = (*((3,),) * 19, (300,))
 
     def ratio(move):

@@ -67,7 +67,7 @@ def test_the_distance_is_that_to_the_nearest_data_set_that_a_step_moves_further_
 
 
 def steps_from(values, rng):
-    """Return data sets with one value replaced, removed or inserted; a new value is one of the data, a bound, or .3."""
+    """Return data sets with one value replaced, removed or inserted; a new value is in the data, a bound, or .3."""
     pool, k = np.concatenate([values, [-9.0, 9.0, 0.3]]), rng.integers(0, max(1, len(values)))
     new = pool[rng.integers(0, len(pool), 2)]
     replaced = np.concatenate([np.delete(values, k), new[:1]]) if len(values) else values

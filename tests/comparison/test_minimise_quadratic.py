@@ -195,7 +195,8 @@ def test_only_the_lower_triangle_is_read():
 
 
 def test_neither_sum_is_believed_to_be_what_rounding_makes_of_it():
-    # ten million equal rows: the loss is curved along one direction; along others, rounding errors of b - tilt dominate
+    # ten million equal rows: the loss is curved in one direction only; in the other directions, rounding errors of the
+    # moments b minus the random linear term (tilt) dominate
     x = np.array([1.0, 1.0, 0.3])
     A, b, gamma = 1e7 * np.outer(x, x), 0.3e7 * x, 0.01
     for index in range(20):

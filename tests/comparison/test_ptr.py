@@ -26,10 +26,10 @@ def no_answer(A, e, delta, noise=1.0):
 
 
 def delta_of(here, there, eta, eps, delta, noise=1.0):
-    """Return the exact delta of two data sets, each given by its quantile and its distance from instability.
+    """Return the exact delta between the releases from two data sets `here` and `there`.
 
-    This distance is the number of rows that must change until one more row may move the quantile by more than eta. All
-    noise is `noise` times the stated noise.
+    A data set is given by its quantile and its distance from instability: the number of rows that must change until one
+    more row may move the quantile by more than eta. All noise is `noise` times the stated noise.
     """
     e = eps / 2
     (T, u), (V, v) = ((T, no_answer(A, e, delta, noise)) for T, A in (here, there))

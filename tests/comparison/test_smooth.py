@@ -78,7 +78,7 @@ def pairs(mechanism, relation):
 
 
 def farthest(shift, ratio):
-    """Return the largest log ratio of the densities of two Cauchy laws, which is their hyperbolic distance."""
+    """Return the largest log ratio of the densities of two Cauchy laws; it is the hyperbolic distance of the laws."""
     return np.arccosh(1 + (shift**2 + (1 - ratio) ** 2) / (2 * ratio)).max()
 
 
@@ -105,7 +105,8 @@ def deltas(law, eps, shift, ratio):
 @pytest.mark.parametrize("eps, delta", [(0.3, 1e-2), (2.0, 1e-3)])
 def test_no_neighbour_is_told_apart_with_more_than_delta(relation, name, eps, delta):
     shift, ratio = pairs(steady(name, ApproxDP(eps, delta)), relation).T
-    assert deltas(LAWS[name], eps, shift, ratio).max() <= delta * (1 + 1e-3)  # error of the numerical integration
+    # 1e-3 allows for errors of the numerical integration
+    assert deltas(LAWS[name], eps, shift, ratio).max() <= delta * (1 + 1e-3)
     assert deltas(LAWS[name], eps, 2 * shift, ratio).max() > 1.5 * delta  # halved noise is detected
 
 

@@ -19,7 +19,7 @@ def public_facts(formula, domain, n, neighbors, components=(None,), intervals=Tr
 
 
 def planned_for(estimator, public, neighbors, promise, shares=None):
-    """Return the planned queries of an estimator; rehearsals with few and with many rows must ask the same ones."""
+    """Return the planned queries of an estimator; rehearsals with few and with many rows must ask the same queries."""
     planned, before = (), None
     for turn in range(2):
         talk = Rehearsal(

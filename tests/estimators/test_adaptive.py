@@ -48,9 +48,9 @@ def in_units(fit, estimate):
 
 
 def replicated(fit, draw, truth, columns, replicates):
-    """Return, for each coefficient of `columns`, the coverage and length of its intervals, and how often it has one.
+    """Return, for each coefficient of `columns`, coverage, relative length, and share of fits with an interval.
 
-    The length is the median over the fits, divided by the length of the interval without privacy.
+    The relative length is the median over fits of the interval's length, divided by the length without privacy.
     """
     covered, length = [], []
     for seed in range(replicates):
@@ -128,9 +128,10 @@ def test_a_heavy_tailed_predictor_in_a_wide_box_is_covered_and_a_note_says_what_
 def test_what_noise_may_hide_of_scores_counts_as_it_may_lie_along_one_coefficient(
     promise, terms, reach, option, residue, fastest, monkeypatch
 ):
-    """Scores hidden by noise are assumed to affect one coefficient in full for one slope or far bounds, else in part.
+    """With one slope or far bounds, hidden scores are assumed to affect one coefficient in full, otherwise in part.
 
-    Full effects were seen in 7 of 8 fits.
+    Hidden scores are the scores that may be hidden by noise. With one slope or far bounds, the full effect was seen in
+    7 of 8 fits.
     """
     rows, seen = uniform(4000, np.random.default_rng(2)), []
     rows["x"] = np.random.default_rng(3).normal(size=4000)
@@ -156,7 +157,7 @@ def test_collinear_terms_are_given_or_not_but_never_silently_wrong(promise):
     fit = fit_of(FORMULA, BOX, 6000, **promise)
     covered, length, given = replicated(fit, draw, np.array([0.5, 0.0, 0.0]), list("abc"), 10)
     assert np.nanmin(covered) >= 0.8
-    # the interval of c is longer only by the bound on the bias due to the unidentified direction
+    # the interval of the coefficient of c is longer only by the bound on the bias due to the unidentified direction
     assert given[2] == 1 and length[2] < 3
 
 
@@ -220,7 +221,8 @@ def test_an_offset_has_the_coefficient_one():
             fit = fit_of(FORMULA, BOX | {"o": (-1, 1)}, 8000, by=by, offset="o", **promise)
             estimate = in_units(fit, fit(frame, 3)[0])
             assert np.allclose(estimate.params(), [0.3, 0.6, -0.3, 0], atol=5 * estimate.bse().max())
-            # the errors' sd is .075 times 4, half the length of the response's range; residuals exclude the offset
+            # in units of half the length of the response's range, the sd of the errors is .075; residuals exclude the
+            # offset
             assert estimate.diagnostics["sigma"] < 0.14
 
 

@@ -18,7 +18,9 @@ from privstats.sets.coded import CodedProducts
 from privstats.sets.vectors import BoxProducts
 
 DOMAIN = {"y": (-3, 5), "x": (0, 7), "o": (-1, 1), "w": (0, 2), "a": list("abcde"), "b": [1, 2, 3], "t": [False, True]}
-FORMULAS = {  # numbers of entries of a row's vector: those that indicate levels, by group of levels, and the others
+# by formula: number of entries of a row's vector that indicate levels, for each group of levels, and number of other
+# entries of the vector
+FORMULAS = {
     "y ~ x + C(a)": ((5,), 2),
     "y ~ x + C(a) + C(b)": ((5, 2), 2),
     "y ~ 0 + C(b) + C(a) + x": ((5, 2), 2),

@@ -125,7 +125,10 @@ def test_rows_that_are_missing_do_not_count_under_any_relation(estimator, relati
 
 @pytest.mark.parametrize("expected", [1, 2, 3])
 def test_densities_of_bins_with_few_rows_cover(expected):
-    """With variances computed from the counts alone, intervals of bins with 1 to 3 expected rows covered .74 to .90."""
+    """Intervals of densities of bins with 1 to 3 expected rows cover.
+
+    With variances computed from the counts alone, the coverage was .74 to .90.
+    """
     n, edges, held = 1000, [0, 50, 90, 100], 0
     shares = np.array([0.6, 0.4 - expected / n, expected / n])
     for seed in range(200):

@@ -14,7 +14,7 @@ from privstats.sets.vectors import Fractions
 from tests.conftest import thinned
 from tests.estimators.location import Fit, fit
 
-FOUND = 0.1  # step of the finest grid that is searched for between -10 and 10; without detection, the step is finer
+FOUND = 0.1  # step of the finest decimal grid that is searched for between -10 and 10; the default grid is finer
 RELATIONS = (Neighbors(), Neighbors("add_remove"))
 ON_A_GRID = {
     "counts": ((0, 30), 1.0, lambda rng, n: rng.poisson(4.0, n)),

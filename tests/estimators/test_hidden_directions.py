@@ -58,7 +58,7 @@ def test_what_is_given_covers_where_the_reference_of_many_levels_is_far_from_the
 def test_prices_by_zip_code_are_given_and_cover():
     """With levels coded as -1 and 1, least squares from noisy moments gave no coefficients at mu = 5.
 
-    At mu = 40, it gave 85 % of the coefficients, and their intervals covered with probability .72.
+    At mu = 40, least squares gave 85 % of the coefficients, and their intervals covered with probability .72.
     """
     try:
         sales = ps.datasets.load_housing().data
@@ -91,9 +91,9 @@ def test_the_public_range_contains_all_coefficients_that_keep_the_response_withi
 
 
 def test_a_rare_reference_is_not_given_where_luck_made_its_count_large():
-    """When counts above three noise sds were accepted, the intervals of all levels were wrong in one fit of ten.
+    """A released count of the reference level that is too large by chance changes the coefficients of all levels.
 
-    A released count of the reference level that is too large by chance changes the coefficients of all levels.
+    When released counts above three noise sds were accepted, the intervals of all levels were wrong in one fit of ten.
     """
     code = np.r_[np.zeros(10, dtype=int), np.random.default_rng(0).integers(1, 20, 19_990)]
     domain, missed = {"y": (-6, 6), "g": NAMES[:20]}, 0

@@ -55,7 +55,7 @@ def test_hidden_excess_covers_the_true_excess_of_tails_with_a_finite_variance():
 def test_squares_of_rows_in_a_far_cluster_are_missed_and_noise_is_not():
     """The far cluster has 3 % of the rows but most of the sum of squares.
 
-    Its rows are spread over bins whose counts noise hides.
+    The rows of the cluster are spread over bins with counts hidden by noise.
     """
     ends, sd, missed, none = edges(0.7, 50.0), 70.0, [], []
     for seed in range(100):
@@ -66,7 +66,8 @@ def test_squares_of_rows_in_a_far_cluster_are_missed_and_noise_is_not():
             histogram = Lengths.denoised(noisy(lengths, ends, sd, rng), sd, ends, Whole(5000), TAILS["rows"], "pure")
             found.append(histogram.missing(squares, 500.0))
     assert np.mean(np.array(none) == 0) >= 0.97
-    assert np.mean(np.array(missed) > 5000) >= 0.7  # with the other seeds, the assumed tail contains the squares
+    # with the other seeds, the assumed tail of the histogram contains the squares of the cluster
+    assert np.mean(np.array(missed) > 5000) >= 0.7
 
 
 def test_the_limit_of_what_clipping_removes_from_missed_rows_holds_for_all_norms():
@@ -91,7 +92,10 @@ def test_counts_that_fall_ever_faster_are_continued_so_and_those_of_a_power_are_
 
 
 def test_a_tail_that_is_hidden_in_each_bin_is_seen_in_the_sum_of_eight():
-    """Ten adjacent bins have counts of 1.3 noise sds. With sums of only two bins, .1 of their excess was assumed."""
+    """Ten adjacent bins have true counts of 1.3 noise sds each; at least half of their excess is assumed.
+
+    When sums of only two bins were tested, .1 of the excess was assumed.
+    """
     sd, sizes = 10.0, 2 ** (np.arange(22) / 2)
     ends, true = tuple(sizes.tolist()), np.r_[300.0, 500.0, 150.0, np.full(10, 13.0), np.zeros(9)]
     excess = (true * np.maximum(sizes * 2**-0.25 - 4.0, 0.0)).sum()
@@ -104,7 +108,7 @@ def test_a_tail_that_is_hidden_in_each_bin_is_seen_in_the_sum_of_eight():
 
 @pytest.mark.parametrize(("sd", "least", "most"), [(0.0, 0.8, 1.0), (1e6, 0.0, 0.5)])
 def test_rows_that_visible_bins_lack_of_a_known_total_are_behind_them(sd, least, most):
-    """Behind three visible bins, there are nineteen bins, of which fourteen have true counts of .6 noise sds.
+    """Beyond three visible bins, there are nineteen bins; the true counts are .6 noise sds in fourteen of these bins.
 
     The sum of the nineteen true counts is only 1.9 times the noise sd of the sum of the noisy counts.
     """

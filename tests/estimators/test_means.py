@@ -148,6 +148,6 @@ def test_the_limit_of_clipped_means_is_that_of_statsmodels_in_the_same_units():
     fit = ps.dp_mean("x", data, mu=1e3, mech="clipped", domain=DOMAIN, rng=1)
     truth = DescrStatsW(data["x"])
     assert fit.params["x"] == pytest.approx(truth.mean, abs=1e-2)
-    # the std error allows for a tail that the noise of the histogram hides
+    # the std error allows for a tail of values that may be hidden by the noise of the histogram
     assert truth.std_mean < fit.bse["x"] < 1.1 * truth.std_mean
     assert fit.glance()["sigma"].item() == pytest.approx(truth.std, rel=0.1)

@@ -103,9 +103,10 @@ def test_what_is_left_of_the_start_is_allowed_for():
 
 
 def test_nothing_is_given_where_steps_have_surely_not_arrived():
-    """The first fit makes only two steps.
+    """No or few coefficients are given if the steps have not arrived at the minimiser.
 
-    In the other fits, the predictors' bounds are five sds, and noise hides that the slopes converge slowly.
+    The first fit makes only two steps. In the other fits, the predictors' bounds are five sds, and noise hides that the
+    slopes converge slowly.
     """
     assert robust(rows(5000), steps=2, mu=50.0).params.isna().all()
     wide = {**dict.fromkeys("abc", (-5, 5)), "y": (-6, 8)}
@@ -262,7 +263,10 @@ def test_an_estimate_alone_says_how_large_its_noise_is(mech):
 
 
 def test_steps_whose_errors_would_grow_beyond_all_numbers_are_not_given():
-    """At the start, all residuals exceed Huber's threshold. The many Newton steps then use Hessians near zero."""
+    """At the start, all residuals exceed Huber's threshold, so that the many Newton steps use Hessians near zero.
+
+    Intervals are not given, or they are finite.
+    """
     data = rows(3000).assign(y=lambda d: d["y"] + 40)
     fit = robust(data, "noisy_newton", mu=1e6, steps=400, domain={**SCALES, "y": ps.Scale(0.0, 0.05)})
     low, high = fit.conf_int().to_numpy().T

@@ -203,7 +203,7 @@ def test_scores_at_a_level_add_up_to_zero_but_along_columns_of_others(formula, o
 def test_no_row_of_the_domain_has_a_longer_score_than_the_lattice_of_the_box():
     """If no column is a product, row lengths and absolute residuals are convex in each number.
 
-    So they are largest at the bounds.
+    So lengths and absolute residuals are largest at the bounds of the numbers.
     """
     box = box_of("y ~ x + z + C(g)")
     rows, numbers = box.vertices(None, 4096)
@@ -237,7 +237,8 @@ def test_no_row_of_the_domain_is_longer_than_the_bound():
     rows = np.zeros((len(corners), box.width))
     rows[:, place] = corners
     lengths = np.linalg.norm(rows @ frame.predictors @ W, axis=1)
-    assert np.isclose(frame.longest(W), lengths.max())  # the domain has so few corners that the bound is attained
+    # the bound on the length is attained, because the domain has few corners
+    assert np.isclose(frame.longest(W), lengths.max())
     assert np.isclose(frame.reach(W[:, 0]), np.abs(rows @ frame.predictors @ W[:, 0]).max())
     kept = standardised(box, scales(box), (np.array([True, True, False, True]),))
     assert kept.longest(W) <= frame.longest(W) + 1e-12

@@ -56,7 +56,7 @@ def prices(releases):
 
 
 def near(values, q, value, slack=2):
-    """Whether a value lies between order statistics near the quantile; its definitions differ in the rank."""
+    """Return whether a value lies near the quantile: up to `slack` ranks away, as definitions of quantiles differ."""
     ordered, rank = np.sort(values), q * len(values)
     low, high = max(0, int(rank - slack)), min(len(ordered) - 1, int(rank + slack))
     return ordered[low] - 1e-4 <= value <= ordered[high] + 1e-4
@@ -130,7 +130,7 @@ def test_several_quantiles_never_cross_and_are_sorted(mech):
     for eps in (0.01, 1.0):
         estimate, _ = fit(EVERY[mech]([0.9, 0.1, 0.5]), "x ~ g", normal(501), DOMAIN, eps, components=q, seed=2)
         assert estimate.names[:3] == ("x[a, 0.1]", "x[a, 0.5]", "x[a, 0.9]")
-        # if noise does not exclude that a group is empty, the group has no estimates
+        # a group has no estimates if, because of noise, the group may be empty
         for group in estimate.params().reshape(2, 3):
             assert np.isnan(group).all() if eps < 1 else (np.diff(group) >= 0).all()
 

@@ -352,7 +352,7 @@ def _can_be_joined(text):
 
 
 def _by_the_definition(levels, typed):
-    """Return the cells' codes: of the level that equals the cell as read, or else of the level with its number."""
+    """Return each cell's code: of the level that equals the cell as read, or else of the level with this number."""
     place = {read(value): code for code, value in enumerate(levels)}
     readings = [read(cell) for cell in typed.array]
     return [place.get(value, place.get(numbers(column([value]))[0], -1)) for value in readings]

@@ -80,7 +80,7 @@ def test_a_code_of_missing_dates_that_is_no_date_is_accepted():
     ],
 )
 def test_codes_of_missing_values_that_would_count_as_values_say_how_to_recode(known, code, recoded):
-    """When the code -99 in 20% of the cells counted as a value, it changed means of about 50 to 39.9."""
+    """When the code -99 in 20% of the cells counted as a value, it changed a mean from about 50 to 39.9."""
     with pytest.raises(DomainError, match=f"^field 'age' of the schema: missing values are coded as {code}") as refused:
         Domain.from_schema({"fields": [known], "missingValues": ["", code]})
     first = recoded[0]
@@ -196,7 +196,7 @@ def test_a_line_that_cannot_be_read_is_named(book, line):
 
 
 def test_texts_as_levels_of_whole_numbers_are_refused(book):
-    """Earlier they were levels, and all rows of whole numbers counted as missing after the budget was spent."""
+    """Earlier, such texts were levels, and all rows of whole numbers counted as missing after the budget was spent."""
     book.write_text("column,type,min,max,levels\nage,,0,9,\nk,integer,,,1=yes|2=no\n")
     with pytest.raises(DomainError, match=r"line 3 \('k'\): its type is integer and its levels are texts \('1=yes'"):
         Domain.from_codebook(book)

@@ -425,7 +425,7 @@ def test_the_model_matrix_marks_rows_it_cannot_map():
 
 
 def test_new_rows_without_a_value_of_an_expression_or_beyond_its_bounds_are_said():
-    """Earlier predictions were infinite, or extrapolated in silence, and a number in place of a date gave a NaN."""
+    """Earlier, predictions were infinite, or extrapolated in silence; a number in place of a date gave a NaN."""
     design = bind_regression("y ~ I(1/x) + d", {**DOMAIN, "I(1 / x)": (0, 4), "d": ("2020-01-01", "2021-12-31")})
     dates = [pd.Timestamp("2020-02-01")] * 3
     with pytest.warns(PrivstatsWarning) as told:

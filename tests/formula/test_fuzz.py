@@ -46,7 +46,7 @@ def rank(X, tolerance):
 def check_centred(design, data, X, codes):
     """Check a design with centred products: its scaled columns, bounds, coefficients in the user's units, null space.
 
-    Its columns are those of the uncentred design matrix X, multiplied by the matrix `coding`.
+    The columns of the design are the columns of the uncentred design matrix X, multiplied by the matrix `coding`.
     """
     block = pickle.loads(pickle.dumps(design)).block(data)
     Z = all_columns(block)[:, :-1]

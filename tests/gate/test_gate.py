@@ -158,8 +158,8 @@ def test_an_optional_question_spends_a_part_of_anothers_share_which_keeps_it_oth
 def test_an_optional_question_before_the_choice_closes_the_branches_whose_shares_it_does_not_spend():
     """If no branch were closed, a fit could cost more than the one charge for its branches.
 
-    The fit could ask an optional query that spends a part of one branch, and then choose another branch and spend all
-    of it.
+    The fit could ask an optional query that spends a part of one branch, and then choose another branch and spend the
+    whole budget of the other branch.
     """
     other = at(EXTRA, name="other extra", within_share_of=("first",))
     plan = [
@@ -254,9 +254,9 @@ def test_no_conversation_spends_more_than_its_charge_whatever_it_asks_in_whateve
 
 
 def _fits(other, hosts):
-    """Return whether an optional query may spend from the share of the query `other` as well.
+    """Return whether the query `other` may be a further host of an optional query.
 
-    All queries from whose shares it spends (hosts) must be in different branches.
+    Hosts are the queries from whose shares the optional query spends. All hosts must be in different branches.
     """
     homes = [host.branch for host in (*hosts, other)]
     return None not in homes and len(set(homes)) == len(homes)

@@ -71,7 +71,7 @@ def still_open(folder):
     for one in OPEN.iterdir():
         try:
             found.append(os.readlink(one))
-        except FileNotFoundError:  # the descriptor was that of the directory listing itself, now closed
+        except FileNotFoundError:  # the descriptor belonged to the directory listing itself, which is now closed
             continue
     return [path for path in found if path.startswith(str(folder))]
 

@@ -62,7 +62,7 @@ def planted():
 
 @door
 def fit(source):
-    """Ask two queries of a new gate for the source, in the way of a function of the package."""
+    """Ask two queries of a new gate for the source, as a function of the package does."""
     neighbors = Neighbors("replace", "who", 2)
     plan = [planned(SCORE, Laplace()), planned(VALUES, Rank((0.5,)))]
     gate = Gate(BlockRows(source, DESIGN, neighbors, b"key"), plan, streams(None, "digest"))

@@ -83,7 +83,7 @@ def test_batches_of_any_size_equal_the_frame_bit_for_bit(size, neighbors):
     whole = rows_of(data, neighbors).totals(QUESTIONS)
     batches = rows_of(in_batches(data, size), neighbors)
     assert batches.totals(QUESTIONS) == whole
-    assert batches.totals(QUESTIONS) == whole  # the same in a second pass
+    assert batches.totals(QUESTIONS) == whole  # a second pass gives the same totals
     # names of units are objects and read one by one; each batch has its own type
     text = data.assign(who=data["who"].astype(object))
     assert rows_of(in_batches(text, size), neighbors).totals(QUESTIONS) == whole
@@ -172,7 +172,10 @@ def test_a_folded_sum_adds_up_the_rows_of_each_unit_and_then_projects_once(quest
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])
 @pytest.mark.parametrize("most", [1, 3])
 def test_replacing_a_units_rows_moves_no_sum_further_than_its_sensitivity(kind, most):
-    """Sums that are clipped for each unit may move as far as by one row, other sums as far as by all used rows."""
+    """A sum that is clipped for each unit moves at most as far as one row may move it.
+
+    Other sums move at most as far as all used rows of the unit may move them.
+    """
     rng, neighbors, reached = np.random.default_rng(3), Neighbors(kind, "who", most), {}
     for trial in range(30):
         data = people(60, seed=trial).assign(who=[f"p{k % 12}" for k in range(60)])

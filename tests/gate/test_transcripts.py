@@ -113,9 +113,12 @@ def neighbours(unit, kind):
     return frames
 
 
-# units have larger budgets: after releases with a small budget, their rows would not reach the limits
+# budgets MU, EPS for neighbours that differ in one row, and larger budgets MUCH, LARGE for units: after releases with a
+# small budget, the rows of a unit would not reach the limits of their contributions
 MU, EPS, MUCH, LARGE = {"mu": 1.0}, {"eps": 8.0}, {"mu": 8.0}, {"eps": 60.0}
-USED = {"noisy_newton": 0.65}  # share of mu reached: rows with opposite scores have equal Hessians, with half of mu^2
+# least share of mu that shifts reach, if it is below 0.9: half of mu^2 is spent on Hessians, and rows with opposite
+# scores have equal Hessians
+USED = {"noisy_newton": 0.65}
 CASES = [
     ("newton", MU, "replace", None),
     ("newton", MUCH, "replace", "who"),

@@ -54,7 +54,7 @@ class Toy:
 
 @dataclass(frozen=True)
 class XY:
-    """Row function: both numbers of a row, times a factor."""
+    """Row function: the numbers x and y of a row, times a factor."""
 
     times: float = 1.0
 

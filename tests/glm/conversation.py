@@ -97,9 +97,9 @@ class Sealed:
 
 @dataclass(eq=False)
 class Conversation:
-    """Answers queries about one block of rows; `parts` has the share of the budget of each query label.
+    """An object that answers queries about one block of rows.
 
-    Without `parts`, each query has the whole budget.
+    `parts` has the share of the budget of each query label. Without `parts`, each query has the whole budget.
     """
 
     block: Block
@@ -145,7 +145,7 @@ _PARTS: dict = {}
 
 
 def parts_of(estimator, public, block, promise, key):
-    """Return each query label's share of the budget: the share of its name, divided equally among the name's labels.
+    """Return each query label's share of the budget: the share of the query's name, divided equally among its labels.
 
     The share of an optional query is a part of the share of another query.
     """

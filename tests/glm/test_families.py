@@ -97,7 +97,8 @@ def test_a_logit_starts_at_the_discriminants_slope_and_constant(a, b):
 def test_a_logit_on_a_dummy_with_few_events_starts_near_both_log_odds():
     """A dummy with 5 % ones is not normal.
 
-    The log odds of linear discriminant analysis alone would be off by 2 at one value of the dummy, by 4 at the other.
+    The log odds of linear discriminant analysis alone would be off by 2 at one value of the dummy, and by 4 at the
+    other value.
     """
     x = (np.arange(40_000) % 20 == 0).astype(float)
     p = np.where(x > 0, 0.3, 0.02)
@@ -109,9 +110,9 @@ def test_a_logit_on_a_dummy_with_few_events_starts_near_both_log_odds():
 
 
 def test_groups_that_are_normal_have_the_discriminants_constant():
-    """Normal predictors in both groups: log odds at the mean of all rows are ``log(p / (1 - p)) - (1/2 - p) D^2``.
+    """If predictors are normal in both groups, log odds at the overall mean are ``log(p / (1 - p)) - (1/2 - p) D^2``.
 
-    p is the share of events, and D the distance of the group means, in standard deviations within groups.
+    Here p is the share of events, and D the distance of the group means, in standard deviations within groups.
     """
     rng = public_stream(8)
     y = (rng.uniform(size=40_000) < 0.3).astype(float)

@@ -80,7 +80,7 @@ def test_forty_events_are_looked_for_though_no_bin_shows_them():
 def test_a_level_with_hardly_an_event_takes_only_its_own_coefficient():
     """At a level with hardly any event, the last step moves the linear predictor far.
 
-    This says nothing about the other coefficients.
+    This move is no reason to leave out the other coefficients.
     """
     rng = np.random.default_rng(3)
     n = 8000
@@ -102,7 +102,7 @@ def test_a_level_with_hardly_an_event_takes_only_its_own_coefficient():
 def test_a_predictor_far_from_zero_leaves_all_coefficients_given():
     """The constant of a regression on calendar years refers to the year 0.
 
-    It can only move together with the slope, never by itself.
+    The constant can only move together with the slope, never by itself.
     """
     rng = np.random.default_rng(4)
     data = pd.DataFrame({"year": rng.uniform(1972, 2024, 5000)})
@@ -177,7 +177,7 @@ def counts(mean, n=6000, shape=None):
 def test_counts_cover_or_are_not_given_whatever_their_mean(mean, shape):
     """Earlier, steps converged to a wrong point for mean counts above 250.
 
-    Slopes were 3 in place of .9, at any budget.
+    Slopes were estimated as 3 in place of .9, at any budget.
     """
     loss, truth = Likelihood(Poisson()), np.array([np.log(mean), 2.0])
     known = {"high": 30 * max(mean, 1.0), "low": 0.0, "family": True, "key": (mean, shape)}

@@ -1,4 +1,4 @@
-"""Average marginal effects: they equal statsmodels', cover, and are bounded row by row."""
+"""Average marginal effects equal statsmodels', their intervals cover, and the contribution of each row is bounded."""
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,7 @@ def rows_of(seed, n=N):
 
 
 def without_privacy(frame, formula, mean):
-    """Return average marginal effects: difference quotients for numbers, changes from the reference for levels."""
+    """Return average marginal effects: difference quotients of numbers, changes from the reference level of factors."""
     at = {level: mean(frame.assign(g=level)).mean() for level in "abc"}
     step = 1e-5
     slopes = {name: (mean(frame.assign(**{name: frame[name] + step})) - mean(frame)).mean() / step for name in "xz"}
@@ -78,7 +78,8 @@ def test_intervals_contain_the_effects_of_the_population(estimator, budget):
         assert effects.names[-2:] == ("x", "z")
         _, _, low, high = (part[-2:] for part in effects.coefficients())
         inside += (low <= truth) & (truth <= high)
-    assert (inside >= repeats - 5).all()  # P(X < 25) = 0.3% for X binomial(30, 0.95)
+    # of 30 intervals with coverage .95, fewer than 25 cover with a probability of only 0.3 %
+    assert (inside >= repeats - 5).all()
 
 
 def test_an_effect_is_not_given_where_the_level_or_the_reference_is_too_rare():
@@ -145,7 +146,7 @@ def test_effects_on_counts_are_about_as_precise_as_coefficients_whatever_the_bou
     counts = pd.DataFrame({"x": x, "y": np.minimum(rng.poisson(np.exp(0.5 + 0.5 * x)), 500)})
     fit = ps.dp_glm("y ~ x", counts, eps=2, domain={"x": (-1, 1), "y": (0, 500)}, family="poisson", margins=True, rng=1)
     (effect,), (coefficient,) = np.diff(np.asarray(fit.get_margeff().conf_int())), np.diff(fit.conf_int().loc[["x"]])
-    # the ratio of lengths would be 30 if rows' parts of the effect were scaled by the response's bound
+    # the ratio of lengths would be 30 if rows' contributions to the effect were scaled by the response's bound
     assert effect[0] < 1.3 * coefficient[0] * counts["y"].mean()
 
 
@@ -155,5 +156,5 @@ def test_effects_on_probabilities_do_not_depend_on_far_bounds_of_a_predictor():
     rows = pd.DataFrame({"x": x, "y": (rng.random(20_000) < 1 / (1 + np.exp(-x))).astype(int)})
     fit = ps.dp_glm("y ~ x", rows, mu=8, domain={"x": (-1000, 1000), "y": [0, 1]}, margins=True, rng=1)
     low, high = np.asarray(fit.get_margeff().conf_int())[0]
-    # the interval would be half as long if rows' large parts of the effect were clipped
+    # the interval would be half as long if the large contributions of rows to the effect were clipped
     assert low <= 0.2066 <= high and high - low < 0.02

@@ -39,7 +39,7 @@ def with_atoms(rng, n):
 
 
 def heavy(rng, n):
-    return rng.standard_normal(n) / np.sqrt(rng.standard_gamma(1.5, n) / 1.5)  # t with three degrees of freedom
+    return rng.standard_normal(n) / np.sqrt(rng.standard_gamma(1.5, n) / 1.5)  # Student's t, three degrees of freedom
 
 
 MEDIANS = {
@@ -60,7 +60,8 @@ def test_medians_cover(name, budget):
     covered, given, length = coverage(estimator, linear(errors, spread=spread, width=width), promise, truth, **known)
     assert (covered >= LEAST).all()
     assert given.min() > 0.9
-    assert length[1] * width < 0.16  # .08 without privacy; the width of the response's bounds must not matter
+    # without privacy, the half-length of the interval is 0.08; the width of the response's bounds must not matter
+    assert length[1] * width < 0.16
 
 
 def test_medians_with_atoms_have_no_interval_that_is_far_off():
@@ -70,7 +71,9 @@ def test_medians_with_atoms_have_no_interval_that_is_far_off():
     assert (covered >= 0.85).all()
 
 
-RESPONSES = {  # functions that draw responses, in units of bins; whether many rows share values more than a bin apart
+# by name: function that draws responses, for histogram bins of width 0.5, and whether the responses have few values
+# (many rows share values that are more than a bin apart)
+RESPONSES = {
     "whole numbers": (lambda rng, n: 3 * np.rint(rng.normal(size=n) * 2.5), True),
     "heaped": (
         lambda rng, n: np.where(rng.random(n) < 0.6, 4 * np.rint(rng.normal(0, 2, n)), rng.normal(0, 8, n)),
@@ -92,7 +95,7 @@ def test_the_histogram_of_equal_responses_has_a_limited_number_of_bins_wherever_
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 @pytest.mark.parametrize("name", RESPONSES)
 def test_responses_with_few_values_are_told_from_a_density(name, law):
-    """At most one histogram in ten is misclassified. Counts of 10,000 rows have noise with sd 35, as under eps = 4."""
+    """At most one histogram in ten is misclassified. Each count has noise with sd 35; there are 10,000 rows."""
     draw, few = RESPONSES[name]
     wrong = []
     for seed in range(60):
@@ -116,9 +119,9 @@ def test_outer_quantiles_cover_under_mu_where_the_spread_differs(tau):
 
 @pytest.mark.parametrize("tau", [0.1, 0.9])
 def test_outer_quantiles_cover_under_pure_eps_by_steps(tau):
-    """The rows are heteroskedastic.
+    """The errors are heteroskedastic, so intervals are computed from Newton steps.
 
-    The minimiser of a smoothed loss then has slopes that are several std errors off.
+    The slopes of the minimiser of a smoothed loss would be several std errors off.
     """
     z = float(norm.ppf(tau))
     truth = np.array([1.0 + z, 3.0 + 0.7 * z, -2.0]) / 12
@@ -132,7 +135,7 @@ def test_outer_quantiles_cover_under_pure_eps_by_steps(tau):
 def test_the_last_step_begins_where_smoothing_has_hardly_moved_slopes():
     """If all steps before the last use scores smoothed over half a residual scale, constants are far off.
 
-    The constants were off by three std errors, without a note.
+    Earlier, the constants were off by three std errors, without a note.
     """
     z, errors = float(norm.ppf(0.9)), []
     truth = np.array([z, 1 + 0.9 * z, -0.5]) / 15

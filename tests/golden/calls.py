@@ -169,7 +169,7 @@ ROUNDED = {"median geometric": 3e-3, "steps rare level": 1e-3, "steps rare respo
 
 
 def run(name):
-    """Make a seeded call. The noise does not depend on a digest of the call, so that only intended changes alter it."""
+    """Make a seeded call. Noise does not depend on a digest of the call, so only intended changes alter the noise."""
     verb, formula, options = CALLS[name]
     arguments = {"data": DATA, "domain": DOMAIN, "rng": 7, **options}
     return getattr(ps, f"dp_{verb}")(formula, arguments.pop("data"), **arguments)

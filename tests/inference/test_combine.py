@@ -126,7 +126,7 @@ def test_weights_that_follow_noise_are_allowed_for_where_noise_is_a_part_of_the_
 
 
 def test_noises_keep_their_laws():
-    """At the level .95, the interval covers the weighted mean of five normal and Laplace errors of unequal scales."""
+    """The .95 interval has the exact length for a weighted mean of five normal and Laplace errors of unequal scales."""
     sds, scales = np.array([0.2, 0.2, 0.1, 0.1, 0.3]), np.array([0.3, 0.1, 0.1, 0.05, 0.2])
     parts = [
         NormalEstimate.of(("x",), np.zeros(1), np.array([[sd**2]]), (Loading(np.eye(1), LaplaceLaw(np.array([b]))),))

@@ -234,7 +234,8 @@ def test_mapped_then_contrast_is_contrast_then_mapped(simulated):
         np.testing.assert_allclose(there[2] - R @ shift, here[2], rtol=1e-7, atol=1e-7)
         np.testing.assert_allclose(there[4], here[4], atol=1e-9)
         p = fit.wald(R[:2] @ M)[2]
-        error = 4 * np.sqrt(2 * p * (1 - p) / 9999) if simulated else 1e-9  # of two simulated p-values
+        # four Monte Carlo standard errors of the difference of two simulated p-values
+        error = 4 * np.sqrt(2 * p * (1 - p) / 9999) if simulated else 1e-9
         assert fit.mapped(M, shift).wald(R[:2], R[:2] @ shift)[2] == pytest.approx(p, abs=error)
 
 
@@ -260,7 +261,7 @@ def test_intervals_cover_at_their_level_under_a_known_noise_law(name, share, alp
     R = np.array([[1.0, 0, 0], [0, 1, 0], [1, -1, 2]])
     half = fit.contrast(R, alpha)[3]
     missed = (np.abs(errors @ R.T) > half).mean(axis=0)
-    # four Monte Carlo errors, of the coverage in this test and of the quantile simulated in the package
+    # the tolerance is four Monte Carlo errors; draws in this test and in the package's simulated quantile contribute
     error = np.sqrt(alpha * (1 - alpha) * (1 / size + (1 / 9999 if name != "normal" else 0)))
     np.testing.assert_allclose(missed, alpha, atol=4 * error)
 
@@ -341,10 +342,10 @@ def test_collinear_terms_are_nan_everywhere_and_their_sum_stays():
 
 
 def test_a_column_that_noise_hides_may_move_all_others_and_the_note_names_it():
-    """The unknown coefficient of a hidden column moves ``r'theta`` by at most ``signal sqrt(r'H^-1 r)``.
+    """The unknown coefficient of a hidden column moves a contrast ``r'theta`` by at most ``signal sqrt(r'H^-1 r)``.
 
-    H is the Hessian of the other columns, and r weights their coefficients. The number signal, here 20, also bounds the
-    unknown coefficient.
+    Here theta are the coefficients of the other columns, r their weights in the contrast, and H the Hessian of the
+    other columns. The number signal, here 20, also bounds the unknown coefficient.
     """
     A = np.array([[1000.0, 500.0, 0.3], [500.0, 1000.0, 0.4], [0.3, 0.4, 0.5]])
     law = NormalLaw(np.where(np.equal(*Products(3).pairs), np.sqrt(2), 1.0) / np.sqrt(2))
@@ -523,11 +524,13 @@ def test_an_interval_that_moves_the_linear_predictor_too_far_is_not_given_and_sa
     """
     fit = NormalEstimate.of(("a", "b", "c"), np.zeros(3), np.diag([1.0, 1.0, 1e-4]))
     fit = replace(fit, per_eta=np.array([0.19, 0.2, 0.19]))
-    assert np.isnan(fit.params()).tolist() == [True, False, False]  # half-length 1.96, limit 10 * .19
+    # the half-length of the first interval is 1.96, above its limit 10 * .19
+    assert np.isnan(fit.params()).tolist() == [True, False, False]
     (only,) = fit.notes
     assert only.key == "wide interval" and only.about == ("a",) and "more than 10" in only.text
     assert f"{WIDEST_ETA:g}" == "10"
-    assert np.isfinite(fit.contrast([[1.0, 1.0, 0.0]])[2]).all()  # half-length 2.77, limit 10 * .39
+    # the half-length of the interval of the sum is 2.77, below its limit 10 * .39
+    assert np.isfinite(fit.contrast([[1.0, 1.0, 0.0]])[2]).all()
     halved = fit.mapped(np.diag([0.5, 1.0, 1.0]), np.zeros(3))
     assert np.isnan(halved.params()).tolist() == [True, False, False]
     clipped = replace(fit, allowances=(Allowance(np.array([[0.0], [0.0], [1.0]]), 2.0),))

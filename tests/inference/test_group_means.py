@@ -161,7 +161,7 @@ def test_a_count_has_the_noise_alone_and_a_density_sampling_error_as_well():
     counts, noise = np.array([[20.0, 30.0, 50.0]]), (Loading(np.eye(3), LaplaceLaw(np.full(3, 2.0))),)
     table = counts_table(("a", "b", "c"), counts, noise)
     half = (table.coefficients()[3] - table.coefficients()[2]) / 2
-    np.testing.assert_allclose(half, 2 * np.log(1 / 0.05), rtol=0.04)  # Laplace's quantile, simulated
+    np.testing.assert_allclose(half, 2 * np.log(1 / 0.05), rtol=0.04)  # quantile of the Laplace law, which is simulated
     assert (table.noise_share() == 1).all() and not table.tested
     width = np.array([1.0, 2.0, 5.0])
     density = density_table(("a", "b", "c"), counts, np.array([100.0]), width, noise)

@@ -114,7 +114,7 @@ def test_the_noise_of_a_product_is_the_matrix_of_a_draw_times_the_vector(kind, n
 
 @pytest.mark.parametrize("kind", ["matrixt", "normal"])
 def test_variances_of_entries_are_those_of_products_with_a_vector(kind):
-    """Both laws are invariant under rotations. The normal noise has twice the variance on the diagonal."""
+    """The laws of the noises are invariant under rotations; normal noise has twice the variance on the diagonal."""
     within = Products(4)
     if kind == "matrixt":
         law = MatrixTLaw(np.ones(within.size), within.pairs)
@@ -187,7 +187,7 @@ def test_noise_alone_identifies_no_direction_however_many_there_are():
         draw = law.sample(public_stream(key), 1)[0]
         A = NoisyMatrix.noise_of(law, within).plus(within.unpacked(draw))
         found += p - A.unidentified()[0].shape[1]
-    assert found <= 4  # of 800 directions
+    assert found <= 4  # number of identified directions, of 800 directions
 
 
 def test_a_floor_counts_few_rows_as_unidentified_and_powers_are_those_of_the_matrix():

@@ -76,7 +76,8 @@ def test_the_kernel_has_its_mean_and_the_density_its_freedom():
         q = stats.norm.ppf(tau)
         mean = np.maximum(0, 1 - ((r - q) / width) ** 2).mean()
         assert mean / (stats.norm.pdf(q) * width) == pytest.approx(kernel_mean(width, tau), rel=0.03)
-    # the coefficient of variation of 1 / density^2, a variance, is twice the density's, and its square is 2 / freedom
+    # the variance is proportional to 1 / density^2, so its coefficient of variation is twice that of the density; the
+    # squared coefficient of variation of the variance is 2 / freedom
     H, width = np.eye(1), 0.05
     sums = [np.maximum(0, 1 - (rng.normal(size=2000) / width) ** 2).sum() for _ in range(2000)]
     squared = (np.std(sums) / np.mean(sums)) ** 2

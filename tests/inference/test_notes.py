@@ -101,7 +101,8 @@ def test_names_are_listed_and_the_note_is_about_them():
     assert one.text.startswith("x is not given: ") or one.text.startswith("x is not")
     assert two.text.startswith("x and z are not given") and two.about == ("x", "z")
     large = note("weak term", ("x",), ratio=100.0, times=99.6).text
-    assert "noise is at least 100 times" in large and "budget 100 times as large" in large  # ratios are known up to 100
+    # ratios of noise to information are computed up to 100
+    assert "noise is at least 100 times" in large and "budget 100 times as large" in large
     assert listed(list("abcde")) == "a, b, c and 2 more"
     assert isinstance(two, Note) and str(two) == two.text
     with pytest.raises(OptionError, match="no note 'colinear'"):

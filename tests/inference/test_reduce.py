@@ -70,7 +70,7 @@ def test_intervals_of_pure_noise_cover_whole_draws_as_often_as_they_say(name):
     drawn = noise.of(noise.law.sample(public_stream(4), DRAWS))
     for alpha in (0.5, 0.1, 0.05, 0.01):
         half = estimate.contrast(np.eye(R), alpha)[3]
-        # sizes in the table of quantiles are 12 % apart
+        # quantiles are taken from groups of sorted draws; the last ranks of successive groups are 12 % apart
         tolerance = 4 * np.sqrt(alpha * (1 - alpha) / DRAWS) + 0.06 * alpha
         assert np.abs((np.abs(drawn) > half).mean(axis=0) - alpha).max() < tolerance
 

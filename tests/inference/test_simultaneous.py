@@ -63,7 +63,7 @@ def test_levels_beyond_the_draws_have_the_exact_lengths_of_independent_means(fre
             together = max_t(normal(freedom=freedom), np.eye(4), alpha, half * [0.999, 1.001, 0.999, 1.001])
             np.testing.assert_array_equal(together.pvalues < alpha, [False, True, False, True])
         if alpha < 1e-5:
-            np.testing.assert_allclose(half, law.isf(alpha / 8), rtol=1e-6)  # 2 tails, 4 means
+            np.testing.assert_allclose(half, law.isf(alpha / 8), rtol=1e-6)  # two tails for each of four means
 
 
 @pytest.mark.parametrize("sampling", [1e-9, 1.0, 200.0])  # the noise is all, two thirds, or one percent of the variance

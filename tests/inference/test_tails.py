@@ -19,8 +19,8 @@ from privstats.sets.base import Sensitivity
 
 LEVELS = 10.0 ** -np.array([2, 4, 6, 9, 15])
 PACKED = np.triu_indices(4)
-HOLLOW = tuple(index[1:] for index in PACKED)  # entries: products without the count
-# entries: a count and second-order products, without first-order products
+HOLLOW = tuple(index[1:] for index in PACKED)  # pairs of variables whose products are released, without the count
+# pairs of variables for a count and second-order products, without first-order products
 ALONE = tuple(np.r_[0, index] for index in np.triu_indices(2) + np.ones((2, 1), int))
 DRAWS = 60_000
 
@@ -37,7 +37,7 @@ def test_student_quantiles_are_those_of_scipy_and_the_normal_ones_in_the_limit()
 def test_a_log_concave_tail_is_at_most_exponential_beyond_the_draws():
     scale = np.array([1.0, 3.0])
     bound = each(far_quantile([Loading(np.eye(2), LaplaceLaw(scale))]), 2)
-    ratio = bound / (-np.log(LEVELS)[:, None] * scale)  # relative to quantiles of the Laplace tail exp(-c)
+    ratio = bound / (-np.log(LEVELS)[:, None] * scale)  # ratio of the bound to quantiles of the Laplace tail exp(-c)
     assert ((ratio > 1) & (ratio < 1.2)).all(), ratio
     assert (np.diff(bound, axis=0) > 0).all()
 
@@ -56,7 +56,7 @@ def test_laws_that_say_so_have_log_concave_tails(name):
 def test_bounds_of_matrix_t_noise_are_above_its_quantiles_and_below_three_times_those(pairs):
     law = MatrixTLaw(np.linspace(0.5, 2, len(pairs[0])), pairs)
     onto = np.random.default_rng(1).normal(size=(3, len(pairs[0])))
-    onto[2] = np.eye(len(pairs[0]))[-1]  # the third function is a single square
+    onto[2] = np.eye(len(pairs[0]))[-1]  # the third linear function of the noise is one entry, a square
     bound = far_quantile([Loading(onto, law)])
     draws = np.abs(law.sample(public_stream(4), DRAWS) @ onto.T)
     for alpha in (0.1, 0.01, 1e-3):
@@ -73,7 +73,8 @@ def test_a_single_entry_and_a_single_square_have_their_exact_law():
     nu = 2 + 1 / law.variance()[0]
     found = each(far_quantile([Loading(np.eye(10)[:1], law)]), 1)[:, 0]
     np.testing.assert_allclose(found, stats.t(nu).isf(LEVELS / 2) / np.sqrt(nu), rtol=1e-6)
-    rng, nu = np.random.default_rng(2), 9.0  # draws of (1 + a^2) |t|
+    # draws of (1 + a^2) |t|, with two independent and rescaled Student variables a and t
+    rng, nu = np.random.default_rng(2), 9.0
     a, t = rng.standard_t(nu, 10**6) / np.sqrt(nu), rng.standard_t((nu + 1) / 2, 10**6) / np.sqrt((nu + 1) / 2)
     exact = np.quantile((1 + a**2) * np.abs(t), [0.9, 0.99, 0.999])
     np.testing.assert_allclose(_product_quantile(nu, np.array([0.1, 0.01, 1e-3])), exact * 1.025, rtol=0.06)

@@ -1,8 +1,8 @@
 """Densities of releases, from the inputs of samplers, and the privacy loss between neighbours in one release.
 
 Mechanisms release answers about given rows, while their samplers only record their arguments and draw nothing. The
-density of the release follows from the formula in the sampler's docstring (other tests compare draws with it). The
-loss between two neighbours is the largest difference of their log densities over all outcomes. A density with unknown
+density of the release follows from the formula in the sampler's docstring (other tests compare draws with the formula).
+The loss between two neighbours is the largest difference of the log densities over all outcomes. A density with unknown
 normaliser is compared at points: choices of coefficients by score or loss keep their guarantee for any base measure.
 """
 
@@ -75,7 +75,8 @@ class Noise:
     def loss(self, other):
         """Return the norm of the shift of the total, in units of the scale of the noise.
 
-        It is the loss of K-norm noise, a bound on the loss of matrix-t noise, and mu for normal noise.
+        This norm is the privacy loss of K-norm noise, a bound on the privacy loss of matrix-t noise, and mu for normal
+        noise.
         """
         assert np.array_equal(self.scale, other.scale)
         shift = ((self.exact - other.exact) / self.scale)[None]
@@ -369,9 +370,9 @@ def far_and_near(d):
 
 @dataclass(frozen=True, eq=False)
 class OfTilt:
-    """Minimiser of a sum of losses plus a random linear term (tilt), to which noise (guard) is added.
+    """Minimiser of a sum of losses plus a random linear term (tilt).
 
-    The guard covers the numerical error of the computed minimiser.
+    Noise (guard) is added to the minimiser; the guard covers the numerical error of the computed minimiser.
     The density at t is the density of the tilt b(t) for which t is the minimiser, times the Jacobian determinant.
 
     Parameters
@@ -386,7 +387,7 @@ class OfTilt:
     guard: float
 
     def lost(self, other, here, there):
-        """Return the loss, given the log densities of both minimisers at the same points."""
+        """Return the privacy loss, given the log densities of both minimisers at the same points."""
         return apart(here, there) + max(self.guard, other.guard)
 
 
@@ -474,7 +475,7 @@ def minimiser_of_squares(A, b, ridge, tilt, radius, norm, guard, accuracy):
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """The index of a chosen candidate; its probability depends on how far the candidates' scores are below the best."""
+    """The index of a chosen candidate, with a probability that depends on all distances from the best score."""
 
     log_probability: np.ndarray
 
@@ -483,14 +484,15 @@ class Candidate:
 
 
 def permuted(deficits):
-    """Return the probabilities of permute-and-flip, integrated over the winner's noise (McKenna and Sheldon 2020).
+    """Return the probabilities of permute-and-flip, by an integral over the winner's turn (McKenna and Sheldon 2020).
 
     `deficits` are the scaled distances of the candidates' scores from the best score.
     """
     u, weight = np.polynomial.legendre.leggauss(len(deficits) + 2)
     u, weight = (u + 1) / 2, weight / 2
     p = np.exp(-deficits)
-    # the chance that another candidate does not win before candidate i, whose acceptance variable is u p_i
+    # Each candidate has a turn u, uniform on (0, 1); at its turn, the candidate is accepted with its probability p. The
+    # factors are the probabilities that a candidate is not accepted before the turn u of the winner.
     factors = 1 - p[:, None] * u
     log_others = np.log(factors).sum(axis=0) - np.log(factors)
     return Candidate(np.log(p) + np.log((np.exp(log_others) * weight).sum(axis=1)))
@@ -573,7 +575,7 @@ def tested(given, patched):
         return float(given.mechanism.release(*exact, None).value[0])
 
     centre = answer(1e6, 0.0)
-    low, high = -1e6, 1e6  # limits, in units of the test's noise, of the noise with which the test is just passed
+    low, high = -1e6, 1e6  # limits for the smallest noise with which the test is passed, in units of the noise's scale
     for _ in range(80):
         middle = (low + high) / 2
         low, high = (low, middle) if math.isfinite(answer(middle, 0.0)) else (middle, high)

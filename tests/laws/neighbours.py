@@ -82,7 +82,7 @@ def gathered(exact):
 
 
 def step(here, there):
-    """Return the distance of two exact answers to one query, relative to the sensitivity: the largest of all norms."""
+    """Return the distance of two exact answers, relative to the sensitivity, in the norm in which it is largest."""
     if not isinstance(here.exact, Total):
         return values_step(here, there)
     if isinstance(here.within, SquaredLosses):

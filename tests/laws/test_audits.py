@@ -52,7 +52,7 @@ FEW = [case for number, case in enumerate(CASES) if number % 3 == 0]
 
 
 def data_of(seed):
-    """Return rows inside the domain, of persons with up to four rows."""
+    """Return 40 rows inside the domain, of persons with four rows each."""
     rng = np.random.default_rng(seed)
     data = frame(40).sample(frac=1.0, random_state=seed, ignore_index=True)
     return data.assign(y=rng.uniform(0, 100, 40), x=rng.uniform(0, 100, 40), who=np.arange(40) // 4)
@@ -148,7 +148,7 @@ def test_optional_questions_before_a_perturbed_minimiser_move_by_no_more_than_th
     data = pd.DataFrame({"x": x, "z": x + rng.normal(0, 0.1, 400), "y": rng.normal(20, 1, 400)})
     domain = {"x": (0, 100), "z": (0, 100), "y": (0, 100)}
     odd = [(0, 0, 0), (100, 0, 100), (0, 100, 100), (100, 100, 0), ("odd", 50, 1e308), (np.nan, 0, 0)]
-    odd += [(100, 95, 0), (95, 100, 100)]  # rows in the direction of one whitened column each
+    odd += [(100, 95, 0), (95, 100, 100)]  # two rows, each in the direction of one whitened column
     frames = [with_rows(data, [7], [dict(zip("xzy", row, strict=True))]) for row in odd]
 
     def call(data, **more):
@@ -188,7 +188,7 @@ def test_what_counts_and_gamma_responses_are_asked_under_eps_moves_by_no_more_th
 def test_last_questions_of_a_quantile_regression_move_by_what_they_claim_and_no_more(transcripts, budget):  # noqa: F811
     """For quantile regressions, more than half of the claimed sensitivity is reached.
 
-    So a mechanism with half of its noise would fail.
+    So a mechanism with half of the required noise would fail.
     """
     rng = np.random.default_rng(8)
     x = rng.normal(0, 0.5, 400).clip(-2, 2)
@@ -213,7 +213,7 @@ def test_last_questions_of_a_quantile_regression_move_by_what_they_claim_and_no_
 
 
 def test_squared_residuals_of_rare_outcomes_move_by_no_more_than_is_claimed(transcripts):  # noqa: F811
-    """Sums of squared residuals are released if a histogram may hide rare outcomes, here 12 of 3,000."""
+    """Sums of squared residuals are released if a histogram may hide rare outcomes, here in 12 of 3,000 rows."""
     rng = np.random.default_rng(6)
     data = pd.DataFrame({"x": rng.uniform(-1, 1, 3000), "y": np.zeros(3000)})
     data.loc[:11, "y"] = 1.0

@@ -50,10 +50,13 @@ EVERY = {name: one for name, one in {**CALLS, **MORE}.items() if EPS in one.budg
 
 
 def base(kind):
-    """Return rows for which one replacement matters: in clumps, at the bounds, equal, of weight zero; or random."""
+    """Return data of a kind; except for random rows ("spread"), one replaced row has a large effect.
+
+    Rows lie in two clumps or at bounds, or are all equal, or have the weight zero.
+    """
     data, n = data_of(1), 40
     half = np.arange(n) % 2 == 1
-    more = np.arange(n) > n // 2  # one row less than half of all rows
+    more = np.arange(n) > n // 2  # true in one row less than half of all rows
 
     def two(low, high, which=half):
         columns = {name: np.where(which, high[k], low[k]) for k, name in enumerate(["x", "y", "z", "count"])}
@@ -74,7 +77,8 @@ def base(kind):
 BASES = ("spread", "clumps", "uneven", "ends", "alike", "low", "weightless")
 
 
-ACROSS = [  # a row with one clump's values and the other's level, and a row at a bound with a level of few rows
+# a row with the values of one clump and the level of the other clump, and a row at a bound with a level of few rows
+ACROSS = [
     {"y": 20.0, "x": 20.0, "z": 2.0, "g": "b", "b": True, "w": 2.0, "count": 5},
     {"y": 50.0, "x": 100.0, "z": 5.0, "g": "a", "b": True, "w": 2.0, "count": 5},
 ]
@@ -128,7 +132,9 @@ def losses_between(run, notes, name, setting, eps, frames):
     return np.array(losses), np.array([one.promise.as_pure().eps for one in given[0]])
 
 
-CASES = [  # for each mechanism, a case in which neighbours nearly reach the guarantee
+# for each mechanism, a case in which neighbours nearly reach the guarantee: call, setting, kind of data, eps, and share
+# of eps that the privacy loss must reach
+CASES = [
     ("median", "add_remove", "low", 1.0, 0.92),
     ("median", "replace", "clumps", 2.0, 0.85),
     ("median by group", "add_remove", "clumps", 1.0, 0.8),

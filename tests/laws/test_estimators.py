@@ -24,7 +24,7 @@ LIMIT = 1e10
 # largest mu of Newton steps: with a larger mu, the noise would not cover the rounding of rows to 2^-21
 MOST_MU = 1e5
 SAME_BSE = {"suffstats": 1e-3, "objpert": 2e-3, "kng": 2e-3, "expmech": 0.1, "newton": 0.1}
-# in kng and expmech, the rate at which the log density decreases is at most 1e4
+# tolerance of coefficients; kng and expmech have a larger one, because their log density decreases at a rate below 1e4
 NEAR = {"suffstats": 1e-5, "objpert": 1e-5, "kng": 1e-3, "expmech": 3e-2}
 CLIPPED = 0.06  # steps clip the largest residuals at any budget, which changes estimates by this many standard errors
 COUNTED = ("kng", "objpert", "expmech")  # methods whose diagnostics have the released number of rows
@@ -35,12 +35,12 @@ unsampled = pytest.mark.parametrize("mech", ["suffstats", "objpert", "newton"])
 
 
 def paid(mech, eps):
-    """Return a budget of the given size; for Newton steps in mu, because their noise falls faster in mu."""
+    """Return a budget of the given size: mu for Newton steps, because their noise falls faster in mu, else eps."""
     return {"mu": min(eps, MOST_MU)} if mech in NORMAL else {"eps": eps}
 
 
 def assert_near(fit, truth, mech):
-    """Compare the coefficients with those without privacy."""
+    """Check that the coefficients are close to the coefficients without privacy."""
     if mech == "newton":
         assert ((fit.params - truth.params).abs() <= CLIPPED * truth.bse).all()
     else:

@@ -33,7 +33,10 @@ def data():
 
 
 def assert_near(fit, truth, part=0.1):
-    """Compare coefficients in standard errors of the fit without privacy; clipping does not vanish with the noise."""
+    """Check that coefficients with and without privacy differ by at most the share `part` of a standard error.
+
+    The share is not zero, because clipping does not vanish with the noise.
+    """
     assert ((fit.params - truth.params).abs() <= part * truth.bse).all()
 
 

@@ -71,7 +71,7 @@ def apart(verb, mech):
 def slack(verb, mech, noise):
     """Return the tolerance in comparisons with results without privacy.
 
-    Under a guarantee with a delta, noise does not vanish; Duff's mean may be that of data with one changed row.
+    Under a guarantee with a delta, noise does not vanish; Duff's mean may be the mean of data with one changed row.
     """
     one_row = 12 / 200  # the range of the column divided by the number of rows in the smallest group
     if mech == "clipped":
@@ -110,7 +110,7 @@ def test_the_limit_of_a_large_budget_is_that_of_numpy(verb, mech, noise, neighbo
     fit = run(verb, mech, noise, neighbors=neighbors)
     assert_is_limit(verb, fit.params.to_numpy(), data[COLUMN.get(verb, "x")], slack(verb, mech, noise))
     if neighbors == "replace" and may_fail(mech, noise):
-        return  # a row that changes its group makes two steps, each with a part of delta
+        return  # a replaced row that changes its group changes two groups, and each change takes a part of delta
     grouped = run(verb, mech, noise, by=" ~ g", neighbors=neighbors)
     for number, level in enumerate("abc"):
         each = len(COMPONENTS[verb])
@@ -130,7 +130,7 @@ def test_rows_that_are_missing_or_not_asked_about_do_not_count(verb, mech, noise
     assert "z > 2" in str(fit.summary())
     assert fit.nobs == len(data)  # the number of all given rows is public
     some = kept[kept["g"] == "b"]
-    # a row that changes its group would make two steps, each with a part of delta
+    # a replaced row that changes its group would change two groups, and each change would take a part of delta
     neighbors = "add_remove" if may_fail(mech, noise) else "replace"
     grouped = run(verb, mech, noise, data, by=" ~ g", subset="z > 2", neighbors=neighbors)
     each = len(COMPONENTS[verb])

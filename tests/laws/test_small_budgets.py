@@ -117,5 +117,5 @@ def test_what_is_given_is_true_at_every_budget(name, fits):
     assert (table.loc[measured, "se"] > 0).all() and np.isfinite(table).loc[measured].all(axis=None)
     assert (table["high"] > table["low"]).all() and table["estimate"].notna().all()
     covers = (table["low"] <= table["true"]) & (table["true"] <= table["high"])
-    # the intervals of one fit depend on each other
+    # the intervals of one fit depend on each other, so the standard error is computed from the number of fits
     assert covers.mean() >= 0.95 - 3 * (0.95 * 0.05 / len(every)) ** 0.5

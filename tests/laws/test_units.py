@@ -143,7 +143,7 @@ def of_people():
 
 
 def persons(data, name):
-    """Return the frame, and frames in which all rows of a person equal one corner, another corner, or both in turn."""
+    """Return the frame, and frames in which a person's rows equal one of two corners of the domain, or both in turn."""
     places = np.flatnonzero(data["who"] == name)
     steep, other = STEEP
     kinds = [[steep] * len(places), [other] * len(places), [(steep, other)[k % 2] for k in range(len(places))]]

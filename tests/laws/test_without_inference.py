@@ -38,7 +38,7 @@ APART = [("mean", "clipped"), *(("lm", mech) for mech in DESCENTS)]  # pairs ref
 AS_STATED = ("ngd", "sgd")
 BY_STEPS = ("newton", "clipped")
 SILENT = ("ptr",)
-# middle of the predictions, and largest allowed distance from it
+# by function: middle of the predictions, and limit of the root mean square distance of predictions from the middle
 FARTHEST = {"lm": (50, 250), "glm": (0, 20), "rq": (50, 250)}
 
 
@@ -181,7 +181,7 @@ def without_intervals(formula, data, domain, fits):
 
 
 def missed_and_said(fit, exact):
-    """Return two numbers of coefficients: those whose error exceeds 1.96 stated sds, and those with a stated sd."""
+    """Return the number of coefficients with an error above 1.96 stated sds, and the number with a stated sd."""
     sizes = fit.estimate.sizes
     known = np.isfinite(sizes)
     off = np.abs(fit.params - exact[fit.params.index]).to_numpy()
@@ -211,7 +211,7 @@ def test_the_noise_that_is_said_covers_where_levels_are_rare(levels, rows):
 
 
 def test_the_noise_that_is_said_is_not_the_bound_of_what_noise_hides():
-    """The stated noise of a predictor in wide bounds, beside two rare levels, is not the bound on effects noise hides.
+    """The stated noise of a predictor in wide bounds, beside two rare levels, is not the bound on hidden effects.
 
     With this bound as the stated noise, only .2 to .4 of the errors were within the stated noise.
     """

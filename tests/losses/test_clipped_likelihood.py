@@ -33,7 +33,7 @@ def psi_of(name, eta, y):
 def test_rows_have_the_slopes_of_their_clipped_scores_and_no_more_score_or_curvature_anywhere(rows, name):
     """Transformed rows have the scores of the family, clipped at each row's threshold.
 
-    This is checked at the starting coefficients, and at steps t from them.
+    Scores are compared at the starting coefficients, and at coefficients that differ from the starting ones by steps t.
     """
     arguments = (P, ETA, RADIUS, CURVATURE, FARTHEST)
     given = ClippedLikelihoodRows(FAMILIES[name], *arguments)(rows)
@@ -66,4 +66,5 @@ def test_the_slope_of_the_clipped_exponential_rises_and_has_the_curvature_that_i
     assert (np.diff(slope.reshape(-1, 5), axis=0) >= 0).all()
     step = 1e-6
     numeric = (loss.derivatives(eta + step, y)[0] - loss.derivatives(eta - step, y)[0]) / (2 * step)
-    assert (np.abs(numeric - curvature) > 1e-3 * (1 + y)).mean() < 1e-3  # except at the kinks of the slope
+    # the derivatives agree, except at the kinks of the slope
+    assert (np.abs(numeric - curvature) > 1e-3 * (1 + y)).mean() < 1e-3

@@ -67,7 +67,7 @@ def test_slopes_do_not_decrease_and_curvatures_are_their_derivatives(loss, respo
     h = ETA[1] - ETA[0]
     central = (slope[2:] - slope[:-2]) / (2 * h)
     off = np.abs(central - curvature[1:-1]) > 1e-3 * loss.steepest(y[1:-1])
-    assert off.mean() < 1e-3  # except at the kinks of the slope
+    assert off.mean() < 1e-3  # the derivatives agree, except at the kinks of the slope
 
 
 @pytest.mark.parametrize(("loss", "responses"), LOSSES)

@@ -104,7 +104,7 @@ def test_slope_is_minus_the_derivative_of_psi_and_both_are_bounded(loss):
     eta, y = rng.uniform(-2, 2, 4000), rng.uniform(-1, 1, 4000)
     step = 1e-6
     numeric = -(loss.psi(eta + step, y) - loss.psi(eta - step, y)) / (2 * step)
-    assert np.abs(numeric - loss.slope(eta, y)).mean() < 1e-3  # except at the few kinks of psi
+    assert np.abs(numeric - loss.slope(eta, y)).mean() < 1e-3  # the derivatives agree, except at the few kinks of psi
     assert loss.slope(eta, y).min() >= 0 and loss.slope(eta, y).max() <= loss.largest_slope
     assert np.abs(loss.psi(eta, y)).max() <= loss.largest(2.0)
     assert np.abs(loss.psi(eta, y)).max() >= 0.9 * loss.largest(2.0)

@@ -1,4 +1,4 @@
-"""Sealed values for tests of mechanisms that look at the order of values."""
+"""Private values (`Sealed`) for tests of mechanisms that use the order of values."""
 
 from dataclasses import dataclass
 
@@ -29,5 +29,5 @@ class Sealed:
 
 
 def ranked(values, low, high, step):
-    """Return values on a grid in the form that samplers read."""
+    """Return values on a grid as a `Ranked` object, the form of the values that samplers of ranks read."""
     return Ranked(Sealed(np.asarray(values, dtype=float)), RankGrid(low, high, step))

@@ -24,7 +24,7 @@ from tests.conftest import thinned
 DIM = 6
 DRAWS = 2500
 SIZE = 2.0
-PRICE = 1 / 1.5  # eps, or mu
+PRICE = 1 / 1.5  # budget of a release: mu for normal noise, eps for other noise
 WEIGHTS = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0])
 PAIRS = np.triu_indices(3)  # six entries of a matrix of order 3
 EXACT = Total(tuple(1 << k for k in range(36, 36 + DIM)), 2.0**-40)
@@ -84,9 +84,9 @@ NORMS = {
 
 
 def radius_of(mechanism, noise):
-    """Return a number for each draw of the noise (in units of the sensitivity) whose law depends only on the budget."""
+    """Return a radius of each draw of the noise, in units of the sensitivity; its law depends on the budget alone."""
     if mechanism.norm == "nuclear":
-        # the corner entry W_11 of the matrix of all six entries has the matrix-t law of order 1
+        # the corner entry of the matrix that the six entries of the noise form has the matrix-t law of order 1
         return np.abs(noise[:, 0])
     return norm_of(mechanism.norm)(noise)
 
@@ -95,20 +95,22 @@ def radial_law(mechanism):
     """Return the law of `radius_of` for the budget `PRICE`."""
     if mechanism.norm == "nuclear":
         s = 1.1 * 3 + 1
-        # density (1 + t^2)^-(s - 1); t is a Student variable divided by the root of its degrees of freedom
+        # The scaled corner entry t has a density proportional to (1 + t^2)^-(s - 1), where s is the exponent of the
+        # matrix-t law; t is a Student variable divided by the square root of the degrees of freedom.
         corner = stats.t(2 * (s - 1) - 1)
         scale = s / PRICE / math.sqrt(2 * (s - 1) - 1)
         return SimpleNamespace(cdf=lambda x: 2 * corner.cdf(x / scale) - 1)
     if mechanism.normal:
         return stats.chi(DIM, scale=1 / PRICE)
-    return stats.gamma(DIM, scale=1 / PRICE)  # the density is proportional to exp(-eps r) r^(DIM - 1) for every body K
+    # the radius r has a density proportional to exp(-eps r) r^(DIM - 1), whatever the unit ball (body K) of the norm
+    return stats.gamma(DIM, scale=1 / PRICE)
 
 
 def stated(mechanism, noise):
     """Return the smallest p-value of tests of the noise.
 
-    They test whether its radius has the law that the budget requires, and each coordinate the law that the mechanism
-    returns.
+    One test is whether the radius of the noise has the law that the budget requires. The other tests are whether each
+    coordinate of the noise has the law that the mechanism returns.
     """
     release, _ = noise_of(mechanism, draws=1)
     drawn = release.law.sample(public_stream(42), DRAWS) * WEIGHTS / SIZE
@@ -154,7 +156,7 @@ def test_the_covariance_of_a_law_is_that_of_its_draws(mechanism):
 
 
 def spent(mechanism, law):
-    """Return the guarantee that noise of this scale gives by the mechanism's theorem."""
+    """Return the guarantee that noise with this law has according to the mechanism's theorem."""
     prices = SIZE / (law.scale * WEIGHTS)
     np.testing.assert_allclose(prices, prices[0], rtol=1e-12)
     price = float(prices[0])
@@ -197,9 +199,9 @@ def test_a_release_lies_on_a_public_grid_and_repeats():
 
 @mechanisms
 def test_a_release_is_rounded_to_two_to_the_minus_twenty_of_its_noise(mechanism):
-    """A grid of releases finer than 2^-20 of the noise would reveal the low bits of a total.
+    """Releases are multiples of a grid step, which is 2^-20 of the scale of the noise.
 
-    The grid is not twice as coarse, either.
+    A finer grid would reveal the low bits of a total. The grid is not twice as coarse, either.
     """
     release, noise = noise_of(mechanism, draws=200)
     step = 2.0 ** (np.floor(np.log2(release.law.scale)) - 20)
@@ -232,14 +234,15 @@ def test_the_tail_of_laplace_noise_is_as_fine_as_its_centre():
     draws = LaplaceLaw(np.ones(1)).sample(public_stream(43), 2_000_000)[:, 0]
     far = np.abs(draws)[np.abs(draws) > 9]
     fraction = far - np.floor(far)
-    # -log of one 53-bit uniform number would be a multiple of more than e^9 2^-53 here; these draws have all bits
+    # beyond 9, draws computed as -log(u), from one uniform number u of 53 bits, would lie on a grid with a step of more
+    # than e^9 2^-53; the draws of the package have all bits
     assert stats.kstest(fraction, lambda t: -np.expm1(-t) / -np.expm1(-1)).pvalue > 1e-4
     assert np.unique(fraction).size == fraction.size
 
 
 def test_laplace_tails_go_on_from_block_to_block():
     class Extreme:
-        """Random numbers that pass one block of the tail, then lie as far out in the tail as their bits allow."""
+        """Uniform numbers that lead past the first block of the tail, then to the end of the next block."""
 
         draws = iter([np.full((1, 1), 1e-300), *[np.full((1, 1), 1 - 2.0**-53)] * 3])
 
@@ -289,9 +292,9 @@ def minus_log_matrix_t(packed, pairs):
 
 
 def realised_price(mechanism, here, there, sensitivity, factor=1.0, draws=300_000):
-    """Return a lower bound, with confidence 99.9 %, on the eps (or mu) that the likelihood-ratio test realises.
+    """Return a lower bound, with confidence 99.9 %, on the true eps (or mu) of a mechanism, by likelihood-ratio tests.
 
-    The noise is multiplied by `factor`.
+    The tests are between the neighbouring totals `here` and `there`, and the noise is multiplied by `factor`.
     """
     law = mechanism.law(promise(mechanism, 1.0), MOMENTS, MISSING)
     weights = sensitivity.weights
@@ -309,7 +312,7 @@ def realised_price(mechanism, here, there, sensitivity, factor=1.0, draws=300_00
 
     true, false, best = ratio(here, 51), ratio(there, 52), 0.0
     thresholds = np.quantile(true, [0.1, 0.5, 0.9, 0.97, 0.99])
-    for threshold in thresholds:  # the number of thresholds is fixed: Bonferroni correction for two bounds at each
+    for threshold in thresholds:  # the number of thresholds is fixed: Bonferroni correction for two bounds at each one
         level = 0.001 / (2 * len(thresholds))
         hits, alarms = (true >= threshold).sum(), (false >= threshold).sum()
         power = stats.beta.ppf(level, hits, draws - hits + 1)
@@ -322,5 +325,5 @@ def realised_price(mechanism, here, there, sensitivity, factor=1.0, draws=300_00
 @mechanisms
 def test_the_best_test_between_neighbours_does_not_beat_the_promise_but_does_once_the_noise_is_halved(mechanism):
     pair = worst_pair(mechanism)
-    assert 0.5 <= realised_price(mechanism, *pair) <= 1.0  # with less than .5 the audit would detect little
+    assert 0.5 <= realised_price(mechanism, *pair) <= 1.0  # if the bound were below 0.5, the audit would detect little
     assert realised_price(mechanism, *pair, factor=0.5) > 1.0

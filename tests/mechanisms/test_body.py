@@ -20,7 +20,7 @@ def dimension(q):
 
 
 def moments_of(rows):
-    """Return the contribution of each row: its entries, twice their squares, and products of pairs of entries."""
+    """Return the contribution of each row: the entries, twice their squares, and the products of two entries."""
     j, k = np.triu_indices(rows.shape[1], 1)
     return rows, 2 * rows**2, rows[:, j] * rows[:, k]
 
@@ -173,18 +173,20 @@ def test_at_least_six_in_ten_proposals_are_accepted_and_none_too_often(q):
 
 @pytest.mark.parametrize(("q", "share"), [(2, 0.67), (3, 0.227)])
 def test_the_hull_lies_in_the_body_and_fills_a_known_share_of_it(q, share):
-    # the shares of the volume are .65 and about .20 for the closed hull of differences of rows on a grid
+    # for the hull of differences of rows on a grid, the shares of the body's volume are 0.65 (q = 2) and about 0.20
+    # (q = 3)
     points = body.sample_body(public_stream(13), 10_000, q)
     ratio = body.gauge_hull(*points) / body.gauge(*points)
     assert ratio.min() >= 1
-    assert np.mean(body.gauge_hull(*points) <= 1) == pytest.approx(share, abs=0.02)  # 4 standard errors
+    # the tolerance is 4 standard errors of the share of points in the hull
+    assert np.mean(body.gauge_hull(*points) <= 1) == pytest.approx(share, abs=0.02)
 
 
 @pytest.mark.parametrize("q", [2, 3])
 def test_each_cut_is_the_range_of_its_polynomial(q):
     rows = np.array(list(itertools.product(np.linspace(-1, 1, 25), repeat=q)))
     values = np.concatenate(moments_of(rows), axis=1) @ body._cuts(q)
-    reach = np.ptp(values, axis=0)  # in units of the range h of each polynomial
+    reach = np.ptp(values, axis=0)  # range of each polynomial over the rows, divided by the stated range h
     assert reach.max() <= 1
     assert reach.min() > 0.995  # with the grid step 1/12, the extremum is missed by a second-order amount
 

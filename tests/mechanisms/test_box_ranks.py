@@ -22,7 +22,7 @@ WIDE = HEAPED * (HIGH - LOW) / 2  # additional width of the cells of zero and of
 
 
 def knots_of(values):
-    """Return the bounds and the sorted values as they enter the law, in which the cells of the bounds are wider."""
+    """Return the knots of the law: the bounds and the sorted values, moved since the cells of the bounds are wider."""
     return np.concatenate([[LOW], np.sort(values) + WIDE, [HIGH + 2 * WIDE]])
 
 
@@ -34,7 +34,7 @@ def log_normaliser(values, targets, rate):
 
 
 def log_density(values, targets, rate, x):
-    """Return the log density at m points x of J ascending numbers each, shape (m, J)."""
+    """Return the log density of J ascending limits at m points x, an array with the shape (m, J)."""
     ranks = np.searchsorted(np.sort(values), x)
     return -rate * np.abs(ranks - targets).max(axis=-1) - log_normaliser(values, targets, rate)
 
@@ -97,7 +97,7 @@ def worst_ratio(level, eps, kind, ends_only, tampered=1.0):
 def test_the_law_is_the_same_where_most_of_it_lies_beyond_the_window(monkeypatch, ends_only):
     """With a narrow window of ranks, a point beyond the window is proposed in some draws.
 
-    It is accepted, or followed by a draw over all values.
+    Such a point is accepted, or followed by a draw over all values.
     """
     n, rate, draws = 20, 0.9, 1500
     values, targets = np.linspace(0.5, 9.0, n), np.array([9.0, 11.0] if ends_only else [9.0, 10.0, 11.0])

@@ -16,8 +16,8 @@ from tests.conftest import looped
 MU = 0.7
 HOLDER = RowHolder(MU)
 ANSWERS = ("score", "curvature", "square")
-# tolerance relative to mu: answers are moved toward zero by 2^-20 of the noise's std dev, and rows whose products are
-# sent by 2^-15 of the square root of the std dev
+# tolerance relative to mu: answers are moved toward zero by 2^-20 of the noise's std dev; rows for answers that are
+# products of entries are moved toward zero by 2^-15 of the square root of the std dev
 FINE = 2e-4
 
 
@@ -56,7 +56,7 @@ def test_a_truth_is_sent_as_often_as_stated_and_never_by_the_truth_of_another(ep
     for rate, seen in ((eps, True), (2 * eps, False)):
         kept = 1 / (1 + math.exp(-rate))
         off = abs((sent == truths).mean() - kept) / math.sqrt(kept * (1 - kept) / n)
-        assert (off < 4) == seen  # halved noise is detected
+        assert (off < 4) == seen  # answers that are truthful as often as with the budget 2 eps are detected
     lies = sent ^ truths
     assert (randomised(~truths, eps, public_stream(71)) ^ ~truths == lies).all()
     assert stats.chi2_contingency(np.histogram2d(lies, truths, 2)[0]).pvalue > 1e-3
@@ -95,14 +95,14 @@ def test_no_row_moves_an_answer_further_than_mu_and_some_pair_moves_it_as_far(na
         sent = exact(name, x, y, theta) / sds(name, p)
         apart = np.linalg.norm(sent[:, None] - sent[None], axis=2)
         assert apart.max() <= MU * (1 + FINE)
-        # the distance between a row and a row that becomes incomplete
+        # distance between the answers of a complete row and of the same row if a value is missing (an answer of zero)
         assert np.linalg.norm(sent, axis=1).max() <= MU / math.sqrt(2) * (1 + FINE)
     here, there = np.eye(max(p, 2))[:2, :p] * HOLDER.length
     if name == "score":
         there = here
     y = np.array([np.inf, -np.inf]) if name != "curvature" else np.array([0.0, 0.0])
     sent = exact(name, np.array([here, there]), y, np.zeros(p)) / sds(name, p)
-    # answers that are single numbers other than scores never have opposite signs
+    # with one predictor (p = 1), a curvature or a square is one number that is never negative
     reached = MU / math.sqrt(2) if name != "score" and p == 1 else MU
     assert np.linalg.norm(sent[0] - sent[1]) == pytest.approx(reached, rel=FINE)
 

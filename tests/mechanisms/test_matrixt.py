@@ -22,7 +22,10 @@ def log_determinants(W):
 
 
 def parts_of_log_determinants(order, hollow):
-    """Return log det(I + W^2) as a sum of independent parts, from the same random numbers as in `sample`."""
+    """Return log det(I + W^2) of matrix-t draws W as a sum of independent parts.
+
+    The parts are computed from the same random numbers as the draws of `sample`.
+    """
     chance, total = public_stream(1), np.zeros(DRAWS)
     for k in range(1 + hollow, order + 1):
         s_k, half = exponent(order) - (order - k) / 2, (k - 1) / 2

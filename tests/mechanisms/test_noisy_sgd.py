@@ -183,15 +183,15 @@ def test_any_step_size_ends_at_a_number(step_size):
 
 @pytest.mark.parametrize(("m", "steps", "draws"), [(8, 1, 1200), slow(4, 6, 4000)])
 def test_an_audit_finds_no_more_than_is_claimed_and_half_of_the_noise_is_caught(m, steps, draws):
-    """The gradient of one row is positive or negative, and all other rows have none: the worst case for tail events."""
+    """One row has the gradient 1 or -1, and all other rows have the gradient 0: the worst case for tail events."""
     eps, delta = 1.0, 0.02
     mechanism = sgd(gradient=Wild(), rows=8, batch=m, steps=steps, clip=1.0, step_size=1.0)
     others = np.zeros((7, 1))
 
     def realised(sigma):
-        """Return the largest excess of ``P - e^eps Q`` over delta, in standard errors, among some tail events.
+        """Return the largest excess of ``P - e^eps Q`` over delta, in standard errors, over four tail events.
 
-        P and Q are the probabilities of an event for the two neighbours.
+        P and Q are the probabilities of an event for the two neighbours; `sigma` is the noise multiplier of the steps.
         """
         ends = []
         for row, seed in ((1.0, 11), (-1.0, 12)):

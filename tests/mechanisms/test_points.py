@@ -93,7 +93,7 @@ def release(mechanism, exact, within, stream, promise):
 
 
 def step_of(mechanism, exact, within, promise, draws):
-    """Return the observed grid step of a mechanism's releases, a power of two; values at the bounds are ignored."""
+    """Return the observed grid step of a mechanism's releases, a power of two; releases at the bounds are ignored."""
     drawn = np.array([release(mechanism, exact, within, public_stream(k), promise) for k in range(draws)]).ravel()
     units = [int(math.ldexp(point, 60)) for point in drawn if abs(point) < 1]
     shared = math.gcd(*units)
@@ -246,7 +246,11 @@ def test_noise_whose_scale_follows_the_rows_is_rounded_to_steps_of_2_20_of_its_n
 @pytest.mark.parametrize("count", [1, 2, 7, 64, 65, 1000])
 @pytest.mark.parametrize("fall", [1e-12, 0.003, 0.07, 0.4, 0.6, 1.3, 30.0])
 def test_a_point_of_a_run_falls_geometrically_whatever_the_blocks(count, fall):
-    """Cases: blocks of one point or of many points, a run shorter than a block, and an incomplete last block."""
+    """Points of a run (successive grid points) are drawn with probabilities that fall by the factor e^-fall per point.
+
+    The sampler first draws a block of points, then a point of the block. Cases: blocks of one point or of many points,
+    a run shorter than a block, and an incomplete last block.
+    """
     runs = Runs(*(np.array([float(x)]) for x in (100, -1, count, 0.0, fall)))
     drawn = 100 - runs.draw(np.zeros(20_000, dtype=int), public_stream(70))
     mass = np.exp(-fall * np.arange(count))

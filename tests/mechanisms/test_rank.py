@@ -77,7 +77,8 @@ def test_no_neighbour_changes_a_probability_by_more_than_eps(level, kind):
 def test_some_neighbour_changes_a_probability_by_nearly_eps(level, kind):
     """Each value is equal to one of three numbers (stacks).
 
-    Most of the probability lies in the wide gap between two stacks, the point with the largest ratio elsewhere.
+    Most of the probability lies in the wide gap between two stacks; the point with the largest ratio of the two
+    neighbours' probabilities lies elsewhere.
     """
     fine, eps = 2.0**-20, 1.0
     stacks = np.array([fine, 1 - 8 * fine, 1 - fine])
@@ -137,7 +138,7 @@ def test_no_neighbour_changes_the_density_of_intervals_by_more_than_eps(levels, 
         rate = cell_rate(eps, 1)
         worst = worst_joint(lambda n, r=rate: interval_targets(n, levels, 0.8, r, ends_only), rate, kind)
         assert worst <= eps * (1 + 1e-9)
-    assert worst > 0.3 * eps  # few values show only a part of the claimed eps
+    assert worst > 0.3 * eps  # data sets of at most four values show only a part of the claimed eps
 
 
 @thinned(2)
@@ -228,7 +229,8 @@ def test_a_largest_error_is_paid_by_what_a_row_can_move_it():
         slope = 0.5 * stats.norm.ppf(0.975) ** 2 * level * (1 - level)
         for kind in ("replace", "add_remove"):
             rate = box_rate(eps, rows, level, kind, 0.95, ends_only=False)
-            # the ranks are unchanged; the targets move by level + h' or level - h', where h' is the margin's change
+            # one more row changes the difference between a limit's rank and its target rank by at most
+            # max(level, 1 - level) + h', where h' is the change of the interval's margin
             moved = max(level, 1 - level) + slope * rate / c
             moved = moved if kind == "add_remove" else max(1.0, moved)
             assert 2 * rows * moved * rate == pytest.approx(eps, rel=1e-5)
@@ -236,9 +238,9 @@ def test_a_largest_error_is_paid_by_what_a_row_can_move_it():
 
 @pytest.fixture
 def density(monkeypatch):
-    """Return a function for the log density that the mechanism passes to the sampler of an interval.
+    """Return a function that computes the log density that the mechanism passes to the sampler of an interval.
 
-    It may differ from the stated density.
+    This density could differ from the stated density if the mechanism were wrong.
     """
     handed = []
     monkeypatch.setattr(
@@ -278,7 +280,8 @@ def test_at_a_generous_price_the_quantiles_themselves_are_released():
         value = drawn(rank, values, 1e3, stream=chance)
         np.testing.assert_allclose(value, expected, atol=0.02)
     value = drawn(Rank((0.5,), 0.95), values, 1e3, stream=chance)
-    half = 0.01 * 1.96 * np.sqrt(1001) / 2  # z sqrt(n / 4) ranks; adjacent values differ by a hundredth
+    # the half-length is z sqrt(n / 4) ranks, with the normal quantile z; adjacent values differ by a hundredth
+    half = 0.01 * 1.96 * np.sqrt(1001) / 2
     np.testing.assert_allclose(value, [-half, 0.0, half], atol=0.02)
 
 

@@ -23,9 +23,9 @@ DRAWN = {
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("drawn", DRAWN)
 def test_where_no_grid_is_declared_numbers_lie_on_one_that_doubles_can_count(drawn, scale):
-    """Floats are much finer near 0 than near the bounds, and their low digits would reveal values.
+    """If no grid is declared, the default grid has fewer than 2^53 points from 0 to a bound.
 
-    So the default grid has fewer than 2^53 points from 0 to a bound.
+    Floats are much finer near 0 than near the bounds, and the low digits of released floats would reveal values.
     """
     line = Line(-scale, scale)
     assert FINEST * scale <= grid_of(line).step <= COARSEST * scale

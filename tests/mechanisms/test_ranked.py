@@ -1,4 +1,4 @@
-"""The class `Ranked`: the values it finds near given ranks are correct, few, and found in few scans of the rows."""
+"""The class `Ranked`: the values that it finds near given ranks are correct and few, and are found in few passes."""
 
 import itertools
 
@@ -25,7 +25,7 @@ shapes = pytest.mark.parametrize("shape", SHAPES)
 
 
 class Counted(Sealed):
-    """Sealed values that count their scans."""
+    """Private values (`Sealed`) with a counter of the passes over the values."""
 
     def scan(self, take=np.asarray):
         self.__dict__["scans"] = self.__dict__.get("scans", 0) + 1

@@ -81,7 +81,7 @@ def test_draws_have_the_stated_masses_whatever_the_window(width):
         draws = draw_rank(ranked(values, LOW, HIGH, STEP), level, rate, width)(chance, 20_000)
         p.append(fit(draws, np.exp(by_definition(values, level, rate)), GRID))
     assert min(p) > 1e-4
-    twice = by_definition(values, level, 0.6)  # twice the rate is detected
+    twice = by_definition(values, level, 0.6)  # the law with twice the rate (half of the noise) is rejected
     assert fit(draws, np.exp(twice), GRID) < 1e-12
 
 
@@ -196,7 +196,8 @@ def test_boundaries_have_the_law_of_the_enumeration(n, J, width, equal):
         counts[tuple(np.searchsorted(values, x).tolist())] += 1
     counts, expected = np.array(list(counts.values())), draws * np.array(list(law.values()))
     assert chi_square(counts, expected) > 1e-4
-    assert abs(counts - expected).sum() / 2 < 1.5 * np.sqrt(2 / math.pi * expected).sum() / 2  # total variation
+    # bound on the total variation distance of the two laws, in numbers of draws
+    assert abs(counts - expected).sum() / 2 < 1.5 * np.sqrt(2 / math.pi * expected).sum() / 2
     doubled = draws * np.array(list(joint_law(values, 0, 100, targets, 2 * rates).values()))
     assert n == 1 or chi_square(counts, doubled) < 1e-6
 
@@ -211,7 +212,7 @@ def test_windows_of_ranks_and_all_of_them_give_the_same_boundaries(targets, rate
         np.array([draw_joint(column, targets, np.full(4, rate), chance, each) for _ in range(350)])
         for each in (width, 1000)
     )
-    assert abs(60 * tiny - targets).max() > width + 1  # some boundaries lie beyond their windows
+    assert abs(60 * tiny - targets).max() > width + 1  # some boundaries lie beyond the windows
     for j in range(3):
         both = np.array([[(np.abs(x[:, j] - t) < 1e-9).sum() for t in np.linspace(0, 1, 21)] for x in (tiny, wide)])
         assert stats.chi2_contingency(both[:, both.sum(axis=0) > 9]).pvalue > 1e-4
@@ -234,7 +235,10 @@ def test_only_windows_of_ranks_are_sorted_where_many_orders_lie_far_apart():
 
 @pytest.mark.parametrize("j, J", [(1, 1), (1, 2), (1, 3), (2, 3), (3, 7), (2, 198), (148, 297)])
 def test_the_law_of_ranks_is_that_of_conditioned_laplace_steps(j, J):
-    """One case has 297 numbers, 99 quantiles with interval limits, whose factorials overflow as floats."""
+    """The error of rank j of J ranks has the law of a partial sum of J + 1 Laplace steps, if all steps sum to zero.
+
+    One case has J = 297 ranks, of 99 quantiles and their interval limits; factorials of 297 overflow as floats.
+    """
     width, rate = 0.05, 0.7
     a = np.arange(-(2**13), 2**13) * width
     step = np.exp(-rate * np.abs(a))

@@ -103,9 +103,10 @@ def log_density(rows, theta, gamma, scale, norm):
 def worst(eps, split, geometry, relation, shrink=1.0, flat=1.0):
     """Return the largest log density ratio, divided by eps, over designed neighbours in two dimensions.
 
-    Neighbours differ in one row. In one data set, its mean response at theta is p, so that it has curvature. In the
-    other data set, its mean is near 0 or 1, far from its response, or the row is missing. The common rows determine the
-    direction of the random linear term b. The scale of b is multiplied by `shrink`, and the ridge by `flat`.
+    Neighbours differ in one row. In one data set, the mean response of this row at the coefficients theta is p, so that
+    the row has curvature. In the other data set, the mean response of the row is near 0 or 1, or the row is missing.
+    The common rows determine the direction of the random linear term b. The scale of b is multiplied by `shrink`, and
+    the ridge by `flat`.
     """
     unit = {"l1": 2.0, "l2": math.sqrt(2), "linf": 1.0}[geometry]
     law = ObjectivePerturbation(split).law(PureDP(eps), losses(2, radius=unit, geometry=geometry), relation)
@@ -140,7 +141,10 @@ def test_half_the_noise_or_half_the_penalty_tells_neighbours_apart_beyond_eps():
 
 
 def test_three_rows_of_a_unit_keep_eps_together():
-    """Determinants are bounded row by row: each of the three rows has a third of eps (split .2 at eps = 4)."""
+    """The ratio of determinants is bounded row by row: each of the unit's three rows has a third of the budget for it.
+
+    The split is .2, and eps = 4.
+    """
     eps, relation, within = 4.0, Relation(3, True, True), losses(1)
     law = ObjectivePerturbation(0.2).law(PureDP(eps), within, relation)
     known = law.ridge, law.noise.scale[0], LENGTHS["linf"]
@@ -366,9 +370,10 @@ def drawn_rows(within, n, rng):
 
 @pytest.mark.parametrize("loss", CURVED)
 def test_the_curvature_that_proves_a_distance_is_nowhere_exceeded_within_this_distance(loss):
-    """The largest gradient accepted for a distance r is below r times the smallest eigenvalue of any Hessian.
+    """The largest gradient accepted for a distance r is below r times the smallest eigenvalue of all near Hessians.
 
-    These are the Hessians within the distance r. If r is small, the two numbers are nearly equal.
+    The near Hessians are the Hessians at points within the distance r. If r is small, the gradient is nearly equal to
+    this limit.
     """
     rng = np.random.default_rng(9)
     within, theta = losses(3, loss), np.array([0.1, 0.3, -0.2])
@@ -404,8 +409,8 @@ class ManyTimes(Rows):
 def test_many_rows_need_no_decimals_and_the_minimiser_is_as_near_as_in_decimals(loss):
     """There are 2^34 rows.
 
-    The bound on rounding errors far exceeds the error that the ridge gamma allows, but not the error that the curvature
-    allows.
+    The bound on rounding errors far exceeds the error that is allowed if only the ridge gamma is known, but not the
+    error that is allowed if the curvature is known.
     """
     within, asked = losses(3, loss), []
     law, (_, error) = ObjectivePerturbation().law(PureDP(1.0), within, REPLACE), guard_of(1.0)
@@ -448,7 +453,7 @@ class FewPasses(Rows):
 def test_rows_of_any_small_length_have_the_minimiser_of_longer_rows(bits):
     """With rows, tilt and root of the ridge 2^-bits times as long, the minimiser is exactly 2^bits times as long.
 
-    The tolerance is 2^-2bits times as large; for 97 bits it is far below 10^-60.
+    The tolerance for the short rows is 1e-8 times 2^-2bits; for 97 bits, this tolerance is far below 10^-60.
     """
     unit, tilt, x, found = 2.0**-bits, np.array([0.4, -0.7]), np.random.default_rng(5).uniform(-1, 1, (60, 2)), []
     for scale, tolerance in ((1.0, 1e-25), (unit, 1e-8 * unit**2)):
@@ -518,7 +523,10 @@ def in_parts(rows, *cuts, columns=False):
 @pytest.mark.parametrize("m", [1, 3, 9])
 @pytest.mark.parametrize("loss", [Logistic(), ClampedProbit(-1, 1), ClippedSquares(0.4), ClippedExponential(2.0)])
 def test_no_cut_and_no_order_of_the_rows_changes_a_bit_of_the_minimiser(loss, m):
-    """Cases: parts of one row, no rows, or very many rows; shuffled rows; computation in floats or in decimals."""
+    """The bits of the minimiser do not depend on the parts in which rows are read, or on the order of the rows.
+
+    Cases: parts of one row, no rows, or very many rows; shuffled rows; computation in floats or in decimals.
+    """
     rng, n = np.random.default_rng(m), ROWS + 40
     within = losses(m, loss, offset=(-2.0, 2.0), y=(0.0, 3.0))
     rows = rng.normal(size=(n, m + 3)) * np.exp(rng.normal(size=(n, 1)))
@@ -589,7 +597,8 @@ def test_every_loss_keeps_its_eps_and_a_quarter_of_the_noise_does_not(name, rela
         b = count @ (slope * x) + gamma * theta
         return math.log(count @ (curvature * x * x) + gamma) - abs(b) * c / within.radius
 
-    light = [loss.max_curvature / float(loss.steepest(np.array(y))) for y in (0.0, 0.5, 1.0)]  # weights
+    # for each response y, the weight with which the row's largest curvature is the largest curvature of the loss
+    light = [loss.max_curvature / float(loss.steepest(np.array(y))) for y in (0.0, 0.5, 1.0)]
     corners = [[(x, y, w)] for x in (-1.0, 0.3, 1.0) for y, w in zip((0.0, 0.5, 1.0), light, strict=True)]
     commons = [[], [(0.01, 0.0, 4000)], [(0.01, 1.0, 4000)]]
     for theta in np.linspace(-3, 3, 31):

@@ -60,7 +60,7 @@ def test_kinds_are_never_added_as_numbers():
         Ledger(GaussianDP(9.0)).charge([("with delta", ApproxDP(0.1, 1e-9))])
     ledger = Ledger(GaussianDP(1.0))
     ledger.charge([("pure", PureDP(0.5))])
-    assert ledger.spent().mu == pytest.approx(pure_mu(0.5))  # mu of the worst mechanism with pure eps
+    assert ledger.spent().mu == pytest.approx(pure_mu(0.5))  # the mu that every mechanism with pure eps = 0.5 satisfies
 
 
 def test_mixed_kinds_cost_what_their_losses_do_in_a_ledger():

@@ -161,11 +161,12 @@ def test_of_fifty_processes_as_many_are_served_as_the_budget_allows(path):
 @pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
 def test_whenever_a_process_is_killed_no_release_is_without_its_charge(path, tmp_path, kills):
     released, charged = killed(path, tmp_path / "releases", kills, np.random.default_rng(1))
-    assert kills <= released <= charged <= released + kills  # each kill may leave one charge without its release
+    # each kill of a process may leave one charge without its release
+    assert kills <= released <= charged <= released + kills
 
 
 class Watched:
-    """Rows that record when they are read."""
+    """Rows with a counter of the passes over the rows."""
 
     in_memory, n = True, 50
 
@@ -181,7 +182,7 @@ class Watched:
 
 
 def connecting(monkeypatch, change):
-    """Replace the function that opens database connections by a call of `change`, whose first argument it is."""
+    """Replace `sqlite3.connect` by a call of `change`, which receives `sqlite3.connect` as its first argument."""
     connect = sqlite3.connect
     monkeypatch.setattr(ledger_file.sqlite3, "connect", lambda where, **given: change(connect, where, given))
 
@@ -299,7 +300,7 @@ def test_a_process_that_was_forked_while_a_thread_charged_can_charge(kept, path,
     charging.wait()
     child = os.fork()
     if child == 0:
-        signal.alarm(5)  # ends a process that waits forever for a thread it does not have
+        signal.alarm(5)  # ends the child process if it waits for a thread that only the parent process has
         try:
             ledger.charge([("a part", PureDP(0.25))])
             os._exit(7)
@@ -338,7 +339,7 @@ def test_a_copy_beside_the_original_is_refused_until_it_is_said_to_be_the_only_o
     assert Ledger(path=copy, moved=True).spent() == PureDP(0.25)
     assert Ledger(path=copy).spent() == PureDP(0.25)
     with pytest.raises(BudgetError, match=r"cannot be opened; give a path where it is"):
-        mean(ledger)  # the missing file is not replaced by a new one
+        mean(ledger)  # the missing file is not replaced by a new file
 
 
 def altered(path, *statements):
@@ -358,8 +359,8 @@ def test_entries_stay_as_they_are_and_one_that_was_changed_is_noticed(path):
         altered(path, "DELETE FROM entries WHERE number = 2")
     last = ledger.entries["digest"].iloc[-1]
     altered(path, "DROP TRIGGER no_deletion", "DELETE FROM entries WHERE number = 3")
-    assert len(ledger.entries) == 2  # the remaining entries agree with each other ...
-    assert last not in set(ledger.entries["digest"])  # ... but the last digest, which a user may have, is missing
+    assert len(ledger.entries) == 2  # each of the remaining entries agrees with the digest of the entry before it ...
+    assert last not in set(ledger.entries["digest"])  # ... but the digest of the deleted entry, if noted, is not found
     altered(path, "DELETE FROM entries WHERE number = 1")
     with pytest.raises(BudgetError, match="was changed from outside"):
         mean(ledger)

@@ -144,7 +144,10 @@ def test_texts_are_those_of_the_field():
 @pytest.mark.parametrize("k", [0.5, 0, -1, "a", True, np.nan, np.inf])
 @pytest.mark.parametrize("promise", [PureDP(1.0), ApproxDP(1.0, 1e-6), GaussianDP(1.0), ZeroCDP(1.0)])
 def test_a_group_has_a_whole_number_of_rows(promise, k):
-    """Earlier, a group of half a row had the guarantee PureDP(2.0), weaker than the guarantee of one row."""
+    """A size of a group that is not a whole number is refused.
+
+    Earlier, a group of half a row had the guarantee PureDP(2.0), weaker than the guarantee of one row.
+    """
     for group in (promise.for_group, promise.of_group):
         with pytest.raises(BudgetError, match="give a whole number of rows from 1 on"):
             group(k)

@@ -22,7 +22,7 @@ from privstats.privacy.subsampling import (
 )
 from privstats.privacy.tradeoff import gaussian_tradeoff, gdp_delta, gdp_eps, gdp_mu
 
-# noise multiplier sigma, sampling rate q, number of steps
+# each case: noise multiplier sigma, sampling rate q, and number of steps
 CASES = [(1.0, 0.01, 1000), (0.6, 0.05, 20), (2.0, 0.3, 40), (5.0, 0.9, 60), (0.4, 0.002, 300)]
 cases = pytest.mark.parametrize(("sigma", "q", "steps"), CASES)
 LEVELS = np.unique(np.concatenate([ndtr(np.linspace(-9, 9, 20_001)), np.linspace(0, 1, 2_001)]))
@@ -42,9 +42,10 @@ def hull(x, y):
 
 
 def one_step(sigma, q):
-    """Return the trade-off function C_q(G) of one subsampled step at `LEVELS`: the hull of min(f_q, its inverse).
+    """Return the trade-off function of one subsampled step at the levels alpha in `LEVELS`.
 
-    G is the trade-off function of the step with all rows, and ``f_q = q G + (1 - q) (1 - alpha)`` at the level alpha.
+    With the trade-off function G of the step with all rows, let ``f = q G + (1 - q) (1 - alpha)``. The result is the
+    largest convex function below f and the inverse of f.
     """
     f = q * gaussian_tradeoff(LEVELS, 1 / sigma) + (1 - q) * (1 - LEVELS)
     inverse = np.interp(LEVELS, f[::-1], LEVELS[::-1])
@@ -71,7 +72,7 @@ def test_a_grid_of_one_step_is_symmetric_exact_at_its_points_and_above_between_t
     assert one.weights.sum() == pytest.approx(1, abs=1e-12)
     assert (one.weights * np.exp(-one.atoms)).sum() == pytest.approx(1, abs=1e-12)
     for eps in (0.0, 0.1, 0.5, 1.0):
-        # delta with the roles of the two laws exchanged
+        # delta if the roles of the two laws of the privacy loss are exchanged
         mirrored = (one.weights * np.exp(-one.atoms)) @ np.maximum(0, 1 - np.exp(eps + one.atoms))
         assert one.delta(eps) == pytest.approx(sampled_delta(eps, sigma, q, 1), rel=1e-9)
         assert mirrored == pytest.approx(one.delta(eps), rel=1e-9)
@@ -148,9 +149,10 @@ def fineness(losses, masses, steps):
 
 @cases
 def test_composed_steps_lie_between_losses_rounded_down_and_losses_rounded_up(sigma, q, steps):
-    """The symmetric privacy loss has the law of the mixture for positive values, and of N(0, 1) for negative values.
+    """The delta of composed steps lies between two deltas, computed with losses rounded down and losses rounded up.
 
-    Its remaining mass is at 0.
+    The symmetric privacy loss has the law of the mixture for positive values, and of N(0, 1) for negative values. The
+    remaining probability is at the loss 0.
     """
     losses, masses = mixtures(0.0, 1 / sigma, 0.0, q)
     reverse, below = mixtures(1 / sigma, 0.0, q, 0.0)
@@ -167,7 +169,10 @@ def test_composed_steps_lie_between_losses_rounded_down_and_losses_rounded_up(si
 
 @cases
 def test_no_test_of_neighbours_beats_the_price(sigma, q, steps):
-    """Likelihood-ratio tests of N(0, 1) and a mixture, both ways, and of two mixtures for opposite gradients."""
+    """The tests are likelihood-ratio tests of N(0, 1) against a mixture and the reverse, and of two mixtures.
+
+    The two mixtures belong to opposite gradients of the row by which the neighbours differ.
+    """
     mu, eps = 1 / sigma, sampled_eps(1e-4, sigma, q, steps)
     pairs = [mixtures(0.0, mu, 0.0, q), mixtures(mu, 0.0, q, 0.0), mixtures(-mu / 2, mu / 2, q, q)]
     found = [rounded(*pair, steps, eps, fineness(*pair, steps), up=False) for pair in pairs]
@@ -202,7 +207,7 @@ def test_many_steps_are_near_their_limit_and_few_are_not(sigma, q, steps):
     for delta in (1e-3, 1e-5):
         assert sampled_eps(delta, sigma, q, steps) == pytest.approx(gdp_eps(mu, delta), rel=0.01)
     few = limit_mu(0.5, 0.01, 20)
-    # a limit for many steps is not a guarantee for few steps
+    # the mu of the limit for many steps is not a guarantee for few steps
     assert sampled_eps(1e-6, 0.5, 0.01, 20) > 1.5 * gdp_eps(few, 1e-6)
 
 
@@ -234,7 +239,9 @@ def test_samples_that_hardly_meet_a_row_still_get_noise_and_budgets_beyond_all_b
     assert noise_multiplier(1.0, 1e-3, 1e-4, 1) == LEAST_SIGMA
     assert LEAST_SIGMA <= noise_multiplier(1e6, 1e-6, 0.1, 100) < 0.2
     assert math.isinf(sampled_eps(1e-6, 0.02, 0.3, 5))
-    known = sampled_eps(1e-6, 0.02, 0.3, 1)  # from the normal tail: log q + mu z + mu^2 / 2, mu = 1 / sigma
+    # by the tail of the normal law, eps is about log q + mu z + mu^2 / 2, with mu = 1 / sigma, the sampling rate q, and
+    # the normal quantile z at the upper tail probability delta / q
+    known = sampled_eps(1e-6, 0.02, 0.3, 1)
     assert known == pytest.approx(math.log(0.3) + 50 * -ndtri(1e-6 / 0.3) + 1250, rel=0.02)
 
 

@@ -33,7 +33,7 @@ def test_eps_and_mu_solve_the_exact_equation_to_ten_digits_both_ways(mu, delta):
     eps = gdp_eps(mu, delta)
     if eps == 0:
         assert exact_delta(mu, 0) <= delta
-        eps = mu  # any other eps, for which a mu with this delta exists
+        eps = mu  # another eps; for this eps, some mu has this delta
     else:
         slope = mpmath.exp(eps) * mpmath.ncdf(-mpmath.mpf(eps) / mu - mpmath.mpf(mu) / 2)
         assert abs(exact_delta(mu, eps) - delta) <= 1e-10 * eps * slope
@@ -89,7 +89,7 @@ def test_every_eps_dp_mechanism_is_gdp_at_pure_mu_and_not_below(eps):
 
 
 def test_relaxing_pure_dp_follows_randomised_response():
-    # for randomised response, delta at another eps is P(true) - exp(eps) P(false)
+    # for randomised response with eps = 1, delta at another eps is P(true answer) - exp(eps) P(false answer)
     eps, relaxed = 1.0, PureDP(1.0).to_approx(0.01)
     truth = math.exp(eps) / (1 + math.exp(eps)) - math.exp(relaxed.eps) / (1 + math.exp(eps))
     assert truth == pytest.approx(0.01)

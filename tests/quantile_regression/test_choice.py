@@ -79,7 +79,7 @@ def test_where_the_number_of_rows_is_private_a_median_is_fitted_by_a_minimiser(o
 
 
 def test_of_few_rows_whose_number_is_private_most_medians_have_intervals():
-    """Of 40 median regressions by Newton steps, 21 have all intervals; of 40 fits by the minimiser, 36 have all."""
+    """Of 40 median regressions by Newton steps, 21 have all intervals; by the minimiser, 36 of 40 fits have them."""
     rng = np.random.default_rng(3)
     data = pd.DataFrame(rng.uniform(-1, 1, (1_000, 2)), columns=["x", "u"])
     data["y"] = np.clip(0.5 + data.x + rng.normal(size=1_000), -8, 8)

@@ -129,7 +129,7 @@ def p_value_of_a_line(norm):
 
 @pytest.fixture
 def narrow(monkeypatch):
-    """Make the windows of a line, from which steps are drawn, so narrow that most of the mass may lie beyond them."""
+    """Make the windows of a line, from which steps are drawn, so narrow that most of the mass may lie outside."""
     honest = CheckLines.first_reach
 
     def near(self, way, v, length):

@@ -18,6 +18,6 @@ def test_uniform_weights_lengthen_intervals_by_their_unevenness_alone(tau, budge
     data = pd.DataFrame({"x": x, "w": w, "y": 0.5 * x + rng.standard_normal(n)})
     fits = [ps.dp_rq("y ~ x", data, tau=tau, domain=DOMAIN, rng=1, **more, **budget) for more in ({}, {"weights": "w"})]
     plain, weighted = (fit.bse["x"] for fit in fits)
-    uneven = np.sqrt(np.mean(w**2)) / np.mean(w)  # about 1.15
+    uneven = np.sqrt(np.mean(w**2)) / np.mean(w)  # root mean square of the weights over their mean, about 1.15
     # the ratio of std errors would be 2 if squares of weights were used as weights
     assert 0.8 * uneven < weighted / plain < 1.3 * uneven

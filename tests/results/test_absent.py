@@ -1,4 +1,4 @@
-"""A public name of a statsmodels result is an attribute of a private one, or its error names a valid replacement."""
+"""A public name of a statsmodels result is an attribute of a private result, or the error names a valid replacement."""
 
 import math
 import re
@@ -68,7 +68,7 @@ def test_each_public_name_of_statsmodels_works_or_says_what_to_use(pairs, model)
 
 @pytest.mark.parametrize("model", ["ols", "glm", "quantreg", "count"])
 def test_each_cure_runs(model, pairs, tmp_path, monkeypatch):
-    """Earlier, an error proposed residuals y - 2 * x1 even for a histogram, with bins that did not cover them."""
+    """Earlier, an error proposed a histogram of residuals y - 2 * x1 with bins that did not cover the residuals."""
     fit = ps.dp_glm(BINARY.replace("b", "y"), DATA, **COUNT) if model == "count" else pairs[model][1]
     errors = {name: missing(name, "", fit.facts) for name in ABSENT if not hasattr(fit, name)}
     cures = {re.split(r"\bwrite ", str(error))[1] for error in errors.values()}
@@ -102,7 +102,7 @@ def test_the_list_has_names_of_statsmodels_alone(pairs):
     assert set(ABSENT) <= theirs
 
 
-# ---------------------------------------------------------------- public attributes, and those from releases
+# ---------------------------------------------------------------- public attributes, and attributes from releases
 
 
 def test_least_squares_has_the_public_and_free_numbers_of_statsmodels(pairs):
@@ -132,7 +132,7 @@ UNEVEN = DATA.assign(y=DATA["y"].where(DATA["x1"] < 0.8, DATA["y"] + 3 * RNG.nor
 def test_the_normalized_covariance_is_the_inverse_of_the_information(private, usual, formula):
     """Earlier, normalized_cov_params was cov_params() / scale.
 
-    If errors have more variance at large x1, its entry for x1 was twice the correct entry.
+    If errors have more variance at large x1, the entry for x1 was then twice the correct entry.
     """
     theirs = usual(formula, UNEVEN).fit()
     options = {"eps": 200, "domain": DOMAIN, "mech": "suffstats" if private is ps.dp_lm else "newton", "rng": 1}

@@ -169,8 +169,8 @@ def test_comparisons_and_slopes_cover_where_the_mean_bends_within_the_errors():
         held.append((both["conf_low"] <= wanted) & (wanted <= both["conf_high"]))
         assert (((both["conf_low"] > 0) | (both["conf_high"] < 0)) == (both["p_value"] < 0.05)).all()
         first.append((both["estimate"] - wanted).abs() < 1.96 * both["std_error"])
-    assert np.mean(first, axis=0).min() < 0.9  # coverage of first-order intervals
-    assert np.mean(held, axis=0).min() > 0.9  # with 80 fits: .95 minus two standard errors
+    assert np.mean(first, axis=0).min() < 0.9  # least coverage of first-order intervals
+    assert np.mean(held, axis=0).min() > 0.9  # least coverage of the package's intervals: .95 less two standard errors
 
 
 def test_each_tau_has_rows_of_its_own():

@@ -239,7 +239,7 @@ def test_the_title_has_the_confidence_in_full_and_says_that_a_seeded_fit_is_not_
 
 @pytest.mark.parametrize("levels", [["$0-$10k", "$10k-$20k", "over $20k"], ["$x_{$", "$\\frac$", "a"]], ids=str)
 def test_dollar_signs_in_levels_are_drawn_as_they_are(levels):
-    """Earlier matplotlib read them as formulas: dollar signs were lost, or saving the figure raised an error."""
+    """Earlier, matplotlib read dollar signs as marks of formulas: signs were lost, or saving the figure failed."""
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({"g": rng.choice(levels, 600), "y": rng.uniform(0, 1, 600)})
     domain = {"g": levels, "y": (0, 1)}

@@ -141,7 +141,7 @@ def test_the_interval_of_a_new_response_keeps_the_bound_of_bias():
 
 @pytest.mark.parametrize(("error", "covered", "without"), [(0.1, 0.959, 0.949), (0.5, 0.971, 0.895), (2, 0.998, 0.691)])
 def test_the_interval_of_a_new_response_allows_for_the_noise_of_the_residual_std_dev(error, covered, without):
-    """The residual variance is 1, and the std error of its released value is `error`."""
+    """The true residual variance is 1, and the std error of the released residual variance is `error`."""
     fixed = given(("Intercept",), 0.0, 0.0)
     draws = np.sqrt(np.maximum(1 + error * norm.ppf((np.arange(999) + 0.5) / 999), 0.01))
     for allowed, expected in ((True, covered), (False, without)):

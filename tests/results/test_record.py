@@ -1,4 +1,4 @@
-"""Results as pickles and as dicts: they lose nothing and contain nothing of the rows."""
+"""Results as pickles and as dicts: a stored result loses nothing and contains nothing of the rows."""
 
 import copy
 import datetime
@@ -70,7 +70,7 @@ FITS = [
 
 
 def ways():
-    """Return ways to store a result and get it back."""
+    """Yield functions that store or copy a result, and return the restored result."""
     yield lambda fit: pickle.loads(pickle.dumps(fit))
     yield lambda fit: Results.from_dict(json.loads(json.dumps(fit.to_dict(), allow_nan=False)))
     yield copy.deepcopy

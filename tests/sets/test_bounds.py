@@ -83,7 +83,8 @@ def farthest(within, sensitivity, relation, rng):
     fixed = type(within) is BoxProducts  # rows of full weight; other tests try other weights at random
     for row in pair[: 2 * fixed]:
         row[0] = 1.0
-    nothing = relation.appear or (fixed and within.counted)  # whether a row may contribute nothing, as with weight 0
+    # whether a row may contribute nothing, like a row of weight 0
+    nothing = relation.appear or (fixed and within.counted)
     gone = not relation.exchange or (nothing and rng.random() < 0.5)
 
     def gap(here, there):
@@ -120,7 +121,7 @@ def test_no_neighbour_moves_a_sum_further_than_its_sensitivity(within, norm, rel
 
 
 LOOSE = {  # share of the claimed sensitivity that a search must reach, if it is below 95 %
-    ("nuclear", BoxProducts): 0.8,  # two rows with few entries, all at their maximum, cannot be orthogonal
+    ("nuclear", BoxProducts): 0.8,  # two rows with few entries, all at the bounds, cannot be orthogonal
     ("groups", BoxProducts): 0.9,
     ("groups", CodedProducts): 0.9,
 }
@@ -131,7 +132,8 @@ def tight(within, norm):
     if within.dim > 4 or (isinstance(within, ByCell) and norm == "l1" and within.cells > 1):
         return False
     groups = getattr(within, "groups", ())
-    return not (groups and norm in ("l1", "linf"))  # the farthest pairs are different for groups and for other entries
+    # in these norms, the pair of rows that is farthest in the groups is not the farthest pair in the other entries
+    return not (groups and norm in ("l1", "linf"))
 
 
 @looped([case for case in CASES if tight(*case.values[:2])])
@@ -230,7 +232,7 @@ def test_the_count_of_rows_that_cannot_vanish_is_not_a_question():
 
 @pytest.mark.parametrize("q", [1, 2, 5, 6, 13])
 def test_moment_sensitivities_are_the_tight_ones_of_the_literature_corrected(q):
-    # the count does not raise the sensitivity in any of the norms
+    # the released number of rows (count) does not raise the sensitivity in any of the norms
     for within in (BoxProducts(q, True, False), BoxProducts(q, True, True)):
         assert within.sensitivity("l1", EXCHANGE).size == pytest.approx(q * (q + 2) ** 2 / (2 * (q + 1)))
         assert within.sensitivity("l2", EXCHANGE).size == pytest.approx(q + 1)

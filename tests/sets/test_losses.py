@@ -19,7 +19,10 @@ relations = pytest.mark.parametrize("relation", RELATIONS.values(), ids=RELATION
 
 
 def size_of(norm, scores, tilt):
-    """Return norms of scores, shape (..., m); "hull" is ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``."""
+    """Return norms of scores, an array with the shape (..., m).
+
+    For a score g with the first entry g_0, the norm "hull" is ``max(|g_0|, (|g|_inf + tilt |g_0|) / (1 + tilt))``.
+    """
     if norm != "hull":
         return NORMS[norm](scores)
     first = np.abs(scores[..., 0])
@@ -57,7 +60,7 @@ def test_the_ball_of_the_hull_norm_is_the_hull_of_differences(tau):
         [corners, [(0.0, *c) for c in (1 + tilt) * np.array(list(itertools.product((-1, 1), repeat=2)))]]
     )
     assert size_of("hull", corners, tilt) == pytest.approx(np.ones(len(corners)))
-    # support functions of the differences of contributions and of the ball's corners
+    # the support function of the differences of contributions equals the support function of the ball's corners
     for v in public_stream(102).standard_normal((100, 3)):
         support = (moves @ v).max()
         assert support == pytest.approx((corners @ v).max())
@@ -163,7 +166,7 @@ def test_parameter_sets_are_bounded_and_orders_are_inside(bad):
 
 
 def test_the_sensitivity_of_the_paper_is_too_small_at_high_levels():
-    """Reimherr and Awan (2019, section 4.5) state 2 (1 - tau) for a replaced row.
+    """Reimherr and Awan (2019, section 4.5) state the sensitivity 2 (1 - tau) for a replaced row.
 
     The scores of a row and of its mirror image differ by more.
     """

@@ -11,7 +11,7 @@ REPLICATES = 30
 
 
 def site(rng, n, low, high):
-    """Return rows from one population, with x only in a part of its range."""
+    """Return rows from one population, with values of x only between `low` and `high`, a part of the range of x."""
     x, z = rng.uniform(low, high, n), np.clip(rng.gamma(2.0, 1.0, n), 0, 10)
     return pd.DataFrame({"x": x, "z": z, "y": 1 + 0.8 * x + 0.3 * z + (1 + abs(x)) * rng.standard_normal(n)})
 

@@ -1,4 +1,4 @@
-"""Reduced, seeded version of benchmarks/coverage_lm.py, with three cells, from a small to a very large noise."""
+"""Reduced, seeded version of benchmarks/coverage_lm.py: three cells (settings), with small to very large noise."""
 
 import math
 from dataclasses import replace
@@ -33,7 +33,7 @@ def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(noise, 
     given = 1.0 if result.kappa <= 0.4 else result.given
     error = math.sqrt(
         0.95 * 0.05 / (replicates * given)
-    )  # standard error of one coefficient's coverage; that of the mean over six coefficients is not larger
+    )  # standard error of one coefficient's coverage; the mean of six coverages has no larger standard error
     assert np.nanmean(result.coverage) >= 0.93 - error
     if result.kappa <= 0.4:
         assert result.coverage.mean() <= 0.97 + error
@@ -45,7 +45,7 @@ def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(noise, 
 
 def test_the_chosen_branch_has_intervals_nearly_as_short_as_those_of_moments(monkeypatch):
     monkeypatch.setitem(METHODS, "chosen", ({}, {}))
-    # the reference lengths are those of fits that spend the whole budget on moments, and assume equal variances
+    # the reference lengths are the lengths in fits that spend the whole budget on moments, and assume equal variances
     price = 1 / SHARES["pure"]["moments"]
     result = cell(500, 4.0, "chosen", 24, seed=11)
     assert result.given >= 0.9
@@ -64,7 +64,7 @@ def test_intervals_that_ignored_the_privacy_noise_would_be_caught(monkeypatch):
 @pytest.mark.parametrize("replicates", [50, slow(200)])
 def test_intervals_know_that_the_residual_variance_was_itself_read_off_noisy_moments(replicates):
     # with a strong signal and a large budget, noise and sampling error are equally large, and the estimate of sigma^2
-    # can be zero; intervals that treated it as known covered 85 % here
+    # can be zero; here, 85 % of the intervals covered if the estimate was treated as the true sigma^2
     rng = np.random.default_rng(13)
     covered = []
     for _ in range(replicates):

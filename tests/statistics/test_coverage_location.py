@@ -1,4 +1,4 @@
-"""Reduced, seeded version of benchmarks/coverage_location.py: one cell of each kind, and intervals that are wrong."""
+"""Reduced, seeded version of benchmarks/coverage_location.py: cells (settings) of each kind, and wrong intervals."""
 
 import math
 from dataclasses import replace
@@ -46,7 +46,8 @@ def test_intervals_cover_at_their_level_and_are_no_longer_than_they_must(law, n,
     setting = "private" if verb == "mean" else "public"
     found = cell(law, n, eps, verb, setting, REPLICATES, seed=21)
     assert found.misses(law) == []
-    assert found.ratio <= longest  # ratio of the median length, known to a few percent, to the length without privacy
+    # `ratio`: the median length, which has a Monte Carlo error of a few percent, divided by the length without privacy
+    assert found.ratio <= longest
     assert found.nothing == 0
 
 
@@ -57,7 +58,10 @@ def test_means_whose_variances_are_mostly_noise_cover_and_are_not_much_longer_fo
 
 
 def test_a_small_group_that_clipped_scores_would_lose_mostly_has_its_mean_from_sums():
-    """With clipped scores, only one of twenty fits gave a mean for the smallest group."""
+    """The mean of the smallest group is given, from a clipped sum of values.
+
+    With clipped scores, only one of twenty fits gave a mean for this group.
+    """
     given, bounds = [], (75_000, 7_700_000)
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -77,7 +81,7 @@ def test_a_small_group_that_clipped_scores_would_lose_mostly_has_its_mean_from_s
 def test_means_of_amounts_that_are_mostly_zero_cover(law, n, eps, longest):
     """Earlier, clipped scores were preferred if only zeros were visible in the histogram.
 
-    The coverage of the intervals was .66, .74 and .63.
+    The coverage of the intervals in the three cases was then .66, .74 and .63.
     """
     found = cell(law, n, eps, "mean", "public", 100, seed=21)
     assert found.misses(law) == []
@@ -87,9 +91,9 @@ def test_means_of_amounts_that_are_mostly_zero_cover(law, n, eps, longest):
 @pytest.mark.parametrize(
     ("law", "n", "eps", "longest"),
     [
-        ("earnings", 1000, 2.0, 1.4),  # clipped steps covered .83
-        ("lognormal", 1000, 2.0, 2.3),  # clipped steps covered .79
-        ("normal", 5000, 1.0, 1.18),  # clipped steps had 1.25 times the length without privacy
+        ("earnings", 1000, 2.0, 1.4),  # by steps with clipped scores, intervals had the coverage 0.83
+        ("lognormal", 1000, 2.0, 2.3),  # by steps with clipped scores, intervals had the coverage 0.79
+        ("normal", 5000, 1.0, 1.18),  # by steps with clipped scores, the relative length of intervals was 1.25
     ],
 )
 def test_means_are_clipped_only_where_the_spread_that_noise_may_hide_says_so(law, n, eps, longest):
@@ -142,7 +146,7 @@ def test_the_benchmark_looks_at_what_the_public_verbs_return(verb):
     np.testing.assert_allclose(seen, [fitted(*call).conf_int().to_numpy()[0]] * 2, rtol=1e-12)
 
 
-SKEWED = {  # data for groups with 40, 30, 20 and 10 % of the rows; bounds are far beyond most values
+SKEWED = {  # by name: function that draws values, mean of the values, and an upper bound far beyond most values
     "spending": (lambda rng, n: rng.lognormal(0.0, 1.0, n), math.exp(0.5), 1000.0),
     "counts": (lambda rng, n: rng.negative_binomial(2, 0.2, n) + 0.0, 8.0, 2000.0),
 }
@@ -182,7 +186,7 @@ def test_quantiles_of_columns_with_a_heap_cover_also_at_short_budgets(law, n, ep
     for k in range(replicates):
         data = pd.DataFrame({"x": draw(rng, n).clip(low, high)})
         ends = ps.dp_quantile("x", data, q=q, eps=eps, domain={"x": (low, high)}, rng=k).conf_int().to_numpy()
-        inside.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))  # NaN is a miss
+        inside.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))  # an interval with limits NaN counts as a miss
     assert not any(short_of(coverage, 0.93, replicates) for coverage in np.mean(inside, axis=0))
 
 
@@ -200,7 +204,7 @@ def test_quantiles_of_rounded_values_cover_on_a_grid_of_very_many_points(declare
     for k in range(replicates):
         data = pd.DataFrame({"x": dollars(rng, 10_000)})
         ends = ps.dp_quantile("x", data, q=q, mu=0.5, domain={"x": declared}, rng=k).conf_int().to_numpy()
-        inside.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))  # NaN is a miss
+        inside.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))  # an interval with limits NaN counts as a miss
     assert not any(short_of(coverage, 0.93, replicates) for coverage in np.mean(inside, axis=0))
 
 
@@ -224,7 +228,7 @@ def test_means_of_clipped_values_cover_on_skewed_columns_by_group_and_auto_takes
         assert not short_of(np.mean(held[mech]), 0.95, len(held[mech])), mech
     length = {mech: np.median(found) for mech, found in lengths.items()}
     assert 1.5 * length["clipped"] < length[noise]
-    if noise == "gaussian":  # under eps, groups from 5,000 rows are too small for clipping: auto chooses sums
+    if noise == "gaussian":  # under eps, the groups of 5,000 rows are too small for clipping, so auto chooses sums
         assert length["auto"] <= 1.3 * length["clipped"]
     assert length["auto"] <= 1.3 * length[noise]
 

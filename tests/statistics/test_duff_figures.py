@@ -18,10 +18,10 @@ from privstats.formula.domain import Domain
 from privstats.mechanisms.random import public_stream
 from privstats.sets.cells import Line
 
-pytestmark = pytest.mark.slow  # these mechanisms are for comparison, and used only if requested by name
+pytestmark = pytest.mark.slow  # most mechanisms of these figures serve for comparison, and are used only on request
 
 DELTA = 1e-3
-FAINT = 1e-3  # smaller p-values would be rare if a law is as stated
+FAINT = 1e-3  # limit of p-values; if a law is as stated, smaller p-values are rare
 VERBS = {
     DUFF: {"mech": "duff"},
     RANK: {"mech": "rank"},
@@ -39,7 +39,7 @@ def few(n=41):
 def spines(n_abnormal=210, n_normal=100):
     """Return synthetic rows with the columns of the real data.
 
-    The medians of the two classes differ by at least a third of the columns' spread.
+    In each column, the medians of the two classes differ by at least a third of the standard deviation.
     """
     rng = np.random.default_rng(17)
     columns = {}
@@ -149,7 +149,7 @@ def test_an_exact_mean_distance_is_that_of_draws(method, relation):
 
 
 def planned(method, relation, eps):
-    """Return what dp_median plans for a method of the figures: mechanism, budget, set of values, and relation."""
+    """Return the plan of dp_median for a method of the figures: mechanism, budget, set of values, and relation."""
     one, of = few(), VERBS[method]
     domain = ps.Domain({"x": tuple(one.within)}, complete=True)
     plan = ps.plan("median", "x", len(one.values), eps, domain=domain, neighbors=relation, inference="none", **of)

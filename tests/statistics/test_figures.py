@@ -1,6 +1,6 @@
 """Reduced, seeded versions of the benchmarks that redraw the papers' figures and justify mech="auto".
 
-Tolerances of the targets allow for Monte Carlo errors, so they are wider for fewer replicates.
+Tolerances of the targets allow for Monte Carlo errors, so the tolerances are wider for fewer replicates.
 """
 
 import sys
@@ -17,7 +17,7 @@ from benchmarks.common import moments_of, noise_law, verdict
 from privstats.datasets import make_housing
 
 DRAWS = 150
-FAINT = 1e-3  # smaller p-values would be rare if two samplers have the same law
+FAINT = 1e-3  # limit of p-values; if two samplers have the same law, smaller p-values are rare
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import privstats as ps
 
 
 def test_a_predictor_that_varies_little_for_where_its_bounds_are_is_given():
-    """A predictor is nearly constant, and one of its bounds is far away.
+    """The coefficient of a nearly constant predictor x is given, although one of the bounds of x is far away.
 
-    When the noise of ten columns counted, x was never given.
+    When the noise of ten columns counted, the coefficient was never given.
     """
     given = 0
     for seed in range(10):
@@ -28,7 +28,7 @@ def test_a_predictor_that_varies_little_for_where_its_bounds_are_is_given():
 def test_bounds_of_counts_far_beyond_their_scale_are_told(promise):
     """One district in 303 has 22 times the mean count.
 
-    Noise hides the district's 16 of 5,000 rows in the histogram, and intervals miss.
+    Noise hides this district's 16 of 5,000 rows in the histogram, and intervals miss, so the fit must have a note.
     """
     schools, noted = sm.datasets.star98.load_pandas().data[["NABOVE", "LOWINC", "PERMINTE"]].astype(float), []
     for most in (1_500, 15_000):
@@ -42,7 +42,7 @@ def test_bounds_of_counts_far_beyond_their_scale_are_told(promise):
 
 @pytest.mark.parametrize("formula", ["y ~ a * x", "y ~ a + I(a**2) + x"])
 def test_products_and_squares_far_from_zero_are_given(formula):
-    """Each coefficient alone moves the linear predictor far, because years are far from 0, but other terms offset this.
+    """Each coefficient alone moves the linear predictor far, as years are far from 0, but other terms offset the move.
 
     Earlier, no coefficient was given.
     """
@@ -76,7 +76,7 @@ def test_units_without_a_row_that_counts_are_no_rows_out_of_sight():
 def test_clean_amounts_in_wide_bounds_are_given():
     """Earlier, noise in the sum of eight bins could pass for rows of high leverage.
 
-    The fits with seeds 93 and 152 then did not give x.
+    The fits with seeds 93 and 152 then did not give the coefficient of x.
     """
     for seed in range(90, 155):
         rng = np.random.default_rng(seed)
@@ -101,7 +101,7 @@ def test_counts_that_are_declared_to_be_below_one_end_no_fit(promise):
 def test_a_logit_of_a_few_doses_is_as_precise_as_without_privacy_where_there_is_hardly_any_noise():
     """Earlier, long rows were clipped in the Hessian whatever the noise.
 
-    Intervals were 1.58 times as long at any number of rows.
+    Intervals were then 1.58 times as long as without privacy, at any number of rows.
     """
     rng = np.random.default_rng(3)
     dose = rng.choice([0.0, 10, 25, 50, 100], 50_000, p=[0.4, 0.25, 0.2, 0.1, 0.05])

@@ -1,4 +1,4 @@
-"""If releases have too little information about a coefficient, it has a note, and no wrong number or interval."""
+"""If releases have too little information about a coefficient, the fit has a note, and no wrong number or interval."""
 
 import re
 
@@ -60,7 +60,8 @@ def test_coefficients_of_levels_that_few_rows_have_are_nan_and_named_or_covered(
         missing = set(fit.params.index[ends[0].isna()])
         told = "".join(text for text in fit.summary().notes if "not given" in text)
         assert missing <= nan
-        assert nan <= missing or rows == 100  # a level is read from 82 rows on; 100 are only slightly more
+        # a level has coefficients if at least about 82 rows are at the level; 100 rows are only slightly more
+        assert nan <= missing or rows == 100
         assert all(name in told for name in missing)
         truth = pd.Series({"Intercept": 0.0, "x": 1.0, "g[T.rare]": 1.0, "g[T.a]": -1.0, "g[T.b]": 0.0})
         if levels[0] == "rare":
@@ -80,7 +81,7 @@ def test_a_level_too_rare_for_a_quantile_lengthens_no_other_coefficients_interva
     def length(data, levels):
         domain = {"x": (-4, 4), "y": (-20, 20), "g": levels}
         fits = [ps.dp_rq("y ~ x + g", data, mu=1.0, tau=tau, domain=domain, rng=seed) for seed in (1, 2, 3)]
-        # in one of 20 fits, a large last step doubles the length
+        # the median over fits is used, because in one of 20 fits, a large last step doubles the length of the interval
         return np.median([np.diff(fit.conf_int().loc["x"])[0] for fit in fits])
 
     without = length(data[g != "rare"], ["a", "b"])
@@ -94,7 +95,7 @@ def test_a_level_too_rare_for_a_quantile_lengthens_no_other_coefficients_interva
 def test_a_level_without_enough_outcomes_takes_no_other_coefficient(family, budget, rows):
     """Earlier, a column that is constant over the kept rows was scaled by noise.
 
-    Other intervals were up to 100 times too long.
+    The intervals of the other coefficients were then up to 100 times too long.
     """
     rng, n = np.random.default_rng(rows), 20_000
     g = np.where(np.arange(n) < rows, "rare", rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2]))
@@ -122,14 +123,14 @@ def test_a_collinear_pair_hides_no_more_of_a_quantile_than_the_scale_of_the_resp
     assert fit.params[["z", "copy"]].isna().all()
     low, high = fit.conf_int().loc["x"]
     assert low <= 0.5 <= high
-    # earlier, the length was 20 standard deviations, because the residual scale was computed for each row anew
+    # earlier, the length was 20 standard deviations of y, because the residual scale was computed for each row anew
     assert high - low < data["y"].std() / 2
 
 
 def test_a_sampler_whose_slope_noise_hides_gives_a_constant_that_holds_or_none():
     """Earlier, the bound on hidden information used the largest density of the residuals.
 
-    Then 14 of 60 fits were wrong, now 3.
+    Then the interval of the constant missed in 14 of 60 fits; now it misses in 3 fits.
     """
     wrong, constant = 0, 2.595  # intercept of the median regression in 200,000 rows
     for seed in range(60):
@@ -152,7 +153,7 @@ def test_a_budget_below_the_noise_of_the_predictors_gives_no_interval_and_says_w
 
 
 def test_clipped_scores_are_reported_with_what_they_may_move():
-    """A skewed predictor has many rows with large scores, which are clipped; a uniform predictor has few."""
+    """A skewed predictor has many rows with large scores, which are clipped; a uniform predictor has few such rows."""
     rng = np.random.default_rng(3)
     skewed, even = rng.lognormal(0, 1.2, 4000).clip(0, 100), rng.uniform(0, 100, 4000)
 
@@ -166,7 +167,7 @@ def test_clipped_scores_are_reported_with_what_they_may_move():
 
 @pytest.mark.parametrize("verb", ["huber", "logit"])
 def test_predictors_that_fill_a_tenth_of_their_bounds_cost_little_under_mu(verb):
-    """Before scales of columns were released, bounds ten times too wide made intervals 14 to 41 times too long."""
+    """Before the scales of columns were released, bounds ten times too wide made intervals 14 to 41 times too long."""
     n, ratios, right = 10_000, [], []
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -184,7 +185,8 @@ def test_predictors_that_fill_a_tenth_of_their_bounds_cost_little_under_mu(verb)
         ratios.append(np.diff(ends)[:, 0] / (2 * 1.96 * theirs))
         right.append((ends[:, 0] <= [0.3, 0.5, -0.5, 0.25]) & (ends[:, 1] >= [0.3, 0.5, -0.5, 0.25]))
     assert np.median(ratios) < 1.25
-    assert np.mean(right) >= 0.75  # fewer than 12 of 16 intervals with coverage 95 % cover with probability 6e-5
+    # if the coverage is 95 %, fewer than 12 of 16 intervals cover with a probability of only 6e-5
+    assert np.mean(right) >= 0.75
 
 
 def test_a_median_that_many_rows_share_has_the_closed_interval_of_that_value_and_no_standard_error():
@@ -225,7 +227,7 @@ def test_rare_outcomes_that_no_bin_shows_are_looked_for():
 def test_moments_of_rare_outcomes_have_intervals_no_shorter_than_without_privacy():
     """The scores of rare outcomes are longer than the radius at which scores were clipped to release their variance.
 
-    Earlier, the released variance was only a quarter of the variance.
+    Earlier, the released variance was therefore only a quarter of the true variance.
     """
     n, ratios = 10_000, []
     domain = {"a": (-1, 1), "b": (-1, 1), "y": (0, 1)}
@@ -243,7 +245,7 @@ def test_moments_of_rare_outcomes_have_intervals_no_shorter_than_without_privacy
 def test_rare_ones_that_are_declared_as_numbers_are_covered_or_not_given(budget):
     """Earlier, rows were clipped in the Hessian undetected.
 
-    The coefficient was 50 in place of 1, with the interval 31 to 61.
+    The estimated coefficient was then 50 in place of 1, with the interval from 31 to 61.
     """
     n, lengths = 10_000, []
     domain = {"x": (0, 1), "w": (-5, 5), "y": (-10, 10)}
@@ -260,9 +262,9 @@ def test_rare_ones_that_are_declared_as_numbers_are_covered_or_not_given(budget)
 
 @pytest.mark.parametrize("budget", [{"eps": 4.0}, {"mu": 1.0}])
 def test_rare_ones_that_are_declared_as_numbers_have_no_odds_ratio_that_is_wrong(budget):
-    """Earlier, Newton steps had lengths based on a Hessian without the rows of rare ones.
+    """Earlier, the Hessian that gave the lengths of Newton steps lacked the rows in which the rare predictor is one.
 
-    Half of the intervals missed.
+    Half of the intervals then missed.
     """
     n = 10_000
     for seed in range(6):
@@ -361,7 +363,7 @@ def test_truth_values_declared_as_numbers_hide_no_other_coefficient():
 def test_slopes_by_level_do_not_depend_on_the_origin_of_the_number(fit):
     """Earlier, the coefficient of year was the pooled slope.
 
-    In dp_lm under eps = 1, .03 of the intervals of this coefficient covered, and half of the fits gave one.
+    In dp_lm under eps = 1, half of the fits gave an interval of this coefficient, and .03 of these intervals covered.
     """
     truth, wrong, lengths = pd.Series({"year": 0.3, "year:C(g)[T.b]": 0.3, "C(g)[T.b]": -0.3 * 2005}), 0, []
     for seed in range(6):
@@ -371,7 +373,7 @@ def test_slopes_by_level_do_not_depend_on_the_origin_of_the_number(fit):
         data = pd.DataFrame({"year": year, "g": g, "y": y.clip(-30, 60)})
         domain = {"year": (1990, 2020), "g": ["a", "b"], "y": (-30, 60)}
         low, high = fit(data, domain, seed).conf_int().loc[truth.index].to_numpy().T
-        wrong += int((~((low <= truth) & (truth <= high))).sum())  # NaN counts as a miss
+        wrong += int((~((low <= truth) & (truth <= high))).sum())  # limits NaN count as a miss
         lengths.append(high[1] - low[1])
     assert wrong <= 3 and np.median(lengths) < 0.05
 
@@ -387,7 +389,7 @@ def test_slopes_by_level_of_a_logit_do_not_depend_on_the_origin_of_the_number():
         domain = {"year": (1990, 2020), "g": ["a", "b"], "y": [0, 1]}
         fit = ps.dp_glm("y ~ year * C(g)", data, mu=0.5, domain=domain, rng=seed, margins=True)
         low, high = fit.conf_int().loc[truth.index].to_numpy().T
-        wrong += int((~((low <= truth) & (truth <= high))).sum())  # NaN counts as a miss
+        wrong += int((~((low <= truth) & (truth <= high))).sum())  # limits NaN count as a miss
         effect = fit.get_margeff().summary_frame()["dy/dx"]
         assert abs(effect["C(g)[T.b]"]) < 0.05  # at the middle year, the levels have equal probabilities
     assert wrong <= 2
@@ -395,9 +397,9 @@ def test_slopes_by_level_of_a_logit_do_not_depend_on_the_origin_of_the_number():
 
 @pytest.mark.parametrize("budget", [{"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}])
 def test_slopes_at_a_rare_level_lengthen_no_others(budget):
-    """Earlier, a level with 3 % of the rows was kept.
+    """Earlier, slopes at a level with 3 % of the rows were estimated.
 
-    At eps = 4, the intervals of all other slopes were 30 times as long, or not given.
+    At eps = 4, the intervals of all other slopes were then 30 times as long, or not given.
     """
     lengths, wrong = [], 0
     truth = pd.Series({"year": 0.3, "year:C(g)[T.b]": 0.1, "x": 0.05, "x:C(g)[T.b]": 0.02})
@@ -410,7 +412,7 @@ def test_slopes_at_a_rare_level_lengthen_no_others(budget):
         domain = {"year": (1990, 2020), "g": ["a", "b", "c"], "x": (20, 80), "y": (-30, 60)}
         fit = ps.dp_lm("y ~ (year + x) * C(g)", data, domain=domain, rng=seed, **budget)
         low, high = fit.conf_int().loc[truth.index].to_numpy().T
-        wrong += int((~((low <= truth) & (truth <= high))).sum())  # NaN counts as a miss
+        wrong += int((~((low <= truth) & (truth <= high))).sum())  # limits NaN count as a miss
         lengths.append(high[0] - low[0])
     assert wrong <= 3 and np.median(lengths) < 0.1
 
@@ -418,7 +420,7 @@ def test_slopes_at_a_rare_level_lengthen_no_others(budget):
 def test_only_a_factor_with_slopes_needs_more_rows():
     """Earlier, if any slope differed by level, all factors needed three times as many rows.
 
-    The same held for rare values of numeric columns.
+    Rare values of numeric columns, too, needed three times as many rows.
     """
     rng = np.random.default_rng(1)
     data = pd.DataFrame({"x": rng.uniform(size=20_000), "g": rng.choice(["a", "b"], 20_000)})

@@ -16,7 +16,8 @@ CELLS = [
     slow("a", 10_000, 5, 1.0, 1.3, LONG),
     slow("rho9", 5000, 5, 1.0, 1.5, LONG),
     slow("skewed", 10_000, 5, 1.0, 1.6, LONG),
-    ("a", 1000, 5, 0.5, 3.5, SHORT),  # intervals of relative length 2.2 had too little coverage if the mean was curved
+    # intervals 2.2 times as long as without privacy had too little coverage if the mean was curved
+    ("a", 1000, 5, 0.5, 3.5, SHORT),
 ]
 
 
@@ -24,7 +25,7 @@ CELLS = [
 def test_errors_and_intervals_are_nearly_those_without_privacy(design, n, d, mu, dearest, replicates):
     fits = [replicate(k, design, n, d, mu, seed=1, noise=k) for k in range(replicates)]
     covered = np.array([fit.covered for fit in fits])
-    # three standard errors of the mean coverage over six coefficients and all replicates
+    # allowance of three standard errors of the mean coverage, over six coefficients and all replicates
     slack = 3 * covered.std() / replicates**0.5
     assert covered.mean() >= 0.93 - slack
     assert np.nanmedian([fit.error for fit in fits]) <= dearest * np.median([fit.ols_error for fit in fits])
@@ -60,7 +61,7 @@ def test_directions_below_the_noise_are_wide_or_nan_and_named(model, n, replicat
         assert all(name in notes for name in hidden) or " more are not given" in notes
         named += bool(hidden)
     share = np.mean(right, axis=0)
-    # coverage of each coefficient: at least 95 % minus three Monte Carlo standard errors
+    # the coverage of each coefficient is at least 95 %, less three Monte Carlo standard errors
     assert (share >= 0.95 - 3 * (0.05 * 0.95 / replicates) ** 0.5).all()
     assert np.mean(right) >= 0.95
     assert named > replicates / 2 if n == 1000 else True

@@ -1,4 +1,7 @@
-"""The method chosen by auto, compared with the other methods in a few cells of `benchmarks.no_regret`."""
+"""The method that mech="auto" chooses, compared with the other methods in some cells of `benchmarks.no_regret`.
+
+A cell is one setting of the benchmark.
+"""
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ def test_each_target_of_the_benchmark_can_be_missed():
     ):
         assert compared({"newton": best, "auto": auto}, 5000, 12, 0.0) == words
     assert compared({"newton": best, "auto": Cell(0.5, 2.0, 0.95, 4, 0.01)}, 5000, 12, 1.0).endswith("with more rows")
-    # the other method does not cover
+    # the intervals of the other method have too little coverage, so that their lengths do not count
     assert compared({"newton": Cell(1.0, 1.0, 0.4, 4, 0.01), "auto": best}, 5000, 12, 0.0) == ""
 
 
@@ -34,7 +37,7 @@ def test_auto_gives_no_less_than_what_it_chooses_from(kind, design, promise, n, 
 
 
 def test_few_intervals_are_no_evidence_that_they_do_not_cover():
-    """Earlier, one miss among two intervals was judged against .93 as if half of all intervals had missed."""
+    """Earlier, one miss among two given intervals was judged like a coverage of one half, below the target .93."""
     few, best = Cell(0.06, np.inf, 0.5, 3, 0.01), Cell(0.06, np.inf, 1.0, 3, 0.01)
     assert compared({"newton": best, "auto": few}, 5000, 12, 0.0) == ""
 

@@ -51,7 +51,7 @@ def test_kappa_2_has_a_plus_and_the_limit_of_gaussian_steps_would_not_be_their_c
     rows = composition.kappa_rows()
     assert composition.misses_of_kappas(rows) == []
     assert composition.misses_of_kappas([(name, one, -two, *known) for name, one, two, *known in rows])
-    mu, k = 0.01, 10_000  # here the composition is close to its limit
+    mu, k = 0.01, 10_000  # the composition of k steps with mu-GDP is close to the limit for many steps
     assert composition.limit(*composition.gaussian_kappas(mu), k) == pytest.approx(mu * math.sqrt(k), rel=1e-4)
 
 

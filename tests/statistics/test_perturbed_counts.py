@@ -14,7 +14,7 @@ from privstats.errors import PrivstatsWarning
 from tests.conftest import thinned
 
 WHOLE, N, SEEDS = 100_000, 4000, 30
-LEAST = 0.80  # .95 less three binomial standard errors of 30 fits
+LEAST = 0.80  # least coverage: 0.95 less three standard errors of a share of 30 fits, with some margin
 DOMAIN = {"x": (-5, 5), "z": (0, 1), "y": (0, 100)}
 FAMILIES = {"poisson": sm.families.Poisson(), "gamma": sm.families.Gamma(sm.families.links.Log())}
 
@@ -37,7 +37,7 @@ CELLS = {
     "hours": ("poisson", 3.0),
     "dispersed": ("poisson", 4.0),
     "amounts": ("gamma", 4.0),
-}  # family, and largest median length relative to no privacy
+}  # by data: family, and largest allowed median length of intervals, relative to the length without privacy
 
 
 @thinned(1)
@@ -53,7 +53,8 @@ def test_intervals_cover_the_coefficients_of_a_population_at_a_short_budget(name
         rows = whole.sample(N, random_state=seed, ignore_index=True)
         fit = ps.dp_glm("y ~ x + z", rows, eps=2.0, domain=DOMAIN, family=family, rng=seed)
         interval = fit.conf_int().to_numpy()
-        covered.append((interval[:, 0] <= truth.params) & (truth.params <= interval[:, 1]))  # NaN counts as a miss
+        # limits NaN count as a miss
+        covered.append((interval[:, 0] <= truth.params) & (truth.params <= interval[:, 1]))
         lengths.append(np.diff(interval)[:, 0] / (3.92 * usual))
     assert fit.mech == "objpert"
     assert np.mean(covered, axis=0).min() >= LEAST
@@ -85,13 +86,13 @@ def test_a_large_budget_gives_the_fit_without_privacy(family):
     assert (np.abs(fit.params.to_numpy() - truth.params.to_numpy()) <= 0.5 * truth.bse.to_numpy()).all()
     assert fit.bse.between(
         0.85 * truth.bse.to_numpy(), 1.4 * truth.bse.to_numpy()
-    ).all()  # the longest rows in the Hessian are clipped
+    ).all()  # std errors are not exact, because the longest rows in the Hessian are clipped
 
 
 @thinned(2)
 @pytest.mark.parametrize("name", ["zeros", "amounts"])
 def test_what_noise_carried_away_is_not_given(name):
-    """With rows x eps between 300 and 500 and a factor, intervals are rarely given, and the given intervals cover."""
+    """With a factor, and 300 to 500 rows times eps, intervals are rarely given, and the given intervals cover."""
     family = CELLS[name][0]
     whole = responses(name, np.random.default_rng(0), WHOLE).assign(g=np.arange(WHOLE) % 10 // 6)
     domain = {**DOMAIN, "g": [0, 1]}
@@ -129,9 +130,9 @@ def test_too_many_zeros_cover_at_a_short_budget():
 
 
 def test_what_the_bound_of_curvature_takes_off_dispersed_counts_is_in_the_interval():
-    """Clipping reduces the scores of dispersed counts by a tenth, but no bin of the histogram shows it.
+    """Clipping reduces the scores of dispersed counts by a tenth, but no bin of the histogram shows this reduction.
 
-    With visible bins alone, .50 of the intervals covered.
+    When only the visible bins determined the intervals, .50 of the intervals covered.
     """
     source = partial(dispersed, 0.2, 0.5, 5.0)
     whole = source(np.random.default_rng(0), WHOLE)
@@ -154,9 +155,9 @@ def test_what_the_bound_of_curvature_takes_off_dispersed_counts_is_in_the_interv
 def test_no_interval_is_longer_than_log_means_can_be_at_a_short_budget(family):
     """Intervals of a level with 2 % of the rows have limited lengths, even if noise hides the level.
 
-    Earlier, the Hessian was computed at coefficients of 1e10, and intervals were 1e4 long. An interval may move the
-    linear predictor by 10 either way, in root mean square over the rows: the coefficient of a level, whose dummy has
-    the standard deviation .14, by 71.
+    Earlier, the Hessian was computed at coefficients of 1e10, and intervals were 1e4 long. Now an interval may move the
+    linear predictor by 10 either way, in root mean square over the rows. The dummy of the level has the standard
+    deviation .14, so the interval may move the coefficient of the level by 71 either way.
     """
     domain, given = {"x": (-1, 1), "g": list("abcd"), "y": (0.01 if family == "gamma" else 0, 50)}, 0
     for n, seed in product((200, 500, 1500), range(12)):
@@ -175,7 +176,7 @@ def test_no_interval_is_longer_than_log_means_can_be_at_a_short_budget(family):
 def test_counts_that_are_large_or_zero_are_not_told_from_the_zeros_alone():
     """The histogram hides large counts in each bin. Before the sum of eight bins was tested, 14 of 27 intervals missed.
 
-    With a bound of 2 sds of a score on a direction hidden by noise, 8 of 51 intervals of clean counts missed.
+    With an allowance of 2 sds of a score for a direction hidden by noise, 8 of 51 intervals of clean counts missed.
     """
     domain, given, wrong = {"x": (-4, 4), "g": ["a", "b"], "y": (0, 3000)}, np.zeros(2), np.zeros(2)
     for seed, eps in product(range(40), (1.0, 2.0)):
@@ -193,9 +194,9 @@ def test_counts_that_are_large_or_zero_are_not_told_from_the_zeros_alone():
 
 
 def test_large_counts_of_which_half_are_zero_are_given():
-    """The start, from logarithms, is a ninth of the mean.
+    """The starting value of the mean, computed from logarithms, is a ninth of the mean.
 
-    Earlier, scores of m coefficients clipped at 3 sqrt(m) were too small for the step to correct the start.
+    Earlier, the scores of m coefficients were clipped at 3 sqrt(m), and the step was too small to correct the start.
     """
     domain = {"x": (-4, 4), "g": ["a", "b"], "y": (0, 3000)}
     for seed in range(3):
@@ -227,7 +228,7 @@ def test_visits_by_a_rare_level_cover():
 def test_a_rare_level_does_not_lengthen_the_others():
     """A ridge limits the coefficient of a level with 1.5 % of the rows.
 
-    With clipped curvature, other intervals had the relative length 9 in place of 1.5.
+    When curvature was clipped instead, other intervals were 9 times as long as without privacy, in place of 1.5 times.
     """
     people = ps.datasets.load_randhie().data[["mdvis", "hlthg", "hlthp", "disea"]].astype(float)
     A = sm.add_constant(people[["hlthp", "hlthg", "disea"]])
@@ -274,7 +275,7 @@ def test_counts_with_many_terms_have_intervals():
 
 
 def test_a_skewed_predictor_and_its_square_keep_the_minimiser():
-    """At n = 10,000 and eps = 4, steps gave half of the coefficients of counts, and the minimiser gave all."""
+    """At n = 10,000 and eps = 4, Newton steps gave half of the coefficients of counts; the minimiser gave all."""
     plan = ps.plan("glm", "y ~ x + I(x**2)", 10_000, eps=4.0, domain={"x": (0, 60), "y": (0, 50)}, family="poisson")
     assert plan.choice.mech == "objpert"
 
@@ -290,7 +291,7 @@ def test_rows_of_a_number_with_two_values_are_simulated_with_two_values(eps):
         rows = two_values(np.random.default_rng(seed), 4_000)
         fit = ps.dp_glm("y ~ x", rows, eps=eps, domain=domain, family="poisson", rng=seed)
         low, high = fit.conf_int().to_numpy().T
-        covered.append((low <= [-1.7, 3.0]) & (high >= [-1.7, 3.0]))  # NaN counts as a miss
+        covered.append((low <= [-1.7, 3.0]) & (high >= [-1.7, 3.0]))  # limits NaN count as a miss
     assert np.mean(covered) >= 0.85
 
 

@@ -13,7 +13,7 @@ from tests.conftest import thinned
 
 WHOLE = 100_000
 SEEDS = 30
-LEAST = 0.80  # .95 less three binomial standard errors of 30 fits
+LEAST = 0.80  # least coverage: 0.95 less three standard errors of a share of 30 fits, with some margin
 
 
 def skewed(rng, n):
@@ -59,7 +59,7 @@ def test_intervals_cover_the_coefficients_of_a_population_at_a_short_budget(name
         rows = whole.sample(n, random_state=seed, ignore_index=True)
         fit = ps.dp_lm("y ~ x + z", rows, eps=eps, domain=domain, mech="objpert", rng=seed)
         interval = fit.conf_int().to_numpy()
-        covered.append((interval[:, 0] <= truth) & (truth <= interval[:, 1]))  # NaN counts as a miss
+        covered.append((interval[:, 0] <= truth) & (truth <= interval[:, 1]))  # limits NaN count as a miss
         lengths.append(np.diff(interval)[:, 0] / (3.92 * usual))
     assert np.mean(covered, axis=0).min() >= LEAST
     assert np.nanmedian(lengths) <= longest
@@ -68,8 +68,8 @@ def test_intervals_cover_the_coefficients_of_a_population_at_a_short_budget(name
 def test_the_spread_of_a_square_is_known_though_its_rows_are_the_longest():
     """Rows with a large square are the longest.
 
-    When only the ridge limited their effect, the interval of the square's coefficient was 5.1 times as long as without
-    privacy, now 3.9.
+    When only the ridge limited the effect of these rows, the interval of the square's coefficient was 5.1 times as long
+    as without privacy; now it is 3.9 times as long.
     """
     lengths, covered, n = [], [], 5_000
     for seed in range(12):
@@ -116,7 +116,8 @@ def test_auto_takes_no_minimiser_without_an_intercept_or_where_the_budget_is_amp
 def test_slopes_of_predictors_that_go_together_are_given_and_spoil_no_others():
     """Two of five predictors have correlation .95, with n = 10,000 and eps = 1.
 
-    Without released squares of whitened columns, .79 of the slopes were given, and others were up to 10 times as long.
+    Without released squares of whitened columns, .79 of these two slopes were given, and the intervals of the other
+    slopes were up to 10 times as long.
     """
     rng, given, others = np.random.default_rng(7), [], []
     for seed in range(24):
@@ -134,7 +135,10 @@ def test_slopes_of_predictors_that_go_together_are_given_and_spoil_no_others():
 
 
 def test_the_clip_is_chosen_by_the_noise_of_what_is_left_of_the_budget(monkeypatch):
-    """Optional queries take a part of the coefficients' budget, which changes the noise law of the minimiser."""
+    """The clip is chosen with the noise law that the minimiser has after all optional queries.
+
+    Optional queries take a part of the coefficients' budget, which changes the noise law.
+    """
     foreseen, clip = [], PerturbedSquares.clip
 
     def watched(self, *arguments):
@@ -180,7 +184,8 @@ def test_clean_rows_are_not_lengthened_by_noise_in_a_bin_far_out():
 def test_what_is_clipped_lies_where_squares_of_scores_do(monkeypatch):
     """The errors grow with x, so that the longest scores lie along the slope of x.
 
-    The interval of this slope needs a larger allowance for clipping, the others a smaller one.
+    The interval of this slope needs a larger allowance for clipping, and the intervals of the other slopes need a
+    smaller allowance.
     """
     rng, ratios = np.random.default_rng(5), []
     rows = pd.DataFrame(rng.uniform(-1, 1, (8000, 6)), columns=list("abcdef"))
@@ -210,7 +215,7 @@ def huber(A, y, scale):
 
 @thinned(1)
 def test_hubers_intervals_cover_and_are_shorter_than_those_of_steps(monkeypatch):
-    """The true coefficients are those of Huber's regression with the released residual scale."""
+    """The true coefficients are the coefficients of Huber's regression with the released residual scale."""
     n, domain, scales = 2000, {"x": (0, 20), "z": (-5, 5), "y": (-20, 20)}, []
     known = HuberLoss.with_scale
     monkeypatch.setattr(HuberLoss, "with_scale", lambda loss, scale: scales.append(scale) or known(loss, scale))
@@ -229,7 +234,8 @@ def test_hubers_intervals_cover_and_are_shorter_than_those_of_steps(monkeypatch)
                 covered.append((low <= truth) & (truth <= high))
     assert ps.dp_lm("y ~ x + z", rows, **call).mech == "objpert"
     assert np.mean(covered, axis=0).min() >= LEAST
-    sharp = {mech: np.nan_to_num(found).mean(axis=0) for mech, found in lengths.items()}  # 0 if no interval is given
+    # mean of one divided by the length of the interval; the quotient is 0 if no interval is given
+    sharp = {mech: np.nan_to_num(found).mean(axis=0) for mech, found in lengths.items()}
     assert (sharp["objpert"] > sharp["newton"]).all()
 
 
@@ -241,7 +247,7 @@ def test_the_residual_sd_beside_a_rare_reference_level_is_that_of_the_rows():
     domain = {"y": (10, 17), "x": (0, 12), "k": [0, 1, 2, 3, 4]}
     for seed in range(3):
         fit = ps.dp_lm("y ~ x + C(k)", rows, 1.0, domain=domain, mech="objpert", rng=seed)
-        # the coefficient is relative to the reference level, which is left out
+        # the coefficient is a difference from the reference level, which is left out
         assert np.isnan(fit.params["C(k)[T.1]"])
         assert fit.scale**0.5 == pytest.approx(0.35, rel=0.15)
 
@@ -250,7 +256,7 @@ def test_the_residual_sd_beside_a_rare_reference_level_is_that_of_the_rows():
 def test_rows_of_the_rarest_level_have_no_score_that_rounding_makes_the_largest(formula):
     """In models with factors only, rows of maximal length occur in the data.
 
-    Earlier, 6 and 4 of 12 fits had intervals 11 to 25 times too long.
+    Earlier, 6 (first formula) and 4 (second formula) of 12 fits had intervals 11 to 25 times too long.
     """
     lengths = []
     for seed in range(12):
@@ -268,7 +274,7 @@ def test_rows_of_the_rarest_level_have_no_score_that_rounding_makes_the_largest(
 def test_cubes_beside_their_column_are_fitted_by_steps_and_cover():
     """With objective perturbation, a third of the intervals in a cubic regression were given.
 
-    The lowest coverage was .47.
+    The lowest coverage of a coefficient was .47.
     """
     truth, covered = [1, 3, -0.6, 0.03], []
     for seed in range(10):
@@ -278,7 +284,7 @@ def test_cubes_beside_their_column_are_fitted_by_steps_and_cover():
         fit = ps.dp_lm("y ~ x + I(x**2) + I(x**3)", data, 2.0, domain={"x": (0, 10), "y": (-60, 60)}, rng=seed)
         low, high = fit.conf_int().to_numpy().T
         covered.append((low <= truth) & (truth <= high))
-    assert fit.mech == "newton" and np.mean(covered) >= 0.8  # NaN counts as a miss
+    assert fit.mech == "newton" and np.mean(covered) >= 0.8  # limits NaN count as a miss
     powers = {"y ~ x + I(x**2)": "objpert", "y ~ I(x**3)": "objpert", "y ~ x + I(x**3)": "newton"}
     for formula, mech in powers.items():
         plan = ps.plan("lm", formula, 10_000, eps=2.0, domain={"x": (0, 10), "y": (-60, 60)})

@@ -22,7 +22,8 @@ def realised(n, price, seeds):
     return np.median(widths)
 
 
-# predictors of these rows fill their bounds; without the rows, forecasts assume that predictors fill a part of them
+# the predictors of these rows fill their bounds; without the rows, forecasts assume that a predictor fills only a part
+# of the range between its bounds
 LIKE = design_6_1(4096, 99)
 
 
@@ -32,7 +33,7 @@ LIKE = design_6_1(4096, 99)
         (10_000, {"eps": 1.0, "noise": "l1"}),
         pytest.param(10_000, {"eps": 1.0, "noise": "l2", "neighbors": "add_remove"}, marks=pytest.mark.slow),
         (20_000, {"mu": 0.5}),
-        # the forecast assumes that either method may be chosen
+        # mech="auto" may choose either of two methods; the forecast allows for both methods
         pytest.param(2000, {"eps": 4.0}, marks=pytest.mark.slow),
     ],
 )
@@ -43,7 +44,10 @@ def test_the_expected_width_is_within_15_percent_of_the_median_one(n, price):
 
 @pytest.mark.parametrize("name", ["fair", pytest.param("survey", marks=pytest.mark.slow)])
 def test_plans_with_the_hints_of_a_codebook_are_within_one_and_a_half_times(name):
-    """Two of the twelve populations that ``python -m benchmarks.plans --seed 1`` checks."""
+    """Planned widths and realised widths differ at most by the factor 1.5.
+
+    Two of the twelve populations that ``python -m benchmarks.plans --seed 1`` checks are tested here.
+    """
     table = compared(PLANNED[name], {"mu": 1.0}, range(3))
     assert near(table) and (name == "survey" or not missed(table))  # fits of "survey" have one of two results
 
@@ -68,7 +72,7 @@ def test_rows_that_resemble_the_data_may_stand_for_them():
     assert like.loc["x2", "width"] == pytest.approx(uniform.loc["x2", "width"], rel=0.15)
 
 
-@pytest.mark.slow  # the fast gate contains a similar test among those of workflow
+@pytest.mark.slow  # the fast tests contain a similar test in tests/workflow
 @pytest.mark.parametrize(
     "price",
     [
@@ -132,7 +136,7 @@ def test_a_plan_names_every_question_of_every_algorithm_and_what_it_costs(mech, 
 @pytest.mark.parametrize(("tau", "n"), [([0.25, 0.5], 400_000), (0.5, 1_000_000)])
 def test_the_expected_std_error_of_a_quantile_of_many_rows_is_within_15_percent(tau, n):
     rng, domain = np.random.default_rng(5), {"x": (0, 10), "y": (0, 100)}
-    x = rng.uniform(3.75, 6.25, n)  # predictors as the forecast assumes them
+    x = rng.uniform(3.75, 6.25, n)  # the forecast assumes predictors with this distribution
     rows = pd.DataFrame({"x": x, "y": np.clip(30 + 4 * x + rng.normal(0, 100 / 12, n), 0, 100)})
     fit = ps.dp_rq("y ~ x", rows, eps=1.0, tau=tau, domain=domain, rng=1)
     planned = ps.plan("rq", "y ~ x", n, eps=1.0, tau=tau, domain=domain).expected()

@@ -24,15 +24,15 @@ def available(load):
 def test_private_estimates_stay_within_their_errors_of_the_fit_they_hide(name):
     regression = REGRESSIONS[name]
     data, domain = available(regression.load)
-    # least squares on the clamped rows, as noise at eps = 1e9 is negligible
+    # coefficients of least squares on the clamped rows, because the noise at eps = 1e9 is negligible
     limit = ps.dp_lm(regression.formula, data, 1e9, domain=domain, mech="suffstats").params
     distances = []
     for seed in SEEDS:
         fit = ps.dp_lm(regression.formula, data, 1.0, domain=domain, rng=seed, mech="suffstats")
         distances.append((fit.params - limit) / (fit.bse * np.sqrt(fit.noise_share)))
         assert fit.params.notna().all() or any("not given" in text for text in fit.summary().notes)
-    # the distance from the fit without noise is due to privacy noise only: the mean of its squares is 1, with a
-    # standard error of about 1 / sqrt(12)
+    # the distances from the fit without noise are due to privacy noise only; in standard errors of this noise, the mean
+    # of their squares is 1, with a standard error of about 1 / sqrt(12)
     assert 0.3 < np.nanmean(np.square(distances)) < 2.0
     given = np.isfinite(distances).mean()  # with this noise, grade and size of houses are nearly collinear
     assert given >= (0.4 if name == "housing" else 1.0)

@@ -161,7 +161,7 @@ def test_an_outer_quantile_of_assets_covers_where_the_scale_rises_with_the_predi
 
 @pytest.mark.parametrize(("name", "budget"), [("schooling_rq25", {"eps": 4.0}), ("visits_rq50", {"mu": 1.0})])
 def test_quantiles_of_responses_with_few_values_cover_or_are_not_given(name, budget):
-    """Without the rule for few distinct responses, more than a third of the fits miss a coefficient, in both cases."""
+    """In both cases, without the rule for few distinct responses, more than a third of the fits miss a coefficient."""
     people = CASES[name].population
     if not (FOLDER / str(people.source)).exists():
         pytest.skip(f"{FOLDER / str(people.source)} is not there")
@@ -178,7 +178,7 @@ def test_quantiles_of_responses_with_few_values_cover_or_are_not_given(name, bud
 def test_medians_with_a_far_cluster_in_a_predictor_are_given_and_cover():
     """Earlier, rows of the cluster were clipped undetected, or the loss was treated as quadratic too far out.
 
-    Then .24 of the coefficients were given, of which .83 covered.
+    Then .24 of the coefficients were given, and .83 of the given intervals covered.
     """
     case, given, covered = CASES["far_cluster_median"], [], []
     whole = case.population.source(np.random.default_rng(0), 100_000)
@@ -197,7 +197,7 @@ def test_medians_with_a_far_cluster_in_a_predictor_are_given_and_cover():
 def test_logits_with_a_predictor_that_is_far_larger_in_few_rows_cover(name):
     """Earlier, the few large scores of rows with a large predictor were clipped undetected.
 
-    Then .15 and .50 of the intervals covered, at 1.3 times the length.
+    Then .15 (first case) and .50 (second case) of the intervals covered.
     """
     case, covered = CASES[name], []
     whole = case.population.source(np.random.default_rng(0), 100_000)
@@ -213,7 +213,7 @@ def test_logits_with_a_predictor_that_is_far_larger_in_few_rows_cover(name):
 def test_levels_left_out_lengthen_no_interval_of_other_groups():
     """Rows at a level that is left out have a constant of their own, but no slope.
 
-    Earlier, intervals of other groups were 5.1 times as long.
+    Earlier, intervals of other groups were 5.1 times as long as without privacy.
     """
     case, half, covered = CASES["few_of_some_counts"], [], []
     for seed in range(12):
@@ -242,9 +242,9 @@ def test_a_predictor_that_is_zero_in_most_rows_does_not_make_all_intervals_usele
 
 
 def test_a_quartile_of_several_predictors_is_short_at_a_short_budget():
-    """Earlier, the kernel for the Hessian was a residual scale wide, and the last step counted as error.
+    """Earlier, the kernel for the Hessian was as wide as the residual scale, and the last step was counted as an error.
 
-    Intervals were 4.1 times as long.
+    Intervals were then 4.1 times as long as without privacy.
     """
     case, half, covered = CASES["several_rq25"], [], []
     z, names = norm.ppf(0.25), [f"x{k}" for k in range(5)]
@@ -261,7 +261,7 @@ def test_a_quartile_of_several_predictors_is_short_at_a_short_budget():
 
 @pytest.mark.parametrize("tau", [0.1, slow(0.9)])
 def test_an_outer_quantile_of_few_rows_is_given_and_covers(tau):
-    """For outer quantiles of few rows, Newton steps gave .40 of the coefficients, and .50 in the slow case."""
+    """For outer quantiles of few rows, Newton steps gave .40 of the coefficients (.50 in the slow case)."""
     z, given, covered = norm.ppf(tau), [], []
     truth, names = np.array([z, 0.6 + z / 2, -0.3, 0.0]), ["x1", "x2", "x3"]
     domain = dict.fromkeys(names, (-1, 1)) | {"y": (-8, 8)}
@@ -279,7 +279,7 @@ def test_an_outer_quantile_of_few_rows_is_given_and_covers(tau):
 
 @pytest.mark.parametrize(("budget", "n", "tau"), [({"eps": 1.0}, 10_000, 0.9), ({"eps": 4.0}, 2500, 0.1)], ids=str)
 def test_an_outer_quantile_with_one_predictor_is_given_and_covers(budget, n, tau):
-    """With a scale from half as many residuals, .72 and .50 of the coefficients of outer quantiles were given."""
+    """With a scale from half as many residuals, .72 (first case) and .50 (second) of the coefficients were given."""
     truth, domain, given, covered = np.array([norm.ppf(tau), 0.5]), {"x": (-1, 1), "y": (-8, 8)}, [], []
     for seed in range(40):
         rng = np.random.default_rng([12, seed])
@@ -293,7 +293,7 @@ def test_an_outer_quantile_with_one_predictor_is_given_and_covers(budget, n, tau
 
 
 def test_a_logit_of_seven_predictors_is_given_at_a_short_budget():
-    """If the Hessian of a logit had .12 of eps whatever the noise, .01 of the coefficients were given."""
+    """When the Hessian of a logit had the share .12 of eps whatever the noise, .01 of the coefficients were given."""
     slopes, given, covered = np.linspace(-1, 1, 7), [], []
     names = [f"x{k}" for k in range(7)]
     domain = dict.fromkeys(names, (-1, 1)) | {"y": (0, 1)}
@@ -313,7 +313,8 @@ def test_a_logit_of_seven_predictors_is_given_at_a_short_budget():
 def test_a_logit_of_outcomes_that_are_rare_but_for_long_values_covers_what_it_gives():
     """The Hessian changes along the step that removes the bias due to the ridge.
 
-    Without an allowance for this change, .58 and .77 of 60 fits covered, and all intervals were given.
+    Without an allowance for this change, all intervals were given, and the intervals of the two coefficients covered in
+    .58 and .77 of 60 fits.
     """
     case, covered = CASES["rare_when_short"], []
     whole = case.population.source(np.random.default_rng(0), 100_000)
@@ -330,7 +331,7 @@ def test_a_logit_of_outcomes_that_are_rare_but_for_long_values_covers_what_it_gi
 
 @pytest.mark.parametrize("name", ["curved_counts", "counts_by_level"])
 def test_counts_with_products_of_predictors_are_given_about_as_precisely_as_without_privacy(name):
-    """Synthetic rows had normal values in place of squares and products: most coefficients were not given."""
+    """Earlier, synthetic rows had normal values in place of squares and products; most coefficients were not given."""
     case, lengths = CASES[name], []
     options = {"family": "poisson", "domain": dict(case.population.domain)}
     for seed in range(6):
@@ -343,7 +344,10 @@ def test_counts_with_products_of_predictors_are_given_about_as_precisely_as_with
 
 
 def test_a_level_with_few_outcomes_takes_all_coefficients_with_it_that_depend_on_it():
-    """With sum contrasts each coefficient depends on all levels; with dummies, one coefficient depends on a level."""
+    """A coefficient is not given if it depends on a level with few outcomes.
+
+    With sum contrasts, each coefficient depends on all levels; with dummies, one coefficient depends on the level.
+    """
     shares, means, given = [0.1, 0.4, 0.3, 0.2], np.array([0.002, 0.1, 0.2, 0.3]), {}
     for formula in ("y ~ C(g, Sum)", "y ~ C(g, Treatment('b'))"):
         fits = []

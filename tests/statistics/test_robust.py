@@ -1,4 +1,4 @@
-"""Robust and logistic regression under mu, a reduced version of benchmarks/coverage_robust.py; and count models."""
+"""Robust, logistic and count regressions under mu, in part a reduced version of benchmarks/coverage_robust.py."""
 
 from functools import cache
 
@@ -38,7 +38,7 @@ def fits_of(model, variant, n, mu, replicates):
 @pytest.mark.parametrize(("model", "variant", "n", "mu", "replicates"), CELLS)
 def test_intervals_of_unbounded_data_cover(model, variant, n, mu, replicates):
     covered = np.array([fit.covered for fit in fits_of(model, variant, n, mu, replicates)])
-    # the mean is over five coefficients and all replicates; NaN counts as a miss
+    # the coverage is a mean over five coefficients and all replicates; an interval with limits NaN counts as a miss
     slack = 3 * covered.std() / replicates**0.5
     assert covered.mean() >= 0.93 - slack
 
@@ -57,7 +57,8 @@ def test_intervals_of_unbounded_data_are_no_longer_than_the_reference(n, mu, mos
 
 def test_columns_declared_by_their_scale_are_read_in_its_units():
     given = [fit.given for fit in fits_of("linear", "plain", 500, 0.5, 20)]
-    # in 40 fits, half of the coefficients were given; with bounds 30 scales away, a fifth, the constants alone
+    # in 40 fits, half of the coefficients were given; with bounds 30 scales away, only the constants, a fifth of the
+    # coefficients, were given
     assert np.mean(given) >= 0.35
 
 

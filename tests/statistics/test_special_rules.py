@@ -18,10 +18,10 @@ def test_each_rule_has_a_case_and_what_switches_it_off():
 @thinned(1)
 @pytest.mark.parametrize("name", ["missing_squares", "ridge_of_rare_levels", "few_outcomes"])
 def test_a_case_is_worse_without_its_rule(name):
-    """Results of 16 fits with and without the rule are compared.
+    """Results of 16 fits with a special rule are better than results of 16 fits without the rule.
 
-    Without its rule, the first case has coverage .0 in place of .9; in the second, half as many intervals are given, or
-    intervals are twice as long; the third has coverage .7 in place of .97.
+    Without the rule, the coverage in the first case is .0 in place of .9; in the second case, half as many intervals
+    are given, or intervals are twice as long; in the third case, the coverage is .7 in place of .97.
     """
     here, there = bought(RULES[name], 16, 1), without(RULES[name], 16, 1)
     assert here.covered >= 0.75 and there.worse(here)

@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks.speed import calls, level_plans, levels, measured
 
-NOISE = 1.3  # allowance for other processes on the machine, whose effect repetitions do not remove
-HELD = {  # largest ratios to the reference, by name, of cases that miss their target
+NOISE = 1.3  # factor that allows for other processes on the machine, whose effect repetitions do not remove
+HELD = {  # by name of a case that misses its target: largest allowed ratio of its time to the time of the reference
     "plan of auto, first": 16.0,
     "moments": 16.0,
 }

@@ -1,4 +1,4 @@
-"""Every vignette runs from top to bottom, as a reader would run it; on few rows, among the fast tests."""
+"""Every vignette runs from top to bottom, as a reader would run it; the fast tests run vignettes on few rows."""
 
 import ast
 import os
@@ -36,7 +36,7 @@ SHOWS = {
 FILES = {"housing.py": "king_county_house_sales.csv", "vertebral.py": "vertebral_column_2C.dat"}
 QUICK = ("demo.py",)
 ALL = [path.name for path in sorted(VIGNETTES.glob("*.py")) if path.name != "__init__.py"]
-MOST_SECONDS = 40  # processor time, in seconds: 30 if the machine is idle, more if it is shared
+MOST_SECONDS = 40  # limit of a vignette's processor time, which is up to 30 s on an idle machine, more on a shared one
 
 
 def run(name, folder, **environment):
@@ -92,7 +92,7 @@ def test_without_its_file_a_vignette_runs_on_made_up_rows_and_its_first_line_say
 
 
 FEW = dict.fromkeys(("attack", "clipping", "medians", "descent", "coverage", "local"), 1)
-SMALL = {  # settings of each vignette, which are constants at its top
+SMALL = {  # by vignette: small values of its settings, which are constants at the top of the vignette
     "big_data.py": {"ROWS": 16_000, "SIZES": (4_000, 16_000)},
     "foundations.py": {"ROWS": 400, "REPLICATES": FEW},
     "robust_inference.py": {"ROWS": 2_000, "EVERY": 40},
@@ -105,7 +105,7 @@ SECONDS = ("robust_inference.py",)
 
 
 def with_settings(source, settings):
-    """Return the code of a vignette with other values of its settings, each of which it must set exactly once."""
+    """Return the code of a vignette with other values of its settings; the vignette must set each setting once."""
     statements, met = [], []
     for statement in ast.parse(source).body:
         statements.append(statement)
@@ -157,7 +157,7 @@ def is_correction(node):
 def texts(tree):
     """Return the texts of a vignette, without docstrings, number formats and corrections, as syntax tree nodes."""
     formats = [node.format_spec for node in ast.walk(tree) if isinstance(node, ast.FormattedValue) and node.format_spec]
-    # texts about the lecture notes
+    # the first three arguments of calls of `correct`, which are texts about the lecture notes
     quoted = [text for node in ast.walk(tree) if is_correction(node) for text in node.args[:3]]
     alone = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
     other = {id(part) for spec in formats for part in ast.walk(spec)} | {id(node) for node in alone + quoted}

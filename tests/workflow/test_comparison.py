@@ -1,4 +1,4 @@
-"""Comparison of budgets: each line has the widths that a plan with one budget expects, and the method it chooses."""
+"""Comparison of budgets: each line has the widths that a plan with one budget expects, and the plan's method."""
 
 import math
 
@@ -80,7 +80,8 @@ def drawn(terms, named=None):
 def test_of_many_terms_the_median_and_the_range_are_drawn_unless_terms_are_named():
     """Earlier, a plot with 60 terms had a legend with 61 entries, which hid the axis, and markers repeated."""
     axes = drawn(["Intercept", *TERMS])
-    assert axes.lines[0].get_ydata().tolist() == pytest.approx([2.305, 1.305])  # without the intercept
+    # medians over all terms except the intercept
+    assert axes.lines[0].get_ydata().tolist() == pytest.approx([2.305, 1.305])
     ends = [line[:, 1].tolist() for line in axes.collections[0].get_segments()]
     assert ends == [pytest.approx([2.01, 2.6]), pytest.approx([1.01, 1.6])]
     assert "median of 60 terms" in texts(axes.figure) and "Budgets for dp_lm: y ~ Intercept+x00" in axes.get_title()

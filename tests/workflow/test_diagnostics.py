@@ -134,7 +134,7 @@ def test_neighbours_shift_no_picture_by_more_than_its_share_and_some_by_as_much(
         assert 0.99 <= steps.max() <= 1 + 1e-9
         promised = releases[0][0].keeps
         assert promised == ps.PureDP(1.0).part((0.25, 0.5, 0.25)[kind])
-        noise = releases[0][0].law.variance()  # the law is Laplace noise of exactly the required scale
+        noise = releases[0][0].law.variance()  # the noise is Laplace noise of exactly the required scale
         np.testing.assert_allclose(noise * claim.weights**2, 2 * (claim.size / promised.eps) ** 2, rtol=1e-6)
 
 

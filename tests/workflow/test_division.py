@@ -86,7 +86,7 @@ def test_each_branch_keeps_the_one_entry_that_is_charged_for_all(whole):
 @pytest.mark.parametrize("whole", WHOLES, ids=str)
 @pytest.mark.parametrize("shares", [{"score": 7.0, "hessian": 3.0}, {"score": 0.01}, {"moments": 1.1, "meat": 0.2}])
 def test_whatever_the_shares_of_a_branch_add_up_to_it_keeps_what_is_charged_for_it(whole, shares):
-    """Shares that add up to more than the branch's part are scaled down, and smaller ones are scaled up."""
+    """Shares that add up to more than the branch's part are scaled down; shares that add up to less are scaled up."""
     for division in (divided(FORK, whole, OWN | shares), divided(FORK, whole, OWN, shares)):
         for branch in ("m", "s"):
             own = [division.fractions[q.label] for q in FORK if q.branch == branch]
@@ -160,7 +160,7 @@ def test_a_part_of_rho_is_charged_as_what_its_mechanisms_keep():
     pure, again = Q("scales", mechanism=Laplace()), Q("again", None, ("coarse",), Laplace())
     charge = dict(divided((pure, *FORK[1:], again), ZeroCDP(0.5), OWN).charge)
     assert charge["scales"] == ZeroCDP(0.05).as_pure()
-    assert charge["coarse"] == ZeroCDP(0.1)  # contains an optional query with pure noise
+    assert charge["coarse"] == ZeroCDP(0.1)  # this charge contains an optional query with pure noise
     assert charge["m or s"] == ZeroCDP(0.35)
     charge = dict(divided((*FORK, replace(again, mechanism=NORMAL)), ZeroCDP(0.5), OWN).charge)
     assert all(isinstance(promise, GaussianDP) for promise in charge.values())

@@ -184,7 +184,7 @@ def batches(data, size):
 
 
 def test_a_function_that_gives_no_frame_has_no_rows_and_pays_as_its_neighbour_does():
-    """If data without batches caused an error, it would reveal at no cost that the only row was removed."""
+    """If data without batches caused an error, the error would reveal at no cost that the only row was removed."""
     spent = []
     for rows in (1, 0):
         ledger = ps.Ledger(ps.PureDP(1, "add_remove"))

@@ -81,7 +81,11 @@ def test_a_saved_plan_keeps_the_hints_and_runs_on_data_whose_domain_has_none(tmp
 
 
 def test_the_widths_to_expect_by_hints_are_those_that_fits_then_have():
-    """The data have a rare level and small weights. Without hints, its forecast width is wrong by a factor above 2."""
+    """Widths that are forecast with hints are close to the widths of fits.
+
+    The data have a rare level and small weights. Without hints, the forecast width for the coefficient of the rare
+    level is wrong by a factor above 2.
+    """
     domain = ps.Domain({"y": (0, 10), "x": (-1, 1), "g": ["a", "b"], "w": (0, 20)})
     told = domain.hint("g", shares={"b": 0.05}).hint("w", mean=2, sd=2).hint("y", mean=3, sd=1).hint("x", sd=0.3)
 
@@ -99,9 +103,10 @@ def test_the_widths_to_expect_by_hints_are_those_that_fits_then_have():
 
 
 def test_hinted_numbers_explain_a_quarter_of_a_hinted_outcome():
-    """For tips, which depend on distances, a forecast with independent columns was .57 of the width.
+    """Hinted predictors are assumed to explain a quarter of the variance of a hinted outcome.
 
-    The widths are compared in `benchmarks.plans`.
+    For tips, which depend on distances, a forecast with independent columns was .57 of the realised width. Forecast
+    widths and realised widths are compared in `benchmarks.plans`.
     """
     told = HINTED.hint("z", mean=0.5, sd=0.2)
     design = ps.plan("lm", "y ~ x + z + g", 900, eps=4, domain=told, weights="w").public.design

@@ -234,7 +234,7 @@ def test_a_method_without_normal_noise_is_planned_in_pure_eps():
 # ------------------------------------------------------------------ rehearsals, with a toy estimator
 
 
-INFERRED = []  # class names of the conversations after whose close inference was continued
+INFERRED = []  # class names of the toy estimator's conversations (`ask`) after whose close inference was continued
 
 
 @dataclass(frozen=True)
@@ -474,9 +474,10 @@ def test_the_widths_to_expect_are_those_that_fits_then_have():
 
 @pytest.mark.parametrize(("spread", "fits"), [(0.0, 9), (0.15, 9), (0.5, 21), (2.0, 45)])
 def test_rows_that_are_given_have_more_forecasts_where_these_differ_much(spread, fits):
-    """For skewed responses, forecast widths at tau = 0.9 differ by a factor of 5.
+    """If the simulated widths of a forecast differ much, more fits are simulated.
 
-    The median of 9 forecasts was 4 times the median of 40.
+    For skewed responses, simulated widths at tau = 0.9 differ by a factor of 5. The median of 9 widths was 4 times the
+    median of 40 widths.
     """
     plan, rng, made = planned(), np.random.default_rng(1), []
 

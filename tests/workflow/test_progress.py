@@ -133,9 +133,9 @@ def test_each_planned_pass_is_shown_with_its_rows_and_cleared_at_the_end(termina
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_pass_shows_one_scan_of_the_rows_whatever_they_are_and_however_they_are_cut(monkeypatch, terminal, name):
-    """The number of a mechanism's scans of the rows depends on the rows.
+    """The number of a mechanism's scans of the rows depends on the rows, but the displayed progress must not.
 
-    The displayed progress of a pass must not depend on them. Here each scan reads the rows again.
+    Here each scan reads the rows again.
     """
     monkeypatch.setattr(readers, "READ_ROWS", 1)
     for data, cut in ((data_of(), 150), (data_of(seed=1), 13), (data_of(constant=True), 299)):

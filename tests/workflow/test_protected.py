@@ -86,10 +86,10 @@ def test_what_an_analyst_spends_of_a_part_is_charged_to_the_whole(kept, tmp_path
         ps.dp_mean("y", ann, eps=0.5)
     ps.dp_mean("y", ben, eps=0.25)
     with pytest.raises(BudgetError, match="has eps = 0 left"):
-        ps.dp_mean("y", ann, eps=0.25)  # the budget of the whole is spent
+        ps.dp_mean("y", ann, eps=0.25)  # the whole budget is spent
     if kept:
         again = ps.protect(frame(500), domain=DOMAIN, path=path).allot("ann", PureDP(0.5))
-        assert again.ledger.remaining() == PureDP(0.25)  # the rest of ann's part
+        assert again.ledger.remaining() == PureDP(0.25)  # the unspent rest of the budget allotted to ann
         assert "allotted to ann" in again.ledger.report()
 
 

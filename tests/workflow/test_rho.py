@@ -63,9 +63,9 @@ IMPLIED = {"lm suffstats": "4.89", "hist": "4.89", "logit objpert": "5.22", "med
 
 @pytest.mark.parametrize(("name", "eps"), IMPLIED.items())
 def test_a_summary_says_what_rho_implies_and_more_where_the_mechanisms_keep_more(name, eps):
-    """With normal noise only, the implied eps is that of mu = 1.
+    """With normal noise only, the implied eps is the eps that mu = 1 implies.
 
-    If there is only one exponential mechanism, it is the eps of this mechanism.
+    If there is only one release, by an exponential mechanism, the implied eps is the eps of this mechanism.
     """
     fit = CALLS[name](frame(), RHO)
     lines = str(fit.summary()).splitlines()

@@ -15,8 +15,8 @@ from tests.workflow.calls import planned
 def falling(law, root, flat=0.1, told=1.0):
     """Return a function for the widths at a budget or number of rows, which decrease by a known law.
 
-    At the budget or number of rows `root`, the widths equal the requested width. A share `flat` of the squared width
-    decreases more slowly. The stated share of noise is multiplied by `told`.
+    At the budget or number of rows `root`, the largest width equals the requested width. The share `flat` of the
+    squared width decreases more slowly. The stated share of noise in the squared width is multiplied by `told`.
     """
 
     def widths(number):
@@ -51,7 +51,10 @@ def test_a_number_is_found_in_few_plans_where_widths_fall_by_the_law(law, root, 
 @pytest.mark.parametrize("law", [BY_BUDGET, BY_RHO, BY_ROWS])
 @pytest.mark.parametrize("root", [0.3, 1.7, 5.0])
 def test_a_search_ends_at_the_first_number_that_both_extrapolations_put_within_one_percent_of_the_root(law, root):
-    """No further plan checks whether 1% less is too small. Three plans are enough, two if the law is exact."""
+    """No further plan checks whether a number 1% smaller is too small.
+
+    Three plans are enough; if the widths follow the law exactly, two plans are enough.
+    """
     for told, most in ((1.0, 2), (0.95, 3), (1.05, 3)):
         asked, widths = [], falling(law, root, told=told)
         enough = found(widths, law, asked=asked)

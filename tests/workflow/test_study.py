@@ -166,7 +166,7 @@ def test_a_study_of_which_one_plan_does_not_fit_the_data_charges_nothing():
 def test_everything_is_charged_before_a_row_is_read(reader, monkeypatch):
     """For data from a function, columns and the number of rows are read before the charge.
 
-    Batches are read after it.
+    Batches are read after the charge.
     """
     ledger, spent = ps.Ledger(PureDP(1.0)), []
     answer = Gate._answer
@@ -306,7 +306,7 @@ def test_what_a_prepaid_ledger_cannot_pay_is_not_recorded():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_process_that_is_forked_before_a_fit_takes_no_part_of_the_charge(tmp_path):
-    """Earlier, a process and its fork both released results, because both had the paid charge in memory."""
+    """Earlier, a process and its fork both released results, because each process had the paid charge in memory."""
     ledger, answers, asked, child = ps.Ledger(PureDP(1.0), tmp_path / "a.sqlite"), tmp_path / "child", [], []
 
     def frames():
