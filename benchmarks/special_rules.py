@@ -70,6 +70,7 @@ AS_CODED = dict.fromkeys(
 
 RULES = {
     "far_bounds": Rule("loan_rate", {"mu": 1.0}, off={"FAR_BOUNDS": 1e9}),
+    "one_sided": Rule("house_prices", {"eps": 1.0}, off={"FEW_COORDINATES": 0}),
     "residual_squares": Rule(
         "rare_yes_5.5", {"eps": 1.0, "mech": "objpert"}, off={"LITTLE_SEEN": 0.0, "RARE_YES": 0.0}
     ),

@@ -71,6 +71,8 @@ MOVE, MOVE_SDS = 1.5, {"normal": 1.5, "pure": 2.0}  # clipping bias bound = MOVE
 LEFT_OUT = {"residuals": 0.3, "eta": 1.0}  # assumed difference of slopes at left-out and kept levels, by slope unit
 UNEXPLAINED = 1.5  # largest sd, in residual scales, of the part of a response that unidentified directions may explain
 FAR_BOUNDS = 20.0  # a note names each column with a bound more than this many standard deviations from its mean
+ONE_SIDED = (3.0, 6.0)  # one-sided response: its mean is within [0] sds of one bound and over [1] sds from the other
+FEW_COORDINATES = 4  # largest number of coefficients with which a one-sided response has scores in nearly one direction
 
 # --- noisy moments (module sufficient_statistics)
 SIGNAL = 0.2  # assumed squared norm of the coefficient vector, for which the best scale of the response is computed

@@ -18,7 +18,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from privstats.estimators.base import Noises, PublicFacts, score_sd, sd_of
-from privstats.estimators.constants import ALONG_HIDDEN, FAR_BOUNDS, LEFT_OUT, SQUARES_NOISE, VISIBLE
+from privstats.estimators.constants import (
+    ALONG_HIDDEN,
+    FAR_BOUNDS,
+    FEW_COORDINATES,
+    LEFT_OUT,
+    ONE_SIDED,
+    SQUARES_NOISE,
+    VISIBLE,
+)
 from privstats.estimators.frame import PublicBox, Scales
 from privstats.estimators.histogram import TAILS, Clip, Lengths, Tail, Whole, part_along
 from privstats.estimators.levels import KeptLevels, hidden_levels, level_notes
@@ -148,9 +156,10 @@ class Problem:
 
             - "cautious": ``TAILS["cautious"]``.
             - "usual", with a value of `scores` other than "usual": ``TAILS[scores]`` ("means" with the margin below).
-            - "usual", with "usual" scores and columns with wide bounds (`far_columns`): ``TAILS["far"]``.
-            - "usual", with "usual" scores and no such columns: ``TAILS["usual"]``, with its safety margin `residue`
-              multiplied by the smaller of 1 and ``sqrt(ALONG_HIDDEN / m)``, for m coefficients.
+            - "usual", with "usual" scores, and with columns with wide bounds (`far_columns`) or a one-sided response
+              (`one_sided`): ``TAILS["far"]``.
+            - "usual", with "usual" scores otherwise: ``TAILS["usual"]``, with its safety margin `residue` multiplied by
+              the smaller of 1 and ``sqrt(ALONG_HIDDEN / m)``, for m coefficients.
         cov_type : {"HC", "nonrobust"}
             Whether error variances may differ between rows, or are equal.
         scores : {"usual", "means", "bounded", "counted", "rows"}
@@ -158,7 +167,7 @@ class Problem:
             perturbed losses of count and gamma models, "rows" if row norms replace score norms, otherwise "usual".
         """
         if tail == "usual":
-            tail = "far" if scores == "usual" and self.far_columns else scores
+            tail = "far" if scores == "usual" and (self.far_columns or self.one_sided) else scores
         assumed = TAILS[tail]
         if tail in ("usual", "means"):
             assumed = replace(assumed, residue=assumed.residue * part_along(ALONG_HIDDEN, self.m, assumed))
@@ -234,6 +243,17 @@ class Problem:
         made = {j for j, *_ in self.box.products}
         reach = {where[0]: float(np.abs(ends).max()) for where, ends in self.start.frame.parts if len(where) == 1}
         return {j: r for j, r in reach.items() if r > FAR_BOUNDS and j not in coded and j not in made}
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether the scores have few coordinates, and the response has long values on one side of its mean only.
+
+        Examples are amounts and counts: the released mean of the response is within `ONE_SIDED[0]` standard deviations
+        of one bound of the response, and more than `ONE_SIDED[1]` from the other. Long scores then have nearly the same
+        direction, that of the response's mean, if there are at most `FEW_COORDINATES` coordinates.
+        """
+        near, far = ((1 + side * abs(self.start.center)) / self.start.frame.scale for side in (-1, 1))
+        return self.m <= FEW_COORDINATES and near < ONE_SIDED[0] and far > ONE_SIDED[1]
 
     def far_bounds(self, response: bool = False) -> tuple[Note, ...]:
         """Return a note for each column with a bound that is many released standard deviations from the mean.

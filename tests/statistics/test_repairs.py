@@ -360,3 +360,18 @@ def test_a_level_with_few_outcomes_takes_all_coefficients_with_it_that_depend_on
     assert given["y ~ C(g, Sum)"].max() < 0.3
     alone = given["y ~ C(g, Treatment('b'))"]
     assert alone["C(g, Treatment('b'))[T.a]"] < 0.3 and (alone.drop("C(g, Treatment('b'))[T.a]") > 0.8).all()
+
+
+def test_the_mean_of_a_skewed_count_by_least_squares_covers_more_often():
+    """Visits to doctors, 1,000 rows at mu = .25: .70 of 60 intervals covered, and .94 without privacy.
+
+    With the slowest fall of hidden long scores (`Problem.one_sided`), .83 cover.
+    """
+    rows = ps.datasets.load_randhie().data
+    truth, rng = rows["mdvis"].mean(), np.random.default_rng(1)
+    covered = []
+    for k in range(60):
+        sample = rows.iloc[rng.integers(0, len(rows), 1000)].reset_index(drop=True)
+        low, high = ps.dp_lm("mdvis ~ 1", sample, mu=0.25, domain={"mdvis": (0, 80)}, rng=k).conf_int().iloc[0]
+        covered.append(low <= truth <= high)
+    assert np.mean(covered) >= 0.77
