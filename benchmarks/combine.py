@@ -115,10 +115,11 @@ def fits(case: Case, scene: str, size: float, rng: np.random.Generator) -> tuple
 
 @dataclass(frozen=True)
 class Cell:
-    """Coverage of combined and of single fits for each estimate, and median length relative to the best single fit.
+    """Coverage of the intervals of combined and of single fits, for each estimate, and length of combined intervals.
 
-    `given` is the share of combined intervals that are given, and `differ` the share of replicates in which a note says
-    that the sites differ.
+    The length is a median, relative to the length of the intervals of the best single fit. `given` is the share of
+    estimates for which a combined fit reports an interval, and `differ` the share of replicates in which a note says
+    that the estimates of the sites differ.
     """
 
     covers: np.ndarray

@@ -57,7 +57,8 @@ LIMITS = range(2, 101)
 # range of K sup|f - G|, for the trade-off function f of K steps and the Gaussian limit G; from K = FROM on, this number
 # is within NEAR of SETTLED
 RATE, SETTLED, NEAR, FROM = (0.116, 0.132), 0.125, 0.001, 27
-# constant c with which the limit theorem holds; values of c with which the theorem as printed in the notes fails
+# constant c for which the corrected limit theorem holds; values of c for which the theorem fails as the lecture notes
+# print it
 CONSTANT, TOO_SMALL = 0.05, (0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0)
 CROSSINGS = {1e-5: 8.42, 1e-3: 7.46, 0.05: 6.11}  # by delta: eps beyond which the classical noise is too small

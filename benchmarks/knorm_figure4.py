@@ -95,9 +95,9 @@ def scaled(sales: Sales, honest: bool) -> np.ndarray:
 
 
 def grouped(rows: np.ndarray, dummies: int) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-    """Return rows with dummies 0 and 1, a matrix for coefficients, and the positions of the dummies.
+    """Return the rows with dummies coded 0/1 in place of -1/1, a matrix, and the positions of the dummies.
 
-    The matrix maps coefficients back to the coefficients of dummies -1 and 1.
+    The matrix maps the coefficients for dummies coded 0/1 to the coefficients for dummies coded -1/1.
     """
     p = rows.shape[1] - 2
     group = tuple(range(p + 1 - dummies, p + 1))

@@ -148,7 +148,10 @@ def case_of(rule: Rule) -> Case:
 
 
 def bought(rule: Rule, replicates: int, seed: int) -> Bought:
-    """Return coverage, length and share given in the case of a rule, with the rule."""
+    """Return the coverage and the length of intervals, and the share of coefficients with an interval, under a rule.
+
+    The rows are simulated from the population for which the rule was made.
+    """
     case = case_of(rule)
     table = measured(case.population, rule.n or case.n, rule.promise, replicates, seed)
     slopes = table.drop(index="Intercept", errors="ignore")

@@ -721,9 +721,10 @@ kappa = 2 * quad(lambda z: min(z, C_HUBER) ** 2 * norm.pdf(z), 0, math.inf)[0]
 
 
 def fitted_scale(times: float) -> float:
-    """Return the scale sigma that minimises ``mean sigma rho(r / sigma) + times kappa sigma / 2``, on a grid.
+    """Return the scale sigma, from a grid, that minimises ``mean(sigma rho(r / sigma)) + m kappa sigma / 2``.
 
-    r are the residuals, and rho is Huber's loss.
+    r are the residuals, rho is Huber's loss, kappa is the constant of the scale equation, and m is its multiplier
+    `times`.
     """
     grid = np.geomspace(1e-3, 10, 2000)[:, None]
     u = np.abs(residuals) / grid

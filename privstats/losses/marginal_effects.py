@@ -14,7 +14,7 @@ from privstats.numerics.law import FloatArray
 
 REACHED = 512  # number of linear predictors at which the mean response and its derivatives are evaluated
 NEAR_ZERO = 9.0  # largest |linear predictor| at which a derivative of the mean of a binary response has its maximum
-BETWEEN = 1.01  # upper bound on the ratio of a function's maximum to its maximum at the `REACHED` linear predictors
+BETWEEN = 1.01  # upper bound on (a function's maximum) / (its maximum over the linear predictors in the grid `REACHED`)
 LEAST_SIZE = 1e-6  # lower limit of the maxima in `EffectParts.sizes`, as a share of the maxima in `Family.largest`
 
 

@@ -69,7 +69,10 @@ def weighted_norms(block: RowBlock, P: FloatArray) -> FloatArray:
 
 
 def lowered_weights(block: RowBlock, P: FloatArray, radius: float) -> FloatArray:
-    """Return the rows' weights, lowered so that ``weight |z'P| <= radius`` for the predictors z'P, shape (n,)."""
+    """Return the rows' weights, shape (n,), lowered so that ``weight |z'P| <= radius`` in each row.
+
+    z is the row's vector of columns, and z'P is the row's vector of whitened predictors.
+    """
     clip: FloatArray = np.minimum(1.0, radius / np.maximum(once(block, weighted_norms, P), 1e-300))
     return clip * block.weight
 

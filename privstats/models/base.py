@@ -357,8 +357,8 @@ def levels_of(name: str, value: Any) -> tuple[float, ...]:
     Raises
     ------
     OptionError
-        If the probabilities are not distinct numbers between 0 and 1. Numbers that agree to six significant digits,
-        with which results name them, count as equal.
+        If the probabilities are not distinct numbers between 0 and 1. Numbers that agree to six significant digits
+        count as equal, because the labels of results show six digits.
     """
     try:
         several = (value,) if is_number(value) or isinstance(value, str) else tuple(value)

@@ -610,7 +610,7 @@ def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, An
 
 
 def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> tuple[Noises, str]:
-    """Return the noise mechanisms for a budget and the argument `noise`, and the name of the noise distribution.
+    """Return the noise mechanisms that a budget and the user's choice of noise determine, and the name of their noise.
 
     Parameters
     ----------

@@ -206,8 +206,8 @@ def _parts(kinds: tuple[str, ...], shares: Mapping[str, float] | None) -> dict[s
 def _plan(fit: Results, data: Any, picture: Picture, part: Promise) -> Plan:
     """Return the plan that releases the diagnostic `picture` from `data` with the budget `part`.
 
-    The plan has the neighbouring relation and the subset of the fit. The plan also has the domain of the fit, unless
-    `data` is a `Protected` object, which has its own domain.
+    The plan uses the neighbouring relation of the fit, and the same subset of rows as the fit. The plan also uses the
+    domain of the fit, unless `data` is a `Protected` object, which has its own domain.
     """
     design: Any = fit.facts.design
     around = fit.facts.neighbors

@@ -240,7 +240,7 @@ def _meaning_of_n(plan: Any) -> str:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return the value of an option of a call in JSON types.
+    """Return the value of an option (an argument of a call), converted to types that JSON can store.
 
     Raises
     ------

@@ -224,7 +224,7 @@ def test_a_file_that_changes_after_the_charge_is_noticed_by_the_first_pass(tmp_p
 
 
 def failing(engine):
-    """Return a function that returns data of the given engine, in which later rows cannot be cast to another type."""
+    """Return a function that returns a table of the data library `engine`; a cell of a late row fails to be cast."""
     data = pd.concat([frame(), planted()], ignore_index=True)
     if engine == "duckdb":
         return lambda: in_duckdb(data).sql("select * replace (cast(g as int) as x) from rows")

@@ -156,7 +156,7 @@ class Targets:
         return spans
 
     def errors(self, ranks: FloatArray) -> FloatArray:
-        """Return the rank error (rank minus target rank) of each of J boundaries at each of K ranks, shape (J, K).
+        """Return rank errors, shape (J, K): entry (j, k) is rank k minus the target rank of quantile (boundary) j.
 
         `ranks` has the shape (K,). The errors are clamped to [-width, width], where `width` is the half-width of the
         windows of ranks around the target ranks.
