@@ -151,8 +151,9 @@ class FitNumbers:
 
         `sigma`, the standard deviation of the residuals, `sigma_std_err`, its standard error due to privacy noise, and
         `response_sd`, the standard deviation of the response (its root mean square in a model without an intercept),
-        are in the units of the response. `response_sd` is NaN if the released variance of the response is small
-        compared with the noise in this variance.
+        are in the units of the response. With a skewed response, `sigma` may be too small by more than `sigma_std_err`
+        says, because rows with long residuals are clipped ("newton"). `response_sd` is NaN if the released variance of
+        the response is small compared with the noise in this variance.
         """
         unit = self.facts.residual_unit
         found = [(name, value) for name, value in self.estimate.diagnostics.items() if name not in COUNTS]
@@ -289,10 +290,11 @@ class FitNumbers:
         The two variances are the squares of `sigma` and `response_sd` in `diagnostics`, and contain privacy noise. The
         noise is small for noisy moments ("suffstats"). Other methods spend only a small share of the budget on the
         variances; their R squared may be wrong by 0.2 or more, and objective perturbation slightly underestimates R
-        squared. The standard error of R squared is at most about 2 sigma sigma_std_err / response_sd^2. In a model
-        without an intercept, the mean square of the response replaces its variance, as in statsmodels. R squared is NaN
-        if the released variance of the response is small compared with the noise in this variance. Fits that do not
-        release the variance of the response lack the attribute.
+        squared. Noise in sigma contributes about 2 sigma sigma_std_err / response_sd^2 to the error of R squared;
+        clipped rows of a skewed response contribute more, because sigma is then too small. In a model without an
+        intercept, the mean square of the response replaces its variance, as in statsmodels. R squared is NaN if the
+        released variance of the response is small compared with the noise in this variance. Fits that do not release
+        the variance of the response lack the attribute.
 
         Examples
         --------
