@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
@@ -179,9 +180,9 @@ def with_std_error(sigma: float, error: float) -> dict[str, float]:
     """Return the residual std dev `sigma` and its std error due to privacy noise, by name of the diagnostic.
 
     `error` is the std error of the residual variance, the square of `sigma`; the std error of `sigma` follows by the
-    delta method.
+    delta method. It is infinite if `sigma` is 0.
     """
-    return {"sigma": sigma, "sigma_std_err": error / (2 * sigma)}
+    return {"sigma": sigma, "sigma_std_err": error / (2 * sigma) if sigma else math.inf}
 
 
 def build(estimator: type, mech: str, options: Mapping[str, Any], **fixed: Any) -> Any:

@@ -252,8 +252,8 @@ class Problem:
         of one bound of the response, and more than `ONE_SIDED[1]` from the other. Long scores then have nearly the same
         direction, that of the response's mean, if there are at most `FEW_COORDINATES` coordinates.
         """
-        near, far = ((1 + side * abs(self.start.center)) / self.start.frame.scale for side in (-1, 1))
-        return self.m <= FEW_COORDINATES and near < ONE_SIDED[0] and far > ONE_SIDED[1]
+        mean, sd = abs(self.start.center), self.start.frame.scale  # in half-ranges of the response, from its middle
+        return bool(self.m <= FEW_COORDINATES and 1 - mean < ONE_SIDED[0] * sd and 1 + mean > ONE_SIDED[1] * sd)
 
     def far_bounds(self, response: bool = False) -> tuple[Note, ...]:
         """Return a note for each column with a bound that is many released standard deviations from the mean.

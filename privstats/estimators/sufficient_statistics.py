@@ -509,8 +509,9 @@ class Moments(UnclippedSquares):
             numeric=NumericColumns.of(self.box.design),
         )
         equation = equation if equation.unseen[0] else replace(equation, within=self.hideable(A))
-        known = {**with_std_error(sigma, residual_noise), "response_sd": self.response_sd(both)}
-        known = known if self.public.intervals else {}
+        known: dict[str, float] = {}
+        if self.public.intervals:
+            known = {**with_std_error(sigma, residual_noise), "response_sd": self.response_sd(both)}
         estimate = equation.solve(self.box.design.names, (), {**known, **self.sizes.diagnostics})
         if self.public.intervals:
             return self.noted(estimate, both)

@@ -432,7 +432,8 @@ class Design:
         with np.errstate(all="ignore"):
             for code, part in self._made.numeric.items():
                 if isinstance(part, NumericFactor) and code not in reads:
-                    warn_of_expression(code, part.values(rows, clamp=False)[present, 0], self.domain.get(code))
+                    values = part.values(rows, clamp=False)[present, 0]
+                    warn_of_expression(code, values, len(new_data), self.domain.get(code))
             made = self._made.matrix(rows, len(new_data))
         return np.where((present & np.isfinite(made).all(axis=1))[:, None], made, np.nan)
 

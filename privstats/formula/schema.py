@@ -155,28 +155,31 @@ def warn_of_strangers(new_data: pd.DataFrame, reads: Iterable[str], domain: Doma
         else:
             other = int((~legal & column.notna().to_numpy()).sum())
             if other:
-                warn(f"{other} of {n} new rows have '{name}' of another type than {known}, and their prediction is NaN")
+                text = f"'{name}' of another type than declared, {known}, and their prediction is NaN"
+                warn(f"{other} of {n} new rows have {text}")
             strange = int((legal & (values != within.clamp(values))).sum())
             text = f"'{name}' outside its bounds, {known}, and their prediction extrapolates"
         if strange:
             warn(f"{strange} of {n} new rows have {text}")
 
 
-def warn_of_expression(code: str, values: FloatArray, known: Known | None) -> None:
-    """Warn if an expression has no value in rows of new data, or values outside its declared bounds.
+def warn_of_expression(code: str, values: FloatArray, n: int, known: Known | None) -> None:
+    """Warn if an expression has no finite value in rows of new data, or values outside its declared bounds.
 
     Parameters
     ----------
     code : str
         Text of the expression.
-    values : ndarray, shape (n,)
+    values : ndarray
         Values of the expression in the new rows without a missing value or undeclared level.
+    n : int
+        Number of all new rows.
     known : Known, optional
         Declared bounds of the expression; None if no bounds of the expression itself are declared.
     """
-    finite, n = np.isfinite(values), len(values)
+    finite = np.isfinite(values)
     if missing := int((~finite).sum()):
-        warn(f"{missing} of {n} new rows have no value of '{code}', as the log of 0 has none; their prediction is NaN")
+        warn(f"{missing} of {n} new rows have no finite value of '{code}', and their prediction is NaN")
     if isinstance(known, Numbers):
         outside = int((finite & (values != known.meaning.clamp(values))).sum())
         if outside:

@@ -80,7 +80,7 @@ USUAL = {  # names of numbers in other packages, with the attribute here that ha
     "coef": "params", "coef_": "params", "coefficients": "params", "estimate": "params", "estimates": "params",
     "intercept_": "params", "se": "bse", "std_err": "bse", "std_error": "bse", "stderr": "bse", "vcov": "cov_params()",
     "confint": "conf_int()", "ci": "conf_int()", "p_values": "pvalues", "anova": "wald_test_terms()",
-    "residuals": "diagnostics", "sigma": "diagnostics['sigma']", "emmeans": "means", "margins": "slopes",
+    "sigma": "diagnostics['sigma']", "emmeans": "means", "margins": "slopes",
     "broom": "tidy(names='broom')", "augment": "get_prediction(new_data).summary_frame()",
 }  # fmt: skip
 

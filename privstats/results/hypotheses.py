@@ -22,6 +22,7 @@ from privstats.results.text import Column, TextTable, aligned, decimals, filled,
 
 NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 NOISE_INCLUDED = "Std err, P and interval include privacy noise."
+ALLOWED = "P also allows for clipping and for noise that is not normal; it may exceed P of a chi-squared law."
 UPPER_BOUNDS = "Std err is an upper bound: the dependence between estimates from the same rows is not known."
 SOME_UPPER_BOUNDS = (
     "Where estimates from the same rows are combined, std err is an upper bound: their dependence is not known."
@@ -142,9 +143,6 @@ class ContrastTest:
         return "\n".join((*self._table(0.05).as_text(), *(line for text in self._bounds for line in filled(text))))
 
 
-ALLOWED = "P also allows for clipping and for noise that is not normal; it may exceed P of a chi-squared law."
-
-
 @dataclass(frozen=True)
 class WaldTest:
     """A joint test of linear hypotheses ``R params = r`` about the coefficients `params`.
@@ -191,8 +189,8 @@ class WaldTest:
 
     @property
     def fvalue(self) -> float:
-        """The statistic divided by `df`, as in an F test."""
-        return self.statistic / self.df
+        """The statistic divided by `df`, as in an F test; NaN if the statistic is the largest squared z statistic."""
+        return math.nan if self.bonferroni else self.statistic / self.df
 
     @property
     def df_num(self) -> int:

@@ -63,7 +63,7 @@ class Prediction:
     @property
     def predicted_mean(self) -> FloatArray:
         """Fitted mean, or quantile, of the response in each row."""
-        return mean_of(self._linear(0.05)[0], self.link)
+        return mean_of(self._linear(0.05)[0].copy(), self.link)
 
     @property
     def se_mean(self) -> FloatArray:

@@ -63,7 +63,7 @@ IN_EVERY = MappingProxyType(  # remedies in error messages, for arguments that a
     {
         **dict.fromkeys(
             ["missing", "na_action", "dropna", "na_rm"],
-            "rows with missing values are left out; declare bounds or levels",
+            "every fit leaves out rows with missing values, so leave the argument out",
         ),
         "by": 'write groups in the formula, as in "y ~ g"',
     }

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -304,4 +305,5 @@ def test_arguments_that_a_method_lacks_are_refused_with_those_that_it_has(method
 def test_a_joint_test_has_the_names_of_an_f_test_and_says_what_its_p_value_allows_for():
     test = results(LM).f_test("lncoins = 0, disea = 0")
     assert test.fvalue == pytest.approx(test.statistic / 2) and (test.df_num, test.df_denom) == (2, math.inf)
+    assert np.isnan(replace(test, bonferroni=True).fvalue)
     assert "allows for clipping" in " ".join(str(test.summary()).split())

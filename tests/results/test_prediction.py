@@ -229,3 +229,11 @@ def test_a_dict_of_single_values_is_one_row():
     for uneven in ({"x": [0.5, 1.0], "g": ["b"]}, {"x": np.zeros((2, 2)), "g": ["a", "b"]}):
         with pytest.raises(OptionError, match="no lists of equal length; give each one value for each row"):
             fit.predict(uneven)
+
+
+def test_a_prediction_that_is_changed_by_the_user_does_not_change_its_intervals():
+    design = bind_regression("y ~ x", DOMAIN)
+    rows = results(given(("Intercept", "x"), 1.0, 0.1), facts(design=design)).get_prediction(NEW)
+    before = rows.conf_int()
+    rows.predicted_mean[:] = 0.0
+    np.testing.assert_array_equal(rows.conf_int(), before)

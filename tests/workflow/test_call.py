@@ -71,7 +71,7 @@ def test_quantile_levels_are_said_to_belong_to_quantile_functions():
     [
         ("dp_lm", "offset", "subtract the offset from the response"),
         ("dp_lm", "margins", "write fit.slopes or fit.comparisons"),
-        ("dp_lm", "missing", "rows with missing values are left out"),
+        ("dp_lm", "missing", "every fit leaves out rows with missing values"),
         ("dp_lm", "cluster", "did you mean 'unit'?"),
         ("dp_lm", "conf_level", "write fit.conf_int(alpha=0.1)"),
         ("dp_mean", "by", 'write groups in the formula, as in "y ~ g"'),
