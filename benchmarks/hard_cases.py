@@ -704,6 +704,9 @@ CASES = {
     "hours_rq25": Case(rq("nyc_flights_2013.csv", "hour ~ distance + C(origin)", FLIGHTS, 0.25), 5000),
     "visits_rq50": Case(rq("german_doctor_visits.csv", "docvis ~ age + hhninc + C(female)", DOCTOR, 0.5), 5000),
     "randhie": Case(lm(partial(shipped, "randhie"), f"np.log1p(mdvis) ~ {HEALTH_TERMS}", HEALTH)),
+    "city_sizes": Case(  # README says that coverage is not guaranteed: one row in forty is a city of 7.3 million
+        lm(partial(shipped, "anes96"), "popul ~ 1", {"popul": (0, 7500)}), 2000, ({"eps": 1.0}, {"mu": 0.5})
+    ),
     "visits_mean": Case(  # before `Problem.one_sided`: .70
         lm(partial(shipped, "randhie"), "mdvis ~ 1", {"mdvis": (0, 80)}), 1000, ({"mu": 0.25},)
     ),
