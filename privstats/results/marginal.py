@@ -35,6 +35,7 @@ from privstats.results.formats import Listing, Sheet, Tabular
 from privstats.results.hypotheses import estimates, level, tests
 from privstats.results.labels import coded_column, difference, part_of
 from privstats.results.numbers import FitNumbers
+from privstats.results.plots import draw_table
 from privstats.results.prediction import LINKS, linear_map, mean_of, placed, slope_of
 from privstats.results.text import Column, TextTable, limits
 
@@ -101,6 +102,28 @@ class MarginalTable(Tabular):
     def as_text(self) -> str:
         """Return the table as plain text in lines of at most 80 characters."""
         return self._listing.as_text()
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Plot the means, comparisons or slopes with intervals; thicker lines show the sampling error alone.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw in; by default the axes of a new figure. A table whose rows differ in more than the level, as
+            by `by=` or by several values in `at=`, needs several panels and a new figure.
+
+        Returns
+        -------
+        matplotlib Figure
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        OptionError
+            If `ax` is given but the figure needs several panels.
+        """
+        return draw_table(self.frame, self.title, self.alpha, ax)
 
     def _sheet(self) -> Sheet:
         return self._listing._sheet()

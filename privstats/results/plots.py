@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ ALONG = ("tau", "q")  # label parts that are quantile levels; a line joins the e
 # colours of a whole interval and of the part due to sampling error, which the colour-blind can distinguish
 TOTAL, SAMPLING = "0.35", "#0072B2"
 BAR = "0.85"  # colour of bars, a lighter grey than the colour of intervals
+CURVE = 3  # smallest number of values of a numeric predictor over which estimates are joined by a line
 ACROSS = 3  # largest number of panels in a row
 WIDE, NARROW = 7.0, 3.3  # in inches: width of a figure with a single panel; width of each panel in other figures
 TITLE = 60  # largest number of characters in a line of the title of a figure with a single panel
@@ -60,30 +61,113 @@ def draw_intervals(
         raise OptionError(
             f"ax is one panel and the drawing has {len(panels)}; write fit.plot(ax=ax, terms=[{panels[0].name!r}])"
         )
+    share_y = not panels[0].upright or (len(panels) > 1 and len(set(rows["term"])) == 1)
+    return _drawn(panels, lambda width: _title(results, rows, alpha, width), ax, results.facts.tested, share_y=share_y)
+
+
+def draw_table(rows: pd.DataFrame, title: str, alpha: float, ax: Any = None) -> Figure:
+    """Return a figure of the means, comparisons or slopes in the table `rows`, with their intervals.
+
+    If the rows have several tau, or a numeric predictor at three values or more, a line joins the estimates at these
+    values, in a panel for each combination of the other labels. Otherwise each panel lists the levels, and there is a
+    panel for each combination of the other labels. If all rows have the same level, one panel lists the other labels.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The columns of `MarginalTable`.
+    title : str
+        First line of the title of the figure.
+    alpha : float
+        One minus the confidence level of the intervals.
+    ax : matplotlib Axes, optional
+        Axes to draw in; by default the axes of a new figure.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    OptionError
+        If `ax` is given but the figure needs several panels.
+    """
+    keys = list(rows.columns[1 : rows.columns.get_loc("estimate")])
+    varied = [key for key in keys if rows[key].nunique() > 1] or keys[:1]
+    numeric = [key for key in varied if pd.api.types.is_numeric_dtype(rows[key]) and rows[key].nunique() >= CURVE]
+    along = "tau" if "tau" in varied else numeric[0] if numeric else ""
+    listed_by = [] if along else ["level"] if "level" in varied else varied
+    words = {
+        key: [part_of(part) if key == "level" else f"{key} = {part_of(part)}" for part in rows[key]] for key in varied
+    }
+    half = -ndtri(alpha / 2) * rows["std_error"] * np.sqrt(np.clip(1 - rows["noise_share"], 0.0, 1.0))
+    rows = rows.assign(
+        half=half, words="", panel=_joined(words, [key for key in varied if key not in (along, *listed_by)])
+    )
+    rows["name"] = _joined(words, listed_by)
+    panels = []
+    for head in dict.fromkeys(rows["panel"]):
+        some = rows[rows["panel"] == head]
+        if along:
+            panels.append(Panel(head, some, some[along].to_numpy(dtype=float), along=along))
+        else:
+            names = tuple(textwrap.fill(name, BESIDE) for name in some["name"])
+            panels.append(Panel(head, some, np.arange(len(some), dtype=float), names=names))
+    if ax is not None and len(panels) > 1:
+        raise OptionError(f"ax is one panel and the drawing has {len(panels)}; leave ax out")
+    below = f"{confidence(alpha)} intervals"
+    return _drawn(
+        panels,
+        lambda width: f"{literal(textwrap.fill(title, width))}\n{below}",
+        ax,
+        bool(rows["p_value"].notna().any()),
+        share_x=True,
+        share_y=True,
+    )
+
+
+def _joined(words: Mapping[str, Sequence[str]], keys: Sequence[str]) -> list[str]:
+    """Return for each row the texts of the columns `keys`, joined by commas."""
+    many = len(next(iter(words.values())))
+    return [", ".join(words[key][row] for key in keys) for row in range(many)]
+
+
+def _drawn(
+    panels: Sequence[Panel],
+    title: Callable[[int], str],
+    ax: Any,
+    tested: bool,
+    *,
+    share_x: bool = False,
+    share_y: bool = False,
+) -> Figure:
+    """Return the figure with the given panels, drawn in `ax` or in a new figure.
+
+    The function `title` returns the title in lines of at most the given number of characters. If `tested` is true, a
+    dotted line marks zero.
+    """
     if ax is None:
         across = min(ACROSS, len(panels))
         down = math.ceil(len(panels) / across)
         width = WIDE if len(panels) == 1 else 1.0 + NARROW * across
-        share_y = not panels[0].upright or (len(panels) > 1 and len(set(rows["term"])) == 1)
         height = 1.3 + down * max(panel.height for panel in panels)
         figure = new_figure(width, height)
-        places = figure.subplots(down, across, squeeze=False, sharey=share_y).ravel()
+        places = figure.subplots(down, across, squeeze=False, sharex=share_x, sharey=share_y).ravel()
         for empty in places[len(panels) :]:
             empty.remove()
-        figure.suptitle(_title(results, rows, alpha, round(TITLE * width / WIDE)))
+        figure.suptitle(title(round(TITLE * width / WIDE)))
     else:
         width = ax.get_position().width * ax.figure.bbox.width / ax.figure.dpi
         figure, places = ax.get_figure().figure, np.array([ax])
-        ax.set_title(_title(results, rows, alpha, max(20, round(TITLE * width / WIDE))), fontsize="medium")
+        ax.set_title(title(max(20, round(TITLE * width / WIDE))), fontsize="medium")
     for axes, panel in zip(places, panels, strict=False):
         panel.draw(axes)
-        if results.facts.tested:
+        axes.tick_params(labelbottom=True)  # shared axes have labels in the lowest full row only
+        if tested:
             (axes.axhline if panel.upright else axes.axvline)(0.0, color="0.7", linewidth=1, linestyle=":")
         if len(panels) > 1:
             axes.set_title(literal(textwrap.fill(panel.name, 30)), fontsize="medium")
         elif panel.widths is None:
             (axes.set_ylabel if panel.upright else axes.set_xlabel)(literal(textwrap.fill(panel.name, BESIDE)))
-    if (rows["half"] > 0).any():
+    if any((panel.rows["half"] > 0).any() for panel in panels):
         kinds = places[0].get_legend_handles_labels()
         if ax is None:
             figure.legend(*kinds, fontsize="small", frameon=False, loc="outside lower center", ncols=2)

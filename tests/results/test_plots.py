@@ -1,5 +1,7 @@
 """Drawings are made without a display, for every kind of result."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -250,3 +252,59 @@ def test_dollar_signs_in_levels_are_drawn_as_they_are(levels):
         parsed = [label._preprocess_math(label.get_text()) for label in drawn]
         assert not any(is_formula for _, is_formula in parsed)
         assert all(any(level in text for text, _ in parsed) for level in levels)
+
+
+@pytest.fixture(scope="module")
+def wages():
+    """Return a fit with two factors and a numeric predictor whose slope differs by region, and a fit at two tau."""
+    rng, regions = np.random.default_rng(1), ["north", "south", "east and a long name that is folded"]
+    rows = pd.DataFrame({"sex": rng.choice(["f", "m"], 4000), "region": rng.choice(regions, 4000)})
+    rows["educ"] = rng.integers(6, 18, 4000)
+    rows["wage"] = 10 + rows["educ"] + 2 * (rows["sex"] == "m") + rng.normal(0, 3, 4000)
+    domain = {"sex": ["f", "m"], "region": regions, "educ": (5, 18), "wage": (0, 45)}
+    linear = ps.dp_lm("wage ~ C(sex) + C(region) * educ", rows, eps=9, domain=domain, rng=1)
+    return linear, ps.dp_rq("wage ~ C(sex) + educ", rows, mu=2, tau=[0.25, 0.5], domain=domain, rng=1)
+
+
+def test_means_comparisons_and_slopes_are_drawn(wages):
+    """Levels are listed in a panel for each of the other labels; numeric labels lie along an axis; tests mark zero."""
+    fit, quantiles = wages
+    at, tables = {"educ": [8, 12, 16]}, {}
+    tables["levels"] = fit.means("region", at={"educ": 12}, by="sex")
+    tables["along educ"] = fit.means("sex", at=at)
+    tables["along tau"] = quantiles.means("sex", at={"educ": 12})
+    tables["one panel"] = fit.slopes("educ", by=["sex", "region"])
+    tables["compared"] = fit.comparisons("region", at={"educ": 12})
+    drawn = {name: table.plot() for name, table in tables.items()}
+    for name, figure in drawn.items():
+        assert_readable(figure)
+        first, *_, last = figure.get_suptitle().split("\n")
+        assert tables[name].title.startswith(first) and last == "95% intervals"
+    titles = {name: [axes.get_title() for axes in figure.axes] for name, figure in drawn.items()}
+    assert titles["levels"] == ["sex = f", "sex = m"]
+    assert titles["along educ"] == titles["along tau"] == ["f", "m"]
+    assert titles["one panel"] == titles["compared"] == [""]
+    assert drawn["along educ"].axes[0].lines[0].get_xdata().tolist() == at["educ"]
+    assert drawn["along tau"].axes[1].lines[0].get_xdata().tolist() == [0.25, 0.5]
+    assert len(drawn["one panel"].axes[0].get_yticklabels()) == 6
+    assert [len(drawn[name].axes[0].lines) for name in ("levels", "compared")] == [1, 2]
+
+
+def test_the_lines_of_a_mean_end_at_its_interval_and_at_its_sampling_error(wages):
+    table = wages[0].means("sex", at={"educ": 12})
+    whole, inner = table.plot().axes[0].collections
+    frame = table.frame
+    assert np.allclose([s[:, 0] for s in whole.get_segments()], frame[["conf_low", "conf_high"]])
+    half = norm.ppf(0.975) * frame["std_error"] * np.sqrt(1 - frame["noise_share"])
+    assert np.allclose([np.ptp(s[:, 0]) / 2 for s in inner.get_segments()], half, rtol=1e-6)
+
+
+def test_a_mean_that_is_not_given_is_named_in_words_and_one_axes_takes_one_panel(wages):
+    table = wages[0].means("sex", at={"educ": 12})
+    one = new_figure(7, 4).subplots()
+    assert table.plot(ax=one).axes == [one] and "not given" not in texts(one.figure)
+    frame = table.frame.copy()
+    frame.loc[0, ["estimate", "std_error", "conf_low", "conf_high", "noise_share"]] = np.nan
+    assert texts(replace(table, frame=frame).plot()).count("not given") == 1
+    with pytest.raises(OptionError, match="ax is one panel and the drawing has 2; leave ax out"):
+        wages[0].means("sex", at={"educ": [8, 12, 16]}).plot(ax=one)
