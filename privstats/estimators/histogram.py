@@ -171,7 +171,7 @@ class Lengths:
         """
         seen, last = with_tail(counts, sd, tail, law, known)
         filled = lowered_to(seen, last, max(float(counts.sum()), 1.0) if known is None else known.number)
-        low = np.r_[ends[0] / 2, ends[:-1]]
+        low = np.array([ends[0] / 2, *ends[:-1]])
         steps = (np.arange(PER_BIN) + 0.5) / PER_BIN
         lengths = (low[:, None] * (np.asarray(ends) / low)[:, None] ** steps).ravel()
         hidden = np.repeat(np.arange(len(seen)) > last, PER_BIN)
@@ -301,7 +301,7 @@ def with_tail(
     known : Whole, optional
         Total of the counts with its standard error, if the total is known.
     """
-    windows = np.r_[0.0, counts[:-1] + counts[1:]]
+    windows = np.concatenate(([0.0], counts[:-1] + counts[1:]))
     clear = np.maximum(windows / (sd * np.sqrt(2)), counts / sd)
     last, far = max(int(np.argmax(counts)), 1) if len(counts) > 1 else 0, AFTER_GAP[law]
     while True:
@@ -377,7 +377,7 @@ def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
     shifts = (np.cumsum(ordered) - rest) / kept  # for each k: reduction per count if the k largest counts stay positive
     valid = np.flatnonzero(ordered - shifts > 0)
     shift = shifts[valid[-1]] if valid.size else ordered[0]
-    return np.r_[np.maximum(visible - shift, 0.0), tail]
+    return np.concatenate((np.maximum(visible - shift, 0.0), tail))
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,7 @@ class Plan:
     gathered: Gathered | None = None  # memory needed by a method that keeps all rows
     accepted: Mapping[str, float] = field(default_factory=dict)
     forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # cache; the plans of equal calls share it
+    digests: dict[Any, str] = field(default_factory=dict)  # cache, shared likewise: equal calls have equal hashes
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
@@ -207,15 +208,20 @@ class Plan:
             }
         ).set_index("question")
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """Hash of the call, the planned queries and the widths declared by `accept`, the same on all machines."""
-        return digest(*self._call, rounded(self._asked), dict(self.accepted))
+        accepted = tuple(self.accepted.items())
+        if accepted not in self.digests:
+            self.digests[accepted] = digest(*self._call, rounded(self._asked), dict(self.accepted))
+        return self.digests[accepted]
 
-    @cached_property
+    @property
     def stream_digest(self) -> str:
         """Hash of the call and queries, with unrounded budgets; this hash and the seed determine the random numbers."""
-        return digest(*self._call, self._asked)
+        if "stream" not in self.digests:
+            self.digests["stream"] = digest(*self._call, self._asked)
+        return self.digests["stream"]
 
     @property
     def _call(self) -> tuple[Any, ...]:
