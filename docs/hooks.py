@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: pages that stand beside the code, vignettes, and GitHub's Markdown as Python-Markdown reads it."""
+"""Hooks of mkdocs: they add pages and vignettes to the site, and adapt GitHub's Markdown to Python-Markdown."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "METHODS.md", "PRIVACY.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md")
 FIGURES, GALLERY = ROOT / "benchmarks" / "figures", ROOT / "benchmarks" / "gallery.toml"  # drawn by `make figures`
-NOTEBOOKS = ROOT / "build" / "vignettes"  # by `make docs`: docs/notebooks.py
-BARE_LIST = re.compile(r"^((?![ \t]*(?:[-*] |\d+\. |[|#])).+)\n(?=(?:- |1\. ))", re.MULTILINE)  # under a paragraph
+NOTEBOOKS = ROOT / "build" / "vignettes"  # written by `make docs` (docs/notebooks.py)
+BARE_LIST = re.compile(r"^((?![ \t]*(?:[-*] |\d+\. |[|#])).+)\n(?=(?:- |1\. ))", re.MULTILINE)  # below a text line
 FENCE = re.compile(r"^(```.*?^```[^\S\n]*$)", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that stand beside the code, at their own paths, so that their links hold."""
+    """Add the Markdown pages of the repository, the vignettes and the figures; paths are kept, so that links work."""
     for page in PAGES:
         files.append(File.generated(config, page, abs_src_path=str(ROOT / page)))
     for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
@@ -33,7 +33,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def _gallery() -> Iterator[str]:
-    """Return each figure with its picture, its table, and what came of it."""
+    """Yield the Markdown of each figure: paper, verdict of the comparison, picture and table."""
     for figure in tomllib.loads(GALLERY.read_text())["figure"]:
         yield f"## {figure['paper']}\n\n{figure['shows']}\n\n**{figure['verdict']}.** {figure['sentence']}"
         picture = FIGURES / f"{figure.get('picture', figure['script'])}.png"
@@ -47,7 +47,7 @@ def _gallery() -> Iterator[str]:
 
 
 def _vignette(notebook: Path) -> Iterator[tuple[str, str | bytes]]:
-    """Return a vignette's files: the notebook, its pictures, and the page of text, code, output and pictures."""
+    """Yield the path and content of each file of a vignette: the notebook, its pictures and its Markdown page."""
     name = notebook.stem
     yield notebook.name, notebook.read_text()
     page = []
@@ -69,7 +69,11 @@ def _vignette(notebook: Path) -> Iterator[tuple[str, str | bytes]]:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Hang the figures in the gallery; mark examples with prompts as such; set lists off from the paragraph above."""
+    """Return the Markdown of a page, adapted to Python-Markdown; the gallery page also gets the figures.
+
+    Code blocks that begin with a prompt (>>>) are labelled "pycon", and a blank line is inserted above each list that
+    directly follows a paragraph.
+    """
     if page.file.src_uri == "gallery.md":
         markdown = "\n\n".join([markdown, *_gallery()])
     parts = FENCE.split(markdown)  # text and code by turns

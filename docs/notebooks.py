@@ -1,4 +1,4 @@
-"""Write a vignette as a notebook: its cells are run in turn, and below each stands all that it printed and drew.
+"""Write a vignette as a notebook: the cells are run in order, and each cell gets its printed text and its figures.
 
 ``python docs/notebooks.py vignettes/housing.py build/vignettes/housing.ipynb``
 """
@@ -21,7 +21,7 @@ BESIDE = 'import sys\n\nsys.argv = ["vignette", "."]  # pictures are written bes
 
 
 def executed(script: Path) -> Any:
-    """Return the notebook of a script in the percent format, with outputs."""
+    """Run a script in the percent format (cells separated by # %%); return its notebook, with the cells' outputs."""
     notebook = jupytext.read(script)
     names = {"__name__": "__main__", "__file__": str(script)}
     with TemporaryDirectory() as folder:
@@ -32,7 +32,7 @@ def executed(script: Path) -> Any:
     beside = new_code_cell(BESIDE, metadata={"tags": ["notebook-only"]})
     notebook.cells.insert(1, beside)
     for k, cell in enumerate(notebook.cells):
-        cell.id = f"cell-{k}"  # the same notebook whenever it is written
+        cell.id = f"cell-{k}"  # fixed identifiers, so that a rewritten notebook has no changes
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return notebook
 
@@ -41,7 +41,7 @@ def _outputs(source: str, names: dict[str, Any], folder: Path) -> Any:
     before = set(folder.iterdir())
     printed = io.StringIO()
     with redirect_stdout(printed):
-        exec(compile(source, "vignette", "exec"), names)  # with the future of this file
+        exec(compile(source, "vignette", "exec"), names)  # `compile` also applies the __future__ import of this file
     if text := printed.getvalue():
         yield new_output("stream", name="stdout", text=text)
     for picture in sorted(set(folder.iterdir()) - before):

@@ -78,7 +78,7 @@ def __dir__() -> list[str]:
     return [*__all__, "__version__"]
 
 
-OTHER_NAMES = {  # calls of functions of this package, and names of similar functions in other packages
+OTHER_NAMES = {  # keys: calls of functions of this package; values: names of similar functions elsewhere
     'ps.dp_lm("y ~ x", data, eps=1, domain=domain)': "lm ols wls linearregression linear_regression",
     'ps.dp_glm("y ~ x", data, eps=1, domain=domain)': "glm logit logistic logisticregression logistic_regression",
     'ps.dp_glm("y ~ x", data, eps=1, domain=domain, family="poisson")': "poisson",
@@ -92,7 +92,7 @@ OTHER_NAMES = {  # calls of functions of this package, and names of similar func
 }
 
 
-if not TYPE_CHECKING:  # type checkers that saw `__getattr__` would accept unknown names
+if not TYPE_CHECKING:  # `__getattr__` is hidden from type checkers, which would otherwise accept every name
 
     def __getattr__(name: str) -> NoReturn:
         """Raise an error for an attribute that the package lacks.

@@ -237,7 +237,7 @@ def in_shell(problem: str) -> str:
 
 
 def _for_call(problem: str, chosen: argparse.Namespace | None) -> str:
-    """Return the error text `problem`; if the text proposes another kind of budget, add the option to be replaced.
+    """Return the error text `problem`; if it proposes another kind of budget, name the budget option to be left out.
 
     For example, " in place of --eps" is appended to a text that ends in "; give --mu 1" if the command has the option
     --eps. The argument `chosen` contains the parsed options of the command.
@@ -400,7 +400,7 @@ def _ledger(chosen: argparse.Namespace, cost: Promise | None) -> Ledger:
 
 
 def _as_budget(promise: Promise) -> str:
-    """Return the text of the option --budget that gives a new ledger the guarantee `promise` as its budget.
+    """Return the option --budget, as text, for a new ledger whose budget is the guarantee `promise`.
 
     Examples
     --------

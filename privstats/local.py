@@ -1,8 +1,8 @@
 """The local model: each person (holder) randomises their own row before sending it, and no collector is trusted.
 
 The functions `randomized_response` and `local_gradient_descent` simulate their protocols in one process. Both functions
-are for teaching and comparison: their noise is of order 1 / sqrt(n), whereas a trusted party would add noise of order
-1 / n.
+are for teaching and comparison: with n persons, the noise of their estimates is of order 1 / sqrt(n), whereas a trusted
+party could release estimates with noise of order 1 / n.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def randomized_response(answers: Any, eps: float, *, rng: Any = None) -> LocalPr
 
     Notes
     -----
-    With p the estimated proportion and n the number of persons, the standard error is the root of ``p (1 - p) / n + pi
-    (1 - pi) / (n (2 pi - 1)^2)``; intervals are normal. The answers are randomised with uniform random numbers of 53
-    bits, and eps is exact to a relative error of 1e-9. If a trusted party may store the answers, use `dp_mean`: its
-    noise is of order 1 / n, and the noise here is of order 1 / sqrt(n).
+    With p the estimated proportion, clamped to [0, 1], and n the number of persons, the standard error is the root of
+    ``p (1 - p) / n + pi (1 - pi) / (n (2 pi - 1)^2)``; intervals are normal. The answers are randomised with uniform
+    random numbers of 53 bits, and eps is exact to a relative error of 1e-9. If a trusted party may store the answers,
+    use `dp_mean`: its noise is of order 1 / n, and the noise here is of order 1 / sqrt(n).
 
     References
     ----------
@@ -241,9 +241,10 @@ def _bound_design(formula: str, domain: Any, data: Any) -> Design:
 
 
 def _scales(design: Design) -> FloatArray:
-    """Return the ratio of half-range to scale of each of the p predictor columns and of the response, shape (p + 1,).
+    """Return the factors by which p predictors and the response, all in [-1, 1], are multiplied, shape (p + 1,).
 
-    The ratio is sqrt(3), unless `Scale` declares the scale of the column; for the intercept the ratio is 1.
+    A factor is the half-range of the column divided by its scale. It is sqrt(3), unless `Scale` declares the scale of
+    the column; for the intercept the factor is 1.
     """
     declared = design.declared_scales
     scales = np.where(declared < 1, 1 / declared, math.sqrt(3.0))

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Foundations: differential privacy for a statistician
 #
-# A private release promises a bound on the power of a test. The text starts from an attack that such a bound
-# stops, goes through the mechanisms and their use in estimation, and ends with optimisation by noisy steps, intervals,
-# and the local model. It follows lecture notes (Avella Medina, "Differentially private statistical inference", 2025)
-# and ends with a table of the places where they have to be corrected, each with a number. Run the vignette with
+# A private release promises a bound on the power of a test. The text starts from an attack that such a bound stops,
+# goes through the mechanisms and their use in estimation, and ends with optimisation by noisy steps, intervals, and the
+# local model. It follows lecture notes (Avella Medina, "Differentially private statistical inference", 2025) and ends
+# with a table of corrections to these notes, each with a number that shows the error. Run the vignette with
 # `python vignettes/foundations.py`; the plot is written to the same folder. Noise is seeded so that the text repeats
 # itself: seeded releases are not private.
 
@@ -176,13 +176,13 @@ except ps.BudgetError as refusal:
 # %% [markdown]
 # ## 4. A variance from two noisy moments, and a histogram
 #
-# The two moments ``m_1 = mean x`` and ``m_2 = mean x^2`` are two means of one formula; their budget is one. The
+# The two moments ``m_1 = mean x`` and ``m_2 = mean x^2`` are two means of one formula, and share one budget. The
 # variance ``m_2 - m_1^2`` follows by post-processing.
 #
-# A histogram has many counts, but a row is in one bin only. Replacing it moves two counts by one each: the whole
-# histogram costs 2 eps with noise of scale 1 / eps, however many bins there are. (With rows added or removed it costs
-# eps.) So the function `dp_hist`, given eps = 1, adds noise of scale 2, with variance 8, to each of 5 counts as to each
-# of 500.
+# A histogram has many counts, but a row is in one bin only. If the row is replaced, two counts change by one each: with
+# noise of scale 1 / eps, the whole histogram costs 2 eps, for any number of bins. (If rows are added or removed, it
+# costs eps.) So for eps = 1, the function `dp_hist` adds noise of scale 2, with variance 8, to each count, whether
+# there are 5 counts or 500.
 
 # %%
 moments = ps.dp_mean("x + I(x**2)", sample, 1.0, mech="laplace", domain=bounds, rng=5)
@@ -285,14 +285,15 @@ axis.legend(fontsize=8)
 # the median. Noise scaled to the largest effect of a row *in these data* is not private, since the scale itself reveals
 # information. Nissim, Raskhodnikova and Smith (2007) take ``S = max over data sets at distance k of e^(-beta k) LS``,
 # where LS is the local sensitivity; S differs by a factor of at most e^beta between neighbours. Dwork and Lei (2009)
-# propose a bound eta on the local sensitivity, test privately how many rows away the nearest data set is at which the
-# bound fails, and release only if this number is large enough.
+# propose a bound eta on the local sensitivity, test privately how many rows must change until the bound fails, and
+# release the median only if this number is large enough.
 #
 # Both versions in the notes fail. The first has noise ``(2 / eps) S Z`` with Z normal: 2 / eps belongs to Laplace noise
-# and beta to normal noise. Take 51 zeros and 50 ones, known to lie in (0, 1): S is 1, also at the neighbour with one
-# more one, and the median moves by 1, which is eps / 2 standard deviations of the noise. So the release is only eps /
-# 2-GDP, whatever delta was requested. The second version counts the changes that move the median by more than eta *from
-# its current value*. One row can change this count from 2 to 51, but in a private test a row may change it only by 1.
+# and beta to normal noise. Take 51 zeros and 50 ones, known to lie in (0, 1): S is 1 for these values, and also for the
+# neighbour with 50 zeros and 51 ones. The median moves by 1, which is eps / 2 standard deviations of the noise. So the
+# release is only eps / 2-GDP, whatever delta was requested. The second version counts the changes that move the median
+# by more than eta *from its current value*. One row can change this count from 2 to 51, but in a private test a row may
+# change it only by 1.
 
 # %%
 

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # House prices: a private regression from domain to plot
 #
-# Awan and Slavkovic (2021, section 6.3) regress the price of houses around San Francisco Bay on their size, place,
-# age, number of bedrooms, time of sale and county. Their sales are not public. This walkthrough does the same with
-# 21,613 sales in King County, the county of Seattle, if their file is found (`ps.datasets.load_housing` says where it
-# is looked for); otherwise with made-up sales around the Bay (`ps.datasets.make_housing`). Run the vignette with
+# Awan and Slavkovic (2021, section 6.3) regress the price of houses around San Francisco Bay on their size, place, age,
+# number of bedrooms, time of sale and county. Their sales are not public. This walkthrough does the same with 21,613
+# sales in King County, the county of Seattle, if their file is found (`ps.datasets.load_housing` says where it is
+# looked for); otherwise with synthetic sales around the Bay (`ps.datasets.make_housing`). Run the vignette with
 # `python vignettes/housing.py`: the first printed line names the data, and the plot is written to the same folder.
 # Noise is seeded here so that the text repeats itself, and the summaries say so.
 
@@ -29,7 +29,7 @@ KING_COUNTY = (
     "np.log(price) ~ np.log(sqft_lot) + np.log(sqft_living) + lat + long + yr_built + bedrooms + grade + C(area)"
 )
 BAY = "log_price ~ log_lot + log_base + latitude + longitude + sale_time + age + bedrooms + C(county)"
-EVERY = 1  # number of sales for each sale that is used; with EVERY = 1, all sales are used
+EVERY = 1  # one of `EVERY` successive sales is used; with EVERY = 1, all sales are used
 RESEMBLING, MADE_UP = 5_000, 235_760  # numbers of synthetic sales: for the plan, and in place of real sales
 EPS_OF_METHODS = 2.0
 AREAS = ("South", "Seattle", "East")  # areas by zip code: 981.. is Seattle, 980.. is the rest of King County
@@ -78,9 +78,9 @@ print(f"data: {SOURCE}")
 # %% [markdown]
 # ## 1. Declare what is public
 #
-# Bounds and levels come from what everybody knows of the market, not from the file: a minimum or maximum is
-# the value of one sale. Values outside are moved to the bound. Zip codes say where in the county a house stands; the
-# county assessor grades houses from 1 to 13.
+# Bounds and levels are public knowledge of the market. They do not come from the file, since a minimum or maximum is
+# the value of one sale. Values outside the bounds are moved to the nearest bound. Zip codes say where in the county a
+# house stands; the county assessor grades houses from 1 to 13.
 
 # %%
 print(domain)
@@ -88,9 +88,9 @@ print(domain)
 # %% [markdown]
 # ## 2. Plan before you spend
 #
-# The plan lists the queries and their costs, and the expected widths of intervals; no row has been read. Real columns
-# do not fill their bounds evenly, so that rows which resemble them (here synthetic sales) give better forecasts than
-# uniform rows.
+# The plan lists the queries and their costs, and the expected widths of intervals; no row has been read. Real values
+# are not uniform within their bounds. So synthetic sales that resemble the real sales give better forecasts than
+# synthetic rows with uniform values.
 
 # %%
 planned = ps.plan("lm", FORMULA, len(sales), eps=1.0, domain=domain)
@@ -103,8 +103,8 @@ print(pd.DataFrame({label: one.expected(like=pilot)["width"] for label, one in p
 # %% [markdown]
 # ## 3. Fit, and read the table
 #
-# The last column is the share of each squared standard error that is due to privacy noise. Where it is near 100 %, more
-# rows or more budget help; where it is small, privacy costs next to nothing.
+# The last column is the share of each squared standard error that is due to privacy noise. If this share is near 100 %,
+# more rows or a larger budget help; if it is small, privacy costs next to nothing.
 
 # %%
 ledger = ps.Ledger(ps.PureDP(sum(BUDGETS)))
@@ -112,7 +112,7 @@ fit = ps.dp_lm(FORMULA, sales, eps=1.0, domain=domain, ledger=ledger, rng=1)
 print(fit.summary())
 
 # %% [markdown]
-# ## 4. Beside the regression it hides
+# ## 4. Comparison with the regression without privacy
 #
 # We may look at the non-private fit only because these sales are public records, or synthetic. The private intervals
 # should cover the non-private estimates about as often as their level says, and be longer.

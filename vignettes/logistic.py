@@ -24,7 +24,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 import privstats as ps
 
-EVERY = 1  # number of answers for each answer that is used; with EVERY = 1, all answers are used
+EVERY = 1  # one of `EVERY` successive answers is used; with EVERY = 1, all answers are used
 EPS, SMALL_EPS, MUS = 4.0, 1.0, (0.5, 1.0)
 WIDTH = 0.4  # requested width of the interval for rate_marriage
 
@@ -75,7 +75,7 @@ print("without privacy:")
 print(ordinary.get_margeff().summary_frame().iloc[:, :2].to_string())
 
 # %% [markdown]
-# ## 4. What a width costs
+# ## 4. The budget for a width
 #
 # Before any budget is spent, a plan forecasts the widths of intervals from synthetic rows. Here these rows are uniform
 # within the domain, unlike real answers, so that the forecast is rough. The plan can also compute the smallest budget
@@ -87,7 +87,7 @@ print(plan)
 print(f"eps for a width of {WIDTH:g} of rate_marriage: {plan.eps_for(WIDTH, 'rate_marriage'):.3g}")
 
 # %% [markdown]
-# ## 5. Another currency
+# ## 5. Another guarantee
 #
 # Under Gaussian differential privacy (`mu=`) the algorithm uses noisy scores instead, and its intervals are nearly as
 # short as without privacy. The two guarantees are not equivalent, so that the lengths below compare different budgets.

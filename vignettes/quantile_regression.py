@@ -27,7 +27,7 @@ from privstats.results.results import Results
 
 TAUS = (0.1, 0.5, 0.9)
 EPS = 6.0  # budget eps of the fit at each tau for Engel's households
-EVERY = 1  # number of survey rows for each row that is used; with EVERY = 1, all rows are used
+EVERY = 1  # one of `EVERY` successive survey rows is used; with EVERY = 1, all rows are used
 
 
 def beside(formula: str, data: pd.DataFrame, fits: dict[float, Results]) -> pd.DataFrame:
@@ -82,10 +82,11 @@ print(ledger)
 # %% [markdown]
 # ## 2. Wages
 #
-# The earnings of 54,875 Americans (Current Population Survey, March 2024; `ps.datasets.load_cps` says where the file is
-# looked for). One ledger is charged for all fits: eps = 1 for the median and for tau = .9, and 2 for tau = .1, where
-# log wages vary more, their density is low, and an interval needs a larger budget. Wages are round numbers (3,071
-# different ones), which does no harm: a little secret noise separates equal wages.
+# The data are the earnings of 54,875 Americans (Current Population Survey, March 2024; `ps.datasets.load_cps` says
+# where the file is looked for). One ledger is charged for all fits: eps = 1 for the median and for tau = .9, and
+# eps = 2 for tau = .1. At tau = .1 log wages vary more, their density is low, and an interval needs a larger budget.
+# Wages are round numbers with only 3,071 different values. This does no harm: a little secret noise separates equal
+# wages.
 
 # %%
 WAGES = "log_wage ~ educ_years + experience"
@@ -123,7 +124,7 @@ if wages:
     print(ledger)
 
 # %% [markdown]
-# ## 3. Another currency
+# ## 3. Another guarantee
 #
 # Under Gaussian differential privacy (`mu=`) the default is another algorithm: noisy steps along bounded scores, with
 # one correction at the end. Its intervals are nearly as short as without privacy, and it needs no bounded set of

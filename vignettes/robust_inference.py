@@ -31,7 +31,7 @@ DOMAIN = {"log_wage": ps.Scale(10.5, 1), "educ_years": (0, 22), "experience": (0
 BOUNDED = {**DOMAIN, "log_wage": (0, 20)}
 MU = 0.5
 ROWS, SLOPE = 20_000, 0.1  # number of rows and true slope of the synthetic wages
-EVERY = 1  # number of survey rows for each row that is used; with EVERY = 1, all rows are used
+EVERY = 1  # one of `EVERY` successive survey rows is used; with EVERY = 1, all rows are used
 
 
 def spoilt(data: pd.DataFrame, share: float, rng: np.random.Generator) -> pd.DataFrame:
@@ -60,7 +60,7 @@ def slopes(fits: dict[str, Results | object], term: str) -> pd.DataFrame:
 
 
 # %% [markdown]
-# ## 1. Made-up wages
+# ## 1. Synthetic wages
 #
 # 20,000 synthetic wages have a known law: a year of schooling raises the wage by 10 %, and errors have a standard
 # deviation of 0.6. Then one wage in fifty, always of a person with much schooling, gets four zeros too many.
@@ -85,8 +85,8 @@ print(slopes(dirty, "educ_years").round(4).to_string())
 #
 # ## 2. The Current Population Survey
 #
-# The same fits to 54,875 real wages (March 2024; `ps.datasets.load_cps` says where the file is looked for), first as
-# they are, then with the same errors.
+# The same fits are made to 54,875 real wages (March 2024; `ps.datasets.load_cps` says where the file is looked for),
+# first to the wages as they are, then to wages with the same errors.
 
 # %%
 panels = [("made-up wages", clean, dirty)]

@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Spines: private medians of two groups of patients
 #
-# 310 patients, six measurements of the spine, two classes: abnormal (AB) and normal (NO). Gillenwater and Munoz Medina
-# (2020, section 6.2) compare private medians on these measurements. This walkthrough does the same with intervals, asks
-# what a width costs before it spends, and sets mechanisms side by side. Run the vignette with
+# The data are six measurements of the spine of 310 patients in two classes: abnormal (AB) and normal (NO). Gillenwater
+# and Munoz Medina (2020, section 6.2) compare private medians of these measurements. This walkthrough does the same
+# with intervals, asks which budget a given width of an interval needs, and compares mechanisms. Run the vignette with
 # `python vignettes/vertebral.py`; the plot is written to the same folder. Noise is seeded here so that the text repeats
 # itself: seeded releases are not private.
 #
-# The file is at the UCI repository (`ps.datasets.load_vertebral` says where). Without it made-up patients stand in, of
-# the same shape, and everything below says so.
+# The file is at the UCI repository (`ps.datasets.load_vertebral` says where). If the file is missing, synthetic
+# patients with the same columns are used, and the first printed line says so.
 
 # %%
 from __future__ import annotations
@@ -95,7 +95,7 @@ SLIP = 'degree_spondylolisthesis ~ Q("class")'
 PROMISE = {"domain": domain, "neighbors": "add_remove"}
 
 # %% [markdown]
-# ## 3. What a width costs
+# ## 3. The budget for a width
 #
 # A plan reads no row. Expected widths depend on the distribution of the values, so that we give the plan synthetic
 # patients, which are not those in the data.
@@ -153,7 +153,7 @@ for eps in (0.05, 0.1, 0.25, 1.0):
     print(f"eps = {eps:g}: {far:.0%} of {TRIALS} medians of the normal ones are wrong by more than {FAR}")
 
 # %% [markdown]
-# ## 6. Mechanisms side by side
+# ## 6. Comparison of mechanisms
 #
 # The eight mechanisms below are private with eps = 1, four of them with delta = 0.001 as well. "rank", the default,
 # chooses a number by the rank of the number. "duff" chooses by the number of patients that must be added or removed to
@@ -201,9 +201,9 @@ print(pd.DataFrame(rows).T.round(2).to_string())
 # %% [markdown]
 # ## 7. Several quantiles
 #
-# Five quantiles of each class. "rank" draws all of them at once; "aq" draws the median first and then the others, among
-# the patients on either side. In both methods the quantiles are in order. Quantiles near the ends have few patients
-# beyond them, and need a larger budget.
+# Five quantiles of each class are released. The mechanism "rank" draws all of them at once; "aq" draws the median first
+# and then the others, among the patients on either side. In both methods the quantiles are in order. Quantiles near the
+# ends have few patients beyond them, and need a larger budget.
 
 # %%
 ORDERS = [0.1, 0.25, 0.5, 0.75, 0.9]
@@ -217,7 +217,7 @@ exact = {f"file, {group}": values.quantile(ORDERS).to_numpy() for group, values 
 print(pd.DataFrame({**quantiles, **exact}, index=ORDERS).round(1).to_string())
 
 # %% [markdown]
-# ## 8. A mean beside it, and what bounds cost
+# ## 8. Means, and the cost of wide bounds
 #
 # The noise of a mean depends on its bounds: one patient may move a sum by the whole range. The noise of a median is in
 # ranks, which do not depend on bounds. Here the upper bound is widened, as by a person with less knowledge; the

@@ -1,4 +1,4 @@
-"""The public functions, declared by their signatures and docstrings."""
+"""Signatures and docstrings of the public functions; other modules do the computations."""
 
 from privstats.api.combining import combine
 from privstats.api.counts import dp_hist, dp_mode

@@ -1,4 +1,4 @@
-"""The function `combine`: a single result from several fits of one plan, on several sites or on the same rows."""
+"""The function `combine`: a single result from several fits of the same model, on several sites or on the same rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from privstats.results.results import Results
 
 
 def combine(fits: Iterable[Results], rows: str) -> Results:
-    """Combine several fits of one plan, either on disjoint data sets (sites) or repeatedly on the same rows.
+    """Combine several fits of the same model, either on disjoint data sets (sites) or on the same rows.
 
     The result is the mean of the fits, weighted by precision (inverse variances or covariance matrices); its standard
     errors and intervals include sampling error and the noise of all fits. A coefficient that one fit does not identify
@@ -37,9 +37,9 @@ def combine(fits: Iterable[Results], rows: str) -> Results:
     Raises
     ------
     OptionError
-        If the fits are not of one plan, if they have no intervals, or if they contradict the argument `rows`: fits
-        charged to one ledger do not have disjoint rows, and fits with different numbers of rows do not have the same
-        rows.
+        If the fits are of different models, if they have no intervals, if the bounds of a column were estimated, if a
+        fit is given twice or two fits have the same seed, or if the fits contradict the argument `rows`: fits charged
+        to one ledger do not have disjoint rows, and fits with different numbers of rows do not have the same rows.
     BudgetError
         If the fits protect different privacy units (rows, persons).
 

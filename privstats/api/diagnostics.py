@@ -28,7 +28,7 @@ def dp_diagnostics(
     ledger: Ledger | None = None,
     rng: Any = None,
 ) -> Diagnostics:
-    """Release residual diagnostics: a histogram of residuals, and the mean and size of residuals by fitted value.
+    """Release residual diagnostics: a histogram of the residuals, and mean residuals in bins of the fitted values.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def dp_diagnostics(
         values; mean and standard deviation are computed from the coefficients and their covariance matrix. If the fit
         has no standard errors or no intercept, the default is the range that follows from the declared bounds.
     scale : float, optional
-        Typical size of residuals, from public knowledge; by default the residual standard deviation that the fit
-        released. Residuals are clamped at 4 times this size.
+        Residual standard deviation, from public knowledge; by default the value that the fit released. Residuals are
+        clamped at 4 times this value. For a fit of `dp_glm`, `scale` must be left out.
     shares : dict, optional
         Relative shares of the budget for the tables "residuals", "binned" and "scale_location" (see Returns); by
         default 1/4, 1/2 and 1/4.
@@ -67,7 +67,8 @@ def dp_diagnostics(
     Returns
     -------
     Diagnostics
-        An object with `plot()` and frames `residuals` (histogram), `binned` (means), `scale_location` (mean sizes).
+        An object with the method `plot()` and the frames `residuals` (histogram), `binned` (means of the residuals) and
+        `scale_location` (means of ``sqrt(|residual| / scale)``).
 
     Raises
     ------

@@ -88,7 +88,7 @@ def dp_glm(
         - "newton" takes Newton steps with clipped, noisy scores.
         - "ngd" and "noisy_newton" are the noisy gradient descent and the noisy Newton steps of [3]_, for teaching and
           comparison. They need the logit link and a budget in `mu`, in `rho` or with `delta`.
-        - "sgd" is NoisySGD. It needs the logit link and `eps` with `delta`, and gives no intervals.
+        - "sgd" (noisy stochastic gradient descent) needs the logit link and `eps` with `delta`, and gives no intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional

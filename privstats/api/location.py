@@ -353,11 +353,12 @@ def dp_mean(
         that `noise` names) add noise, in proportion to the bounds, to the sum of each column. "clipped" takes a single
         column and regresses it on a dummy for each group, as `dp_lm` does; the noise is in proportion to the std dev of
         the values. Intervals of "clipped" are shorter if the bounds extend far beyond most values and there are several
-        thousand rows, and longer otherwise; if most values are zero, the other values may be clipped unseen, and the
-        intervals then cover too rarely. "auto" uses noise on sums; for a single column, "auto" may first estimate
-        the std dev, with a tenth of the budget at most, and then uses "clipped" if the intervals of "clipped" are
-        expected to be clearly shorter. "duff" is for comparison, without intervals. It is the exponential mechanism in
-        which the penalty of a candidate is the number of rows that must change until the candidate is the mean.
+        thousand rows, and longer otherwise; if most values are zero, "clipped" may clip the other values without a sign
+        of it in the released histogram, and the intervals then cover the mean less often than stated. "auto" uses noise
+        on sums; for a single column, "auto" may first estimate the std dev, with a tenth of the budget at most, and
+        then uses "clipped" if its intervals are expected to be shorter by a safety margin. "duff" is for comparison,
+        without intervals. It is the exponential mechanism in which the penalty of a candidate is the number of rows
+        that must change until the candidate is the mean.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional

@@ -46,7 +46,7 @@ def plan(verb: str, formula: str, n: int | Protected, eps: float | None = None, 
     Parameters
     ----------
     verb : {"lm", "glm", "rq", "median", "quantile", "mean", "mode", "hist"}
-        Short name of the function that fits; the full name, such as "dp_lm", is also accepted.
+        Short name of the function to be planned; the full name, such as "dp_lm", is also accepted.
     formula : str
         Formula of the fit.
     n : int or Protected
@@ -67,7 +67,7 @@ def plan(verb: str, formula: str, n: int | Protected, eps: float | None = None, 
     Raises
     ------
     OptionError, BudgetError, DomainError, FormulaError, PrivacyError
-        If these arguments would cause the same error in a call of the function that fits.
+        If a call of the planned function with these arguments would raise the same error.
 
     Examples
     --------

@@ -81,12 +81,13 @@ def dp_lm(
         - "objpert" (objective perturbation, for pure `eps`) minimises the loss of clipped rows plus a random linear
           term. A second form, for comparison, bounds the coefficients by `theta_bound`. The second form is used if
           `theta_bound`, `split`, `noise` or `unit` is given, if `inference` is "none", if the formula has no intercept,
-          or if the budget is very large.
+          or if the budget is so large that the predicted noise of the second moments is below 1e-6 times the number of
+          rows and `tail` is not given.
         - "kng" (K-norm gradient) and "expmech" (exponential mechanism) are for comparison. They bound the coefficients
           by `theta_bound`.
         - "ngd" and "noisy_newton" are the noisy gradient descent and the noisy Newton steps of [2]_, for teaching and
           comparison. They need a robust `loss` and a budget in `mu`, in `rho` or with `delta`.
-        - "sgd" is NoisySGD. It needs `eps` with `delta`, and gives no intervals.
+        - "sgd" (noisy stochastic gradient descent) needs `eps` with `delta`, and gives no intervals.
     delta : float
         Probability with which the guarantee `eps` may fail. Choose it well below one over the number of rows.
     mu : float, optional
@@ -262,11 +263,13 @@ def dp_rq(
         Algorithm.
 
         - "auto" chooses "newton" under `mu` or `rho`. Under `eps`, the choice depends on the ratio
-          2 min(tau, 1 - tau) n eps / d, for n rows and d coefficients: "newton" if the ratio is large, "objpert" if it
-          is smaller, and "kng" if it is smaller still and d is at most three.
+          r = 2 min(tau, 1 - tau) n eps / d, for n rows and d coefficients: "kng" if d = 1, 2 or 3 and r is below 750,
+          550 or 300, respectively; otherwise "objpert" if r is below 750 (for the median, 3000); otherwise "newton".
+          Other rules apply if the number of rows is private, if `noise` or `unit` is given, or if `inference` is
+          "none". The summary names the algorithm and the reason.
         - "newton" takes Newton steps with clipped, noisy scores (gradients of a row's loss).
         - "objpert" (objective perturbation) minimises a smoothed loss plus a random linear term. For quantiles other
-          than the median, it gives no intervals if the ratio is so large that "auto" chooses "newton".
+          than the median, it gives no intervals if the ratio r (see "auto") is 750 or more.
         - "kng" (K-norm gradient) draws coefficients from a density that decreases in the norm of the score. Draws are
           exact for at most three coefficients; the draw of more coefficients is the last state of a Markov chain.
         - "expmech" (exponential mechanism) is for comparison, without intervals.

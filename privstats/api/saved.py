@@ -27,7 +27,7 @@ READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = MappingProxyTyp
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Return the object that a method `save` wrote to a file: a plan, a study, a fit, or the fits of a study.
+    """Return the object that a method `save` wrote to a file: a plan, a study (several plans), or fits.
 
     Nothing in a file is executed. A plan is computed again from the call in the file, and the digest of the new plan is
     compared with the digest in the file.

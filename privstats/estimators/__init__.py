@@ -1,1 +1,1 @@
-"""Estimators: each requests noisy releases of the data and computes its estimate from these releases alone."""
+"""Estimators: an estimator sends queries to the data and computes estimates from the noisy answers (releases) alone."""

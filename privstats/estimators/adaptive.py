@@ -1,10 +1,11 @@
 """Adaptive regression: whiten the predictors, then use the method with the shortest expected intervals.
 
-The fit starts with three stages. Stage 0 releases the scales of the columns, stage L the numbers of rows at factor
-levels, and stage 1 rough second moments of the standardised columns (the coarse matrix). The predictors are then
-replaced by linear combinations of the predictors, with second moments of about the identity matrix (whitening). Finally
-one of three methods is chosen: noisy moments (`sufficient_statistics`), Newton steps (`least_squares`), or the
-minimiser of a perturbed loss (`perturbed_least_squares`).
+The fit starts with three releases: the scales of the columns (stage 0), the numbers of rows at factor levels (stage L),
+and rough second moments of the standardised columns, called the coarse matrix (stage 1). The predictors are then
+whitened: they are replaced by linear combinations of the predictors whose matrix of second moments is about the
+identity. Finally one of three methods is chosen: noisy moments (`sufficient_statistics`), Newton steps
+(`least_squares`), or the minimiser of a perturbed loss (`perturbed_least_squares`), the sum of the rows' losses, a
+ridge penalty and a random linear term.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ SHARES: Mapping[str, Mapping[str, float]] = {
     },
 }  # fmt: skip
 
-# main query of each method of estimation; the budget of an optional query is subtracted from the main query's budget
+# The main query of each method of estimation: the budget of an optional query is subtracted from this query's budget.
 HOSTS = {"steps": "score", "moments": "moments", "perturbed": "coefficients"}
 
 
@@ -103,15 +104,17 @@ class Adaptive:
         Loss whose sum over rows the fit minimises.
     branches : tuple of str
         Methods to choose from: "moments" (noisy second moments), "steps" (Newton steps) and "perturbed" (the minimiser
-        of a perturbed loss).
+        of the sum of losses, a ridge penalty and a random linear term).
     tail : {"usual", "cautious"}
-        Assumption about the number of scores with large norms. The fit releases a histogram of score norms, in which a
-        small number cannot be distinguished from noise. "cautious" assumes a larger number than "usual". It also
-        assumes a larger bias due to clipping, namely that all clipped scores may affect the same coefficient.
+        Assumption about the number of rows with a score of large norm; a score is the gradient of a row's loss. The fit
+        releases a histogram of score norms, in which a small number of rows cannot be distinguished from noise.
+        "cautious" assumes a larger number than "usual". It also assumes a larger bias due to clipping, namely that all
+        clipped scores may affect the same coefficient.
     cov_type : str
         "HC" (error variances may differ between rows) or "nonrobust" (equal error variances).
     scores : {"usual", "means"}
-        Kind of score; it selects the assumption about the norms of scores (see `Problem.assuming`).
+        Kind of regression: "means" if the coefficients are means of groups, otherwise "usual". The assumption about the
+        norms of scores depends on the kind (see `Problem.assuming`).
     coarse : float, optional
         Budget share of the first released second moments (coarse matrix), if "perturbed" is among the methods; by
         default ``SHARES["perturbed"]["coarse matrix"]``.
@@ -134,7 +137,8 @@ class Adaptive:
             return SHARES[self.noises.shares]
         shares = SHARES["perturbed"]
         coarse = self.coarse or shares["coarse matrix"]
-        if self.loss.needs_scale:  # the Hessian has the same share; the limit leaves enough budget for the coefficients
+        # the Hessian gets the same budget share, so a limit on this share increases the share of the coefficients
+        if self.loss.needs_scale:
             coarse = min(coarse, COARSE_BESIDE)
         rest = 1 - shares["scales"] - shares["response square"] - coarse  # budget share left for the later releases
         coefficients = rest - shares["score sizes"] - shares["squares of scores"]
@@ -155,7 +159,8 @@ class Adaptive:
 
         The coarse matrix is the first release of second moments: the sum of x x' over n rows x of c columns with
         variance 1, plus noise. Let s be the noise sd of an off-diagonal entry of this sum. The largest eigenvalue of
-        the noise matrix is about ``2 sqrt(c) s``, so the relative noise is measured by ``sqrt(c) s / n``.
+        the noise matrix is about ``2 sqrt(c) s``. The relative noise is defined as half of this eigenvalue divided by
+        n, ``sqrt(c) s / n``.
         """
         return MOST_FIRST_NOISE if isinstance(self.loss, SquaredLoss) else MATRIX_NOISE
 
@@ -226,7 +231,7 @@ class Adaptive:
         if chosen == "moments" and (levels.keep is not None or problem.start.frame.redone):
             return moments_of_box(ask, by, box, sizes, public, problem.robust).estimate()
         estimate: Any = branches[chosen].estimate()
-        response = {"response_sd": scales.response_sd}  # a response_sd of the estimate takes precedence
+        response = {"response_sd": scales.response_sd}  # replaced if the estimate has its own response_sd
         return replace(estimate, diagnostics={**response, **estimate.diagnostics})
 
     def with_known_moments(
@@ -265,12 +270,15 @@ class Adaptive:
         needed : float
             Smallest number of rows at a factor level with which the coefficient of the level can be estimated.
         share_of : tuple of str
-            Labels of the main queries. Optional queries use parts of the main queries' shares of the budget.
+            Labels of the main queries, such as "score", one for each candidate method. An optional query uses a part of
+            the main query's share of the budget.
         worth : bool
-            Whether the numbers of rows at factor levels are worth the budget share of the query for these numbers.
+            Whether to release the numbers of rows at factor levels; False if the release is expected to improve the fit
+            less than its budget would improve the main query.
         """
         levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
-        if self.loss.needs_scale:  # rows at rare levels may have the norm to which rows are clipped for second moments
+        # whitened rows at rare levels may be as long as the norm to which rows are clipped in the coarse matrix
+        if self.loss.needs_scale:
             levels = replace(levels, row_limit=held_at(coarse_entry_sd(ask, by, box.c), box.c, sizes.rows))
         scales = levels.of_kept(scales)
         ranked = ranked_scales(ask, box, scales, public.offered, share_of)
@@ -360,8 +368,8 @@ def coarse_noise(by: Noises, promise: Promise, relation: Relation, columns: int,
 
     The coarse matrix is the first release of second moments: the sum of v v' over n = `rows` rows v of the response and
     c = `columns` standardised columns, plus noise. Let s be the noise sd of an off-diagonal entry of this sum. The
-    largest eigenvalue of the noise matrix is about ``2 sqrt(c + 1) s``, so the relative noise is measured by
-    ``sqrt(c + 1) s / n``. The relative noise is computed from public numbers alone.
+    largest eigenvalue of the noise matrix is about ``2 sqrt(c + 1) s``. The relative noise is defined as half of this
+    eigenvalue divided by n, ``sqrt(c + 1) s / n``. The relative noise is computed from public numbers alone.
     """
     entry = coarse_entry_sd(ForecastLaws(promise, relation), by, columns) * (1 + HELD_LEAST * columns)
     return entry * (columns + 1) ** 0.5 / rows

@@ -89,8 +89,8 @@ class Noises:
     def products(self) -> Mechanism:
         """Return the mechanism for second moments of rows of bounded norm.
 
-        The mechanism is `matrix` if the noise of `matrix` is calibrated to the sensitivity in the l2 norm or in the
-        nuclear norm; otherwise it is the matrix-t mechanism.
+        The mechanism `matrix` is returned if its noise is calibrated to a sensitivity in the l2 norm or in the nuclear
+        norm. Otherwise the matrix-t mechanism is returned.
         """
         return self.matrix if getattr(self.matrix, "norm", None) in ("l2", "nuclear") else MatrixT()
 
@@ -101,9 +101,9 @@ PURE = Noises(Laplace(), Cube(), Spherical(), MatrixT(), free_products=False, sh
 
 @dataclass(frozen=True, eq=False)
 class ByBranch(Mapping[str, float]):
-    """Expected interval lengths, one for each branch (method of estimation), computed only when they are looked up.
+    """Expected interval lengths by branch (method of estimation); each length is computed when the length is looked up.
 
-    A plan (the list of all possible queries, made without data) does not look up the lengths, so none is computed.
+    A plan (the list of all possible queries, made without data) looks up no length, so no length is computed.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ FIXED = ("noises", "branches", "shares", "loss", "norm", "taus", "coarse", "rows
 
 
 def with_std_error(sigma: float, error: float) -> dict[str, float]:
-    """Return the residual std dev `sigma` and its std error due to privacy noise, by name of the diagnostic.
+    """Return two diagnostics by name: the residual std dev `sigma`, and its std error due to privacy noise.
 
     `error` is the std error of the residual variance, the square of `sigma`; the std error of `sigma` follows by the
     delta method. It is infinite if `sigma` is 0.

@@ -86,10 +86,11 @@ def begun(
     needed : float
         Smallest number of rows at a factor level with which the coefficient of the level can be estimated.
     share_of : tuple of str
-        Labels of the main queries. The optional queries (level counts, new scales) use parts of the main queries'
-        shares of the budget.
+        Labels of the main queries, such as "score", one for each candidate method. The optional queries (level counts,
+        new scales) use parts of the main query's share of the budget.
     worth : bool
-        Whether the optional queries are worth their parts of the budget; if not, these queries are not sent.
+        Whether to send the optional queries; False if these queries are expected to improve the fit less than their
+        parts of the budget would improve the main query.
     """
     levels = readable_levels(ask, by, box, scales, needed, share_of, worth, public.intervals)
     scales = levels.of_kept(scales)
@@ -126,8 +127,8 @@ def begun_about(
     about : TransformedAsk
         Function for the first queries, which use the transformed response.
     item : str
-        Text in the label of the query for the Hessian, such as "tau = 0.5". The noise of this query determines which
-        factor levels are kept in the fit (see `least`).
+        Text in the label of the later query for the Hessian, such as "tau = 0.5". The noise of this query is computed
+        in advance and determines which factor levels are kept in the fit (see `least`).
     least : float
         A factor level has enough rows for the fit if the number of its rows is at least `least` times the noise
         standard deviation of an entry of the Hessian.

@@ -110,7 +110,7 @@ class ChosenQuantile(ABC):
     @property
     @abstractmethod
     def by(self) -> Mechanism:
-        """Return the mechanism that draws the coefficients, separately for each probability tau."""
+        """Return the mechanism that draws the coefficients, with one draw for each probability tau."""
 
     def __call__(self, ask: Ask, public: PublicFacts) -> Estimate:
         box = PublicBox(public.design)

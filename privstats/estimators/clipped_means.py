@@ -1,4 +1,4 @@
-"""Group means by clipped least squares on group dummies, with noise that depends on the values' sd, not on bounds."""
+"""Group means by clipped least squares on group dummies; the noise depends on the values' sd, not on their bounds."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ SPREAD = 0.05  # budget share of a histogram of |response - mean|, released if t
 # is at most LONG_SUMS: Newton steps could save little length, and the estimated variance may be too small by chance.
 POWER, BY_GROUP, LONG_SUMS = 1.5, 1.15, 1.5
 # Lower limit of the variance computed from the histogram, divided by the noise variance of the released mean. If all
-# values that the histogram shows differ from the released mean by no more than the noise, these values may be zeros,
-# and the variance may be due to rare large values, which the histogram does not show and which clipping would remove.
+# visible values are equal to the released mean up to noise, most values may be zero. The variance is then due to rare
+# large values; the histogram does not show these values, and clipping would remove their contribution to the mean.
 LEAST_VISIBLE = 4.0
 # Noisy sums are used if more than this share of the values equal one of the bounds (mostly zeros): the histogram then
 # shows too little of the rare large values, which dominate the variance and which Newton steps would clip.
@@ -76,7 +76,8 @@ class ClippedMeans:
 
         The coarse matrix is the first release of second moments: the sum of x x' over n rows x of c columns with
         variance 1, plus noise. Let s be the noise sd of an off-diagonal entry of this sum. The largest eigenvalue of
-        the noise matrix is about ``2 sqrt(c) s``, so the relative noise is measured by ``sqrt(c) s / n``.
+        the noise matrix is about ``2 sqrt(c) s``. The relative noise is defined as half of this eigenvalue divided by
+        n, ``sqrt(c) s / n``.
         """
         return MOST_FIRST_NOISE
 
@@ -91,9 +92,11 @@ class ClippedMeans:
             variance, at_end = self._variance(ask, public, box, scales)
             sums = self._length_of_sums(ask, public, scales, variance)
             steps = self._length_of_steps(ask, of_dummies, box, scales, variance)
-            # with groups, a smaller power suffices: different group means increase `variance` and make `sums` too small
+            # with groups, `variance` includes the differences of group means, so that `sums` is too small; a smaller
+            # power makes up for this error
             power = BY_GROUP if design.factors else max(steps, POWER)
-            given = max(self._given_by_steps(ask, box, scales), FLOOR)  # a missing interval counts as infinitely long
+            # `steps / given` is the harmonic mean over groups, if the length is infinite for a group without interval
+            given = max(self._given_by_steps(ask, box, scales), FLOOR)
             shorter = power * np.log(steps) - np.log(given) < np.log(sums)
             shorter = shorter and sums > LONG_SUMS and at_end < MOSTLY_AT_END
             lengths = {"sums": sums, "steps": steps if shorter else np.inf}
@@ -111,13 +114,16 @@ class ClippedMeans:
     def _variance(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales) -> tuple[float, float]:
         """Return estimates of the variance of the response, and of the share of its values equal to one of its bounds.
 
-        The unit of the variance is the squared half-range of the response's bounds. If the variance computed from the
-        released sums (`scales`) is at least 3 noise sds (`HIDDEN`), the estimate is this variance less one noise sd,
-        and the returned share, which is not needed, is 0. Otherwise the estimate is the mean squared distance of the
-        responses from the released mean, less twice the noise variance of this mean; it is at least `LEAST_VISIBLE`
-        times this noise variance. The mean squared distance is computed from a histogram of the distances: the noise of
-        counts, unlike the noise of a sum of squares, does not grow with the bounds. The share is that of responses
-        equal to the bound nearer to the released mean; they are counted in a separate bin.
+        The unit of the variance is the squared half-range of the response's bounds. Let v be the variance computed from
+        the released sums (`scales`), and s the noise sd of v. There are two cases:
+
+        - If v is at least `HIDDEN` (3) times s, the estimate is v - s. The share is not needed, and 0 is returned in
+          its place.
+        - Otherwise a histogram of the distances between the responses and their released mean is released, because the
+          noise of counts, unlike the noise of a sum of squares, does not grow with the bounds. The estimate is the mean
+          squared distance in the histogram minus 2 w, where w is the noise variance of the released mean; the estimate
+          is at least ``LEAST_VISIBLE * w``. The share is the share of the responses that equal the bound nearer to the
+          released mean; these responses are counted in a separate bin.
         """
         mean, noise, variance = _moments(scales)
         least = max(variance - noise, FLOOR * noise)
@@ -151,18 +157,22 @@ class ClippedMeans:
     def _length_of_steps(self, ask: Ask, public: PublicFacts, box: PublicBox, scales: Scales, variance: float) -> float:
         """Return the expected length of intervals from Newton steps, divided by the interval length without privacy.
 
-        The argument `variance` is the variance of the response, from `_variance`. The result is inf, so that Newton
-        steps are not used, if the response seems to have only two values.
+        The argument `variance` is the variance of the response, in squared half-ranges of its bounds (see `_variance`).
+        The result is inf, so that Newton steps are not used, if the response seems to have only two values.
         """
         sizes = Sizes(scales.rows, float(public.units or scales.rows))
         longest, psi = box.c**0.5, 2 / variance**0.5
         length = Lengthened(ask, self.noises).of_rows(box.c, longest, psi, sizes, public.by_unit)
-        # no Newton steps for two-valued responses: rows with the rarer value have large scores, and may be few
+        # no Newton steps for two-valued responses: a histogram may miss the few large scores of the rarer value
         two = box.design.zero_to_one or np.isfinite(scales.rarer)
         return np.inf if two else length
 
     def _given_by_steps(self, ask: Ask, box: PublicBox, scales: Scales) -> float:
-        """Return the share of groups that, by the released sums of their dummies, have enough rows for Newton steps."""
+        """Return the share of the groups with enough rows for Newton steps; 1 without groups.
+
+        A group has enough rows if its number of rows, computed from the released sums of the dummies, exceeds
+        `READABLE` times the noise sd of an entry of the Hessian by `VISIBLE` noise sds of the number.
+        """
         needed = READABLE[self.noises.shares] * hessian_entry_sd(ask, self.noises, box.c)
         known = [counts_from_sums(box, factor, scales) for factor in box.design.factors]
         enough = [count >= needed + VISIBLE * sd for count, sd in known]

@@ -224,7 +224,7 @@ class Grouping:
         return InGroup(of) if self.groups else of
 
     def answered(self, by: Mechanism) -> Mechanism:
-        """Return the mechanism for a query: the given mechanism `by` or, with groups, `by` applied to each group."""
+        """Return the mechanism for a query: `by` or, with groups, a mechanism that applies `by` in each group."""
         return InEachCell(by) if self.groups else by
 
     def column(self, j: int) -> ColumnValues:
@@ -260,14 +260,14 @@ class Grouping:
 
 @dataclass(frozen=True, eq=False)
 class RowNumbers:
-    """Number of rows in each group, or of all rows if there are no groups; public, or released with little noise.
+    """Numbers of rows in the groups, or the number of all rows if there are no groups; public or released.
 
     Parameters
     ----------
     each : ndarray, shape (groups,)
         Number of rows in each group, at least 1; a single entry, the number of all rows, if there are no groups.
     certain : bool
-        True if only used rows were counted, False if some counted rows may have missing values and not be used.
+        Whether every counted row is used. If False, some counted rows may have missing values, and are then not used.
     diagnostics : mapping of str to float
         The number of rows used and its standard error, if the number was released.
     release : Release, optional
@@ -324,7 +324,8 @@ def no_intervals(public: PublicFacts, neighbors: Neighbors, noise: Note | None =
     neighbors : Neighbors
         Neighbouring relation: which two data sets count as neighbours.
     noise : Note, optional
-        Note on the size of the noise, for a fit that spent its whole budget on the estimates.
+        Note on the size of the noise, returned if the user requested no intervals, so that the whole budget was spent
+        on the estimates. By default, a note without the size is returned.
     """
     if not public.intervals:
         return (noise or noise_note({}),)

@@ -29,13 +29,13 @@ from privstats.sets.vectors import Fractions
 class Histogram:
     """Estimator of a histogram of a column: noisy numbers of rows in bins or at levels, or densities.
 
-    Counts describe the data, so their intervals include privacy noise only. Densities describe the population, so
-    their intervals include sampling error as well.
+    Counts describe the data, so their intervals include privacy noise only. Densities describe the population, so their
+    intervals include sampling error as well. Of the parameters, users set only `bins` and `density`.
 
     Parameters
     ----------
     bins : int or sequence of float, optional
-        Number of bins, or their edges; not needed for a column with levels. Users can set only `bins` and `density`.
+        Number of bins, or their edges; not needed for a column with levels.
     density : bool
         Whether to return densities, the shares of rows divided by the bin widths (by 1 for levels), instead of counts.
     noise : Additive
@@ -80,10 +80,12 @@ class Histogram:
 class Mode:
     """Estimator of the mode, the bin or level with the most rows, by a private mechanism.
 
+    Of the parameters, users set only `bins` and `grid`.
+
     Parameters
     ----------
     bins : int or sequence of float, optional
-        Number of bins, or their edges, as for `Histogram`. Users can set only `bins` and `grid`.
+        Number of bins, or their edges, as for `Histogram`.
     grid : float or mapping, optional
         Step between the possible values of a numeric column; the possible values are the candidates for the mode.
     mechanism : Mechanism

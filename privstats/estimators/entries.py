@@ -80,11 +80,12 @@ class Entries:
         return len(self.coded) + len(self.others) - 1 + constant
 
     def lighter(self, most: float) -> float:
-        """Return the factor, at most 1, by which a limit on the forecast noise of a fit is multiplied.
+        """Return a factor of at most 1; a limit on the forecast noise of a fit is multiplied by this factor.
 
         If the forecast noise exceeds the limit, the fit uses noisy second moments, and otherwise a method that whitens
-        the columns, such as Newton steps. The noise of these methods increases with the number of columns, the noise
-        of second moments only with the number of nonzero entries of a row.
+        the columns, such as Newton steps. The factor lowers the limit in designs with many columns that are zero in
+        most rows, because the noise of whitening methods increases with the number of columns, but the noise of second
+        moments only with the number of nonzero entries of a row.
 
         Parameters
         ----------
@@ -98,9 +99,9 @@ class Entries:
     def within(self) -> BoxProducts:
         """Set in which every row's vector z of predictors and response lies.
 
-        If z has level indicators, the first factor has an entry for every level. These entries add up to 1 in each row,
-        so the number of rows and the sums of the entries of z follow from the second moments and are not released
-        separately. Other factors have an entry for every level but the last.
+        If z has level indicators, the factor with the most levels has an entry for every level. These entries add up to
+        1 in each row, so the number of rows and the sums of the entries of z follow from the second moments and are not
+        released separately. Other factors have an entry for every level but the last.
         """
         own = len(self.others)
         if not self.coded:
@@ -113,7 +114,7 @@ class Entries:
         """Return the name of the mechanism in `laws` that adds the least noise to second moments of the response.
 
         These second moments are the sums over rows of the response times the constant, and of the response times each
-        predictor. For each mechanism, the noise variances of these sums are averaged.
+        predictor. The mechanisms are compared by the average noise variance of these sums.
         """
         with_response = self.within.where[:-1, -1]
 

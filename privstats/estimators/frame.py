@@ -175,7 +175,7 @@ class PublicBox:
 
     @cached_property
     def response(self) -> FloatArray:
-        """Weights whose product with a row z = (columns, [offset], response) is the response minus the offset."""
+        """Vector whose inner product with a row z = (columns, [offset], response) is the response minus the offset."""
         one = np.zeros(self.width)
         one[-1] = 1.0
         if self.offset:
@@ -443,7 +443,7 @@ class Scales:
 
     @property
     def response_sd(self) -> float:
-        """Std dev of the response, or its root mean square without an intercept; NaN if smaller than the noise."""
+        """Std dev of the response (root mean square in a model without intercept); NaN if smaller than the noise."""
         seen = self.scale[-1] ** 2 > HIDDEN * self.wrong[-1]
         return float(self.scale[-1]) if seen else np.nan
 
@@ -567,13 +567,14 @@ def ranked_scales(
 ) -> Scales:
     """Release order statistics of columns with noisy variances, and return `scales` with new values for these columns.
 
-    A variance is noisy if it is below `HIDDEN` noise sds. Dummies, products of columns and a response with a rare
-    value keep their scales. The new centre of a column is a noisy median of its values. The new scale is a noisy
+    A variance is noisy if it is below `HIDDEN` noise sds. Columns of factors, products of columns, and a response with
+    a rare value keep their scales. The new centre of a column is a noisy median of its values. The new scale is a noisy
     p-quantile of the distances from this centre, divided by the p-quantile of |Z| for a standard normal Z. The quantile
     of the distances is too small if many values are equal, so the new scale is at least the noise sd of the column's
-    mean, divided by `LEAST_SPREAD`. A second lower limit is ``(1 - p)^(1/4) / LEAST_SPREAD`` times the old scale. It
-    applies to the response, and to columns whose new scale is raised by the first limit, except columns of a spline or
-    polynomial basis. The new centre and scale are used only if the new scale is smaller than the old scale.
+    mean, divided by `LEAST_SPREAD`. A second lower limit, ``(1 - p)^(1/4) / LEAST_SPREAD`` times the old scale, applies
+    to the response, and to each column with a quantile below the first limit, except columns of a spline or polynomial
+    basis. The square of the response's new scale is also at least the old square minus `VISIBLE` noise sds of this
+    square. The new centre and scale are used only if the new scale is smaller than the old scale.
 
     Parameters
     ----------
@@ -585,7 +586,8 @@ def ranked_scales(
         Whether to release new centres and scales; if False, `scales` keeps its values.
     """
     coded = {j for factor in box.design.factors for j in factor.columns} | {j for j, *_ in box.products}
-    coded |= {*box.by_level}  # products with a dummy are mostly 0, so the quantile of distances may be near 0
+    # products with a dummy keep their scales: most values are 0, so the quantile of distances may be near 0
+    coded |= {*box.by_level}
     center, scale, below_noise, wrong = (
         part.copy() for part in (scales.center, scales.scale, scales.below_noise, scales.wrong)
     )
@@ -623,8 +625,8 @@ def ranked_scales(
         unit = 1.0 + box.offset_reach if j == box.c else 1.0
         new, least = size / float(ndtri((1 + order) / 2)) * unit, scales.sd[j] / scales.rows / LEAST_SPREAD * unit
         if j == box.c or (new < least and j not in box.design.of_basis):
-            # the quantile misses rare values (far from the median if most values are equal); the old scale therefore
-            # gives another lower limit of the new scale
+            # The quantile of distances does not depend on rare values, which may be far from the median. The old scale
+            # depends on rare values, and gives another lower limit of the new scale.
             least = max(least, scale[j] * (1 - order) ** 0.25 / LEAST_SPREAD)
         if j == box.c:
             new = max(new, float(np.sqrt(max(scale[j] ** 2 - VISIBLE * wrong[j], 0.0))))
@@ -738,8 +740,9 @@ def held_response(box: PublicBox, scales: Scales) -> tuple[Scales, FloatArray]:
 def standardised(box: PublicBox, scales: Scales, kept: tuple[Any, ...] | None) -> StandardFrame:
     """Return the map (`StandardFrame`) that centres and scales the columns by their released centres and scales.
 
-    A factor's column that is constant over the kept levels (the masks `kept`) is centred at this constant and is not
-    scaled, because its released centre and scale reflect only noise and rows that are left out.
+    The masks `kept` mark the factor levels that are kept in the fit. A factor's column that has the same value at all
+    kept levels is centred at this value and is not scaled, because its released centre and scale reflect only noise and
+    the rows that are left out.
     """
     center, scale = scales.center[:-1].copy(), scales.scale[:-1].copy()
     for factor, k in zip(box.design.factors, kept or (), strict=False):
@@ -814,7 +817,9 @@ def reread_scales(
     """
     made = [j for j, *_ in box.products]
     wanted = scales.below_noise.copy()
-    wanted[-1] &= by.free_products  # under pure differential privacy, a new response scale is not worth its budget
+    # under pure differential privacy, a new response scale improves the fit less than its budget share would improve
+    # the later releases
+    wanted[-1] &= by.free_products
     if made:
         wanted[made] = True
     spreads = ((j, spread) for at, ends in frame.parts for j, spread in zip(at, np.ptp(ends, axis=0), strict=True))

@@ -1,8 +1,9 @@
 """Denoised histograms of score norms, with extrapolated counts in bins hidden by noise, and the clipping threshold.
 
-A bin's upper end is sqrt 2 times its lower end. Let the last visible pair be the last two neighbouring bins whose sum
-of counts is clearly larger than its noise. Beyond this pair, counts are assumed to decrease geometrically, and are
-extrapolated. The coverage of intervals depends on this assumption. All values are computed from released, noisy counts.
+A score is the gradient of a row's loss with respect to the coefficients. A bin's upper end is sqrt 2 times its lower
+end. Let the last visible pair be the last two neighbouring bins whose sum of counts is clearly larger than its noise.
+Beyond this pair, counts are assumed to decrease geometrically, and are extrapolated. The coverage of intervals depends
+on this assumption. All values are computed from released, noisy counts.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Tail:
     slow: bool = False
 
 
+# Assumptions on the tail of a histogram, by name. A comment states the histogram for which an assumption is used.
 TAILS = {
     "usual": Tail(0.5, fastest=0.5, slow=True),
     "means": Tail(0.6, fastest=0.5, slow=True),  # score norms in fits of means; the values may be heavy-tailed
@@ -369,12 +371,17 @@ def seen_in_sums(counts: FloatArray, last: int, sd: float, known: Whole | None) 
 
 
 def lowered_to(counts: FloatArray, last: int, total: float) -> FloatArray:
-    """Return counts with the sum `total`: visible counts (bins up to `last`) are shifted equally, but not below 0."""
+    """Return the counts, with the visible counts lowered by one number so that the sum of all counts is `total`.
+
+    The visible counts are the counts of the bins up to the index `last`. A visible count below the number becomes 0. If
+    the sum is too small, the number is negative, and visible counts are raised.
+    """
     visible, tail = counts[: last + 1], counts[last + 1 :]
     rest = max(total - tail.sum(), 0.0)
     ordered = np.sort(visible)[::-1]
     kept = np.arange(1, len(ordered) + 1)
-    shifts = (np.cumsum(ordered) - rest) / kept  # for each k: reduction per count if the k largest counts stay positive
+    # entry k - 1: the number subtracted from each of the k largest counts, if only these counts stay positive
+    shifts = (np.cumsum(ordered) - rest) / kept
     valid = np.flatnonzero(ordered - shifts > 0)
     shift = shifts[valid[-1]] if valid.size else ordered[0]
     return np.concatenate((np.maximum(visible - shift, 0.0), tail))

@@ -1,8 +1,8 @@
 """Least squares whose coefficients are drawn by K-norm gradient, objective perturbation or the exponential mechanism.
 
-The drawn coefficients solve ``score = noise`` with noise of a known law. If the mechanism adds a ridge penalty to the
-loss, one Newton step removes the bias due to the penalty. Intervals also need the Hessian of the loss and the variance
-of the score, which are released separately.
+At the drawn coefficients, the score (gradient of the sum of the rows' losses) equals a random noise vector of known
+distribution. If the mechanism adds a ridge penalty to the loss, one Newton step removes the bias due to the penalty.
+Intervals also need the Hessian of the loss and the variance of the score, which are released separately.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
 """Least squares and Huber's loss by noisy Newton steps with clipped scores.
 
+A score is the gradient of a row's loss. The Hessian is the sum of v v' over rows with vectors v of weighted, whitened
+predictors, and the leverage of a row is the norm of its vector v.
+
 Comments in the code number the stages of a fit, which starts with stages 0 and 1 (module `adaptive`): 2 leverages, 3
 Hessian, 3b first step, 4 score variance, 5 score norms, 6 final score. All clipping radii are functions of earlier
-releases, and the sensitivity of each query is proved for every radius.
+releases, and the privacy proof of each query holds for every radius.
 """
 
 from __future__ import annotations
@@ -67,7 +70,7 @@ def relative_noise(m: int, entry: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Lengthened:
-    """Calculator of the ratio of the expected lengths of intervals from Newton steps with and without privacy.
+    """Calculator of the expected length of intervals from Newton steps, divided by their length without privacy.
 
     The ratio is computed from noise distributions before any release, and so costs no privacy budget.
 
@@ -161,9 +164,9 @@ class ScoreVariance:
     value : ndarray, shape (m, m)
         Variance matrix of a row's score.
     metric : Metric
-        Symmetric square root of the sum of `value` and a ridge matrix, and the inverse of this root, which
-        standardises the score. The ridge matrix raises the variance along rare factor levels and along two-valued
-        columns with a rare value (`KeptLevels.ridge`).
+        Symmetric square root of the sum of `value` and a ridge matrix, and the inverse of this root, which standardises
+        the score. The ridge matrix (`KeptLevels.ridge`) raises the variance in the directions of coefficients of rare
+        factor levels, and of two-valued columns with a rare value.
     released : bool
         Whether the variance was released; otherwise equal error variances are assumed.
     """
@@ -323,8 +326,8 @@ class Steps(OneStep):
     def metric(self, pilot: FirstStep) -> FloatArray:
         """Return the matrix that standardises the final score, shape (m, m): the inverse root of a score's variance.
 
-        The variance is taken from `pilot`, the result of the first step, with a ridge for rare factor levels and rare
-        values.
+        The variance is taken from `pilot`, the result of the first step. It includes a ridge matrix that raises the
+        variance in the directions of coefficients of rare factor levels and rare values.
         """
         return pilot.variance.metric.inverse
 
@@ -356,8 +359,8 @@ class Steps(OneStep):
         Return the released score, the coefficients after the step, and the matrix that standardised the score
         (`Metric`). The argument `x` contains the coefficients before the step, and predictors that are scaled so that
         the released Hessian is the identity matrix times the number of rows. The variance of a score is assumed to be
-        proportional to the identity plus `ridge`, a matrix that raises the variance along rare factor levels and rare
-        values.
+        proportional to the identity plus `ridge`, a matrix that raises the variance in the directions of coefficients
+        of rare factor levels and rare values.
 
         Because of the first step, the final step (stage 6) is short. This matters because the noise of the Hessian
         causes an error that is proportional to the length of the final step.
@@ -379,9 +382,9 @@ class Steps(OneStep):
         The variance is computed from second moments of clipped scores, released with the first score (`first`) or by a
         separate query. Without such a release, the variance is the identity matrix times ``x.sigma**2``, the squared
         residual scale. The matrix that standardises the final score is computed from the sum of this variance and
-        ``x.sigma**2 * ridge``, where the matrix `ridge` raises the variance along rare factor levels and rare values.
-        The argument `x` contains the coefficients after the first step, and `plain` the matrix that standardised the
-        score of the first step.
+        ``x.sigma**2 * ridge``, where the matrix `ridge` raises the variance in the directions of coefficients of rare
+        factor levels and rare values. The argument `x` contains the coefficients after the first step, and `plain` the
+        matrix that standardised the score of the first step.
         """
         m, flat = x.m, x.sigma**2 * np.eye(x.m)
         usual = 0.25 * self.scores * x.sigma**2
@@ -491,10 +494,10 @@ class Steps(OneStep):
     def mean_square(self, x: Start, products: FloatArray) -> float:
         """Return the mean square of psi, the derivative of a row's loss with respect to the linear predictor.
 
-        `products` is the sum of s s' over clipped scores s, each the product of psi (up to sign) and the whitened
-        predictors w of `x`. With an intercept, there is a vector t with ``t'w = 1`` for every row, and the result is
-        ``t' products t`` divided by the number of scores. Without an intercept, the result is the mean diagonal entry
-        of `products`, divided by the number of scores.
+        Up to sign, a row's score s is psi times the vector w of the whitened predictors of `x`. The matrix `products`
+        is the sum of s s' over clipped scores s. With an intercept, there is a vector t with ``t'w = 1`` for every row,
+        and the result is ``t' products t`` divided by the number of scores. Without an intercept, the result is the
+        mean diagonal entry of `products`, divided by the number of scores.
         """
         if self.box.intercept is None:
             return float(np.trace(products)) / x.m / self.scores
@@ -505,16 +508,20 @@ class Steps(OneStep):
     def sampling(self, M: ScoreVariance, clip: Clip, final: LastRelease) -> FloatArray:
         """Return the sampling variance of a standardised score in the final Newton step, shape (m, m).
 
-        The earlier variance `M`, known before the final step, belongs to scores with another clipping threshold than
-        the final scores. The ratio of the final variance to the earlier variance is computed from second moments of the
-        final scores if `final` includes these moments, otherwise from the histogram of score norms (`clip`). A ratio
-        below 1 multiplies the earlier variance. The part of a ratio above 1 is due to scores that were clipped more
-        before the final step than in it. Because the directions of these scores are unknown, this part is added for
-        all whitened predictors alike, as under equal error variances.
+        The variance `M` was computed before the final step, for scores with another clipping threshold. Let r be the
+        trace of the final scores' variance divided by the trace of `M`; r is computed from the second moments of the
+        final scores if `final` includes these moments, and otherwise from the histogram of score norms (`clip`). A
+        value of r below 1 is raised to 1, unless `M` was not released and r is computed from the histogram. The result
+        is the standardised form of one of two matrices:
+
+        - If r is at most 1, the matrix is r times `M`.
+        - If r is above 1, the excess is due to scores that were clipped more before the final step than in it. Because
+          the directions of these scores are unknown, the matrix is `M` plus (r - 1) times the mean diagonal entry of
+          `M` for every whitened predictor, as under equal error variances.
 
         If error variances may differ between rows, and second moments of the final scores are released, the second
-        moments are also compared with the computed variance, along the eigenvectors of the difference of the two
-        matrices. Where the second moments are larger by more than noise, they replace the computed variance.
+        moments are also compared with the result, along the eigenvectors of the difference of the two matrices. Where
+        the second moments are larger by more than noise, they replace the result.
         """
         inverse, m = M.metric.inverse, len(M.value)
         expected = inverse @ M.value @ inverse

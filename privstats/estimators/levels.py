@@ -312,7 +312,8 @@ def level_constants(box: PublicBox, kept: tuple[Any, ...]) -> tuple[LevelConstan
                 continue
             # indices of the levels of all factors, for one row at this level
             row = [level if j == k else int(np.argmax(one)) for j, one in enumerate(kept)]
-            change = 0.0 if box.intercept is None else float(null[box.intercept, 0])  # change of the linear predictor
+            # change of this row's linear predictor if the coefficients change by the vector `null`
+            change = 0.0 if box.intercept is None else float(null[box.intercept, 0])
             for one, at in zip(box.design.factors, row, strict=True):
                 change += float(np.asarray(one.contrasts, dtype=float)[at] @ null[list(one.columns), 0])
             if abs(change) > UNSEEN:
@@ -332,7 +333,8 @@ def clamped_note(box: PublicBox, mean: float, sd: float, noise: float) -> tuple[
     """
     center, half = float(box.design.response_center), float(box.design.response_half)
     ends = (center - half, center + half)
-    two_values = all(abs(end) <= 2 and end == round(end) for end in ends)  # the bounds seem to be codes of two values
+    # whole numbers from -2 to 2, such as 0 and 1, are probably the codes of two outcomes
+    two_values = all(abs(end) <= 2 and end == round(end) for end in ends)
     if two_values or box.intercept is None or box.offset or not sd**2 - VISIBLE * noise >= TWO_ENDED * (1 - mean**2):
         return ()
     low, high = ends
@@ -401,9 +403,10 @@ def end_question(box: PublicBox, columns: Sequence[int], share_of: tuple[str, ..
 
 
 def kept_ends(columns: Sequence[int], counts: Release, needed: float) -> list[KeptEnd]:
-    """Return the columns that are equal to one of their bounds in all rows but a few.
+    """Return the numeric columns that differ from one of their bounds in too few rows to estimate a coefficient.
 
-    The rows with other values are too few to estimate the coefficient of such a column.
+    A column is returned if the released number of these rows is below `needed` and below ``RARE_NUMBER * needed`` plus
+    `VISIBLE` noise sds of the number.
 
     Parameters
     ----------
@@ -587,9 +590,10 @@ def held_level(box: PublicBox, levels: KeptLevels, one: LevelConstant, least: fl
 
 
 def compared_with_another(box: PublicBox, factor: Any, level: int, counts: FloatArray, needed: float) -> str:
-    """Return the last words of a note on a rare reference level, which propose the most frequent other level instead.
+    """Return the last words of a note on a rare reference level.
 
-    The text is empty if all other levels have fewer than `needed` rows, or if `level` is not a reference level.
+    The words propose the most frequent other level as the reference level. The text is empty if all other levels have
+    fewer than `needed` rows, or if `level` is not a reference level.
     """
     if level != factor.reference or has_all_levels(box, factor):
         return ""

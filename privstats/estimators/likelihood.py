@@ -138,7 +138,8 @@ class LikelihoodSteps:
         if self.margins:
             check_margins(public)
         problem = rough_fit(ask, by, public, loss, ("score",))
-        heavy = isinstance(loss.family, Gamma)  # gamma responses (amounts such as prices) have many large scores
+        # gamma responses (amounts such as prices) have heavy tails, so their scores are not assumed to be bounded
+        heavy = isinstance(loss.family, Gamma)
         problem = problem.assuming(self.tail, self.cov_type, "usual" if heavy else "bounded")
         estimate = NewtonSteps.of(problem, loss=loss).equation(more=self.margins).solve(design.names)
         if self.margins:
@@ -168,7 +169,8 @@ def started(problem: Problem, loss: Likelihood) -> Start:
     start, c, rows, scales = problem.start, problem.constant, problem.synthetic.rows, problem.scales
     assert scales is not None
     fit, half, offset = problem.along(start.theta), loss.transformed_half, problem.synthetic.offset
-    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))  # the fitted values exclude the offset
+    # with a log link, the least-squares fit is a fit to (transformed response - offset); the offset is added back
+    added = offset if isinstance(loss.family, LogLink) else np.zeros(len(rows))
     if not c.any():
         expected = loss.from_transformed(0.0) + half * rows @ fit + added
         eta = loss.family.linked(expected) - offset
@@ -179,7 +181,7 @@ def started(problem: Problem, loss: Likelihood) -> Start:
     noise = scales.sd[-1] * half * (1 + problem.box.offset_reach)
     least = max(FEW_OUTCOMES, float(noise)) / scales.rows
     rows = rows - rows.mean(axis=0)
-    if added.any():  # the offset is a further predictor with slope 1
+    if added.any():  # the linear predictor includes the offset, a further predictor with slope 1
         slopes, rows = np.r_[slopes, 1.0], np.column_stack([rows, added - added.mean()])
     b, a = loss.family.start(slopes, loss.from_transformed(mean) + float(added.mean()), rows, least)
     moved = start.to_theta @ (b[: len(c)] + (a - float(offset.mean())) * c)
@@ -263,7 +265,7 @@ def unit(vector: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodStep(OneStep):
-    """One-step fit of a likelihood model, with expected scores and information computed from synthetic rows.
+    """One-step fit of a likelihood model; expectations of scores and of information are means over synthetic rows.
 
     Parameters
     ----------
@@ -418,7 +420,7 @@ class LikelihoodStep(OneStep):
 
     @cached_property
     def functions(self) -> FloatArray:
-        """Linear functions of the coefficients theta whose errors are checked, one in each row; shape (c + k, c).
+        """Matrix, shape (c + k, c), of linear functions of the coefficients theta; a fit checks the functions' errors.
 
         The first c functions are the coefficients in the user's units. The other k functions are the linear predictors
         at the k factor levels in `contrasted`, and at the released means of the other columns.
@@ -436,9 +438,10 @@ class LikelihoodStep(OneStep):
 
     @cached_property
     def contrasted(self) -> tuple[LevelConstant, ...]:
-        """Constants (`LevelConstant`) of kept levels, for all factors not coded by dummies for all levels but one.
+        """Constants (`LevelConstant`) of the kept levels of all factors without a reference level.
 
-        With sum contrasts, for example, every coefficient of the factor depends on the constants of all levels.
+        With sum contrasts, for example, there is no reference level, and every coefficient of the factor depends on the
+        constants of all levels.
         """
         factors = self.box.design.factors
         if self.scales is None or all(one.reference is not None or not one.used for one in factors):
@@ -447,16 +450,17 @@ class LikelihoodStep(OneStep):
         return tuple(one for one in constants if factors[one.factor].reference is None)
 
     def worst(self, values: FloatArray, least: bool) -> FloatArray:
-        """Return, for each coefficient, the worst of the coefficient's own value and the values of some factor levels.
+        """Return, for each coefficient, the largest or smallest of several values that concern the coefficient.
 
-        These levels are the levels in `contrasted` with a constant on which the coefficient depends.
+        The values are the coefficient's own value, and the values of the levels in `contrasted` with a constant on
+        which the coefficient depends.
 
         Parameters
         ----------
         values : ndarray, shape (c + k,)
             Values for the linear functions in `functions`.
         least : bool
-            Whether smaller values are worse; otherwise larger values are.
+            Whether the smallest value is returned; otherwise the largest value is returned.
         """
         own = values[: self.box.c]
         for value, one in zip(values[self.box.c :], self.contrasted, strict=True):
@@ -466,22 +470,26 @@ class LikelihoodStep(OneStep):
         return own
 
     def far_step(self, size: FloatArray) -> tuple[Note, ...]:
-        """Return a note on the coefficients for which the relative length of a step (`size`) exceeds 1."""
+        """Return a note that names the coefficients for which a step is too long for valid intervals.
+
+        These are the coefficients with an entry of `size` above 1: the length of the step, divided by its upper limit.
+        """
         about = tuple(name for name, one in zip(self.box.design.names, size > 1, strict=True) if one)
         return (note("far step", about, size=float(size.max())),) if about else ()
 
     def lengths(self, w: Start) -> Lengths:
-        """Release the denoised histogram of score norms, from which the last step's clipping threshold is chosen.
+        """Release the histogram of score norms, and return it with denoised counts.
 
-        Scores are computed for the whitened predictors and the coefficients in `w`.
+        Scores are computed for the whitened predictors and the coefficients in `w`. The clipping threshold of the last
+        step is chosen from the histogram.
         """
         return self.score_sizes(w, "score sizes")
 
     def score_sizes(self, w: Start, name: str, item: str = "") -> Lengths:
-        """Release the denoised histogram of score norms, for the whitened predictors and the coefficients in `w`.
+        """Release the histogram of score norms at the coefficients in `w`, and return it with denoised counts.
 
-        The query is called `name`; the text `item` in its label distinguishes queries with the same name, for example
-        in successive steps.
+        Scores are computed for the whitened predictors in `w`. The query is called `name`; the text `item` in its label
+        distinguishes queries with the same name, for example in successive steps.
         """
         m = w.m
         longest = self.loss.largest(0.0) * w.longest * self.most_rows
@@ -533,7 +541,7 @@ class LikelihoodStep(OneStep):
 
 @dataclass(frozen=True, eq=False)
 class NewtonSteps(LikelihoodStep):
-    """Fit of a generalised linear model with Newton steps, each computed from a released sum of clipped scores."""
+    """Fit of a generalised linear model by Newton steps; each step uses a released sum of clipped scores."""
 
     @property
     def asks_meat(self) -> bool:
@@ -547,10 +555,11 @@ class NewtonSteps(LikelihoodStep):
         return BurnedIn(start, last.noise if last else 0.0, self.leverages(start.remapped(self.whitened_at(start))))
 
     def leverages(self, w: Start) -> Lengths:
-        """Release the denoised histogram of rows' leverages, for the whitened predictors and the coefficients in `w`.
+        """Release the histogram of the rows' leverages, and return it with denoised counts.
 
         The leverage of a row is the norm of its whitened predictors, times the square root of the row's information
-        about its linear predictor.
+        about its linear predictor. Predictors and information are computed for the whitening and the coefficients in
+        `w`.
         """
         m = w.m
         cap = min(w.longest * min(self.loss.largest_slope, 1e12) ** 0.5, FAR_PSI * m**0.5)
@@ -589,7 +598,7 @@ class NewtonSteps(LikelihoodStep):
         psi = self.loss.family.psi(eta[:, None], y[None])
         size = np.linalg.norm(rows, axis=1)[:, None] * np.abs(psi)
         tried = np.geomspace(radii.min(), radii.max(), PLACES) if len(radii) > PLACES else radii
-        tried = np.r_[tried[tried < size.max()], size.max()]  # the last radius is the largest score norm
+        tried = np.r_[tried[tried < size.max()], size.max()]  # no score is clipped at the last radius
         off = np.zeros((len(tried), w.m))
         for k, radius in enumerate(tried):
             cut = (p * psi * np.maximum(1 - radius / np.maximum(size, 1e-300), 0.0)).sum(axis=1)
@@ -619,7 +628,7 @@ class NewtonSteps(LikelihoodStep):
         value = score if last is None else self.secant_corrected(last, metric, score, noise * B)
         known, V = np.linalg.eigh(self.informed(start, metric))
         squared = (noise * B / self.sizes.rows) ** 2
-        # along directions with more noise than information, the inverse information and the step are shrunk toward 0
+        # the step is shrunk toward 0 along directions in which the noise exceeds the information
         inverse = (V * (known * (1 + squared) / (known**2 + squared))) @ V.T
         step = self.shortened(metric @ (inverse @ value / self.sizes.rows))
         return start.moved(step), Stride(metric, score, noise * B, step)
@@ -689,8 +698,8 @@ class NewtonSteps(LikelihoodStep):
     def two_valued(self) -> bool:
         """Whether the response of a binary family is treated as having two values only.
 
-        This is so if the response has declared levels, or if its released variance is, up to noise, at least the share
-        `TWO_ENDED` of the largest variance that its mean allows.
+        The result is True if the response has declared levels, or if its released variance is, up to noise, at least
+        the share `TWO_ENDED` of the largest variance that its mean allows.
         """
         if not isinstance(self.loss.family, Binary):
             return False
@@ -816,7 +825,8 @@ def effective_share(
     through = to_coefficients @ inverse
     of, error = rows @ through.T, spread @ through.T
     sd = np.sqrt(np.maximum((through.T * error).sum(axis=0), 1e-300))
-    moved, shares = rows @ inverse @ error / sd, []  # change of linear predictors per std error of a coefficient
+    # `moved`: expected change of each row's linear predictor if an estimated coefficient changes by one std error
+    moved, shares = rows @ inverse @ error / sd, []
     for far in ndtri((np.arange(PLACES) + 0.5) / PLACES):
         there = family.fitted(eta[:, None] + far * moved)
         q2 = family.weight(there) * of**2

@@ -1,9 +1,9 @@
 """Noisy gradient descent and noisy Newton as stated by Avella-Medina, Bradshaw and Loh (2023), for comparison.
 
-Each step releases the noisy mean of the rows' clipped scores; the last iterate is the estimate. Two further releases,
-the Hessian and the score variance, give intervals. The intervals include the exact contribution of the noise of all
-steps to the last iterate; the intervals in the paper include the noise of the last step only. With many rows and a
-large budget `mech="newton"` gives shorter intervals.
+Each step releases the noisy mean of the rows' clipped scores; a score is the gradient of a row's loss. The last iterate
+is the estimate. Two further releases, the Hessian and the score variance, give intervals. The intervals include the
+exact contribution of the noise of all steps to the last iterate; the intervals in the paper include the noise of the
+last step only. With many rows and a large budget `mech="newton"` gives shorter intervals.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class NoisyStochasticDescent:
     def __post_init__(self) -> None:
         if not is_number(self.tuning) or not 0 < self.tuning < math.inf:
             raise OptionError(f"tuning is {quote(self.tuning)}; give a positive number, such as tuning=1.345")
-        self.mechanism()  # raises an error if an option is out of range
+        self.mechanism()  # the mechanism raises an error if an option is out of range
 
     def mechanism(self) -> NoisySGD:
         """Return the mechanism (noisy stochastic gradient descent) with the options of this estimator."""

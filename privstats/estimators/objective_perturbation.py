@@ -1,8 +1,10 @@
 """Logistic regression by objective perturbation on whitened rows; one Newton step removes the bias of the ridge.
 
-Rows are whitened with earlier releases and weighted, so that a row's score has a bounded norm. The release of the
-minimiser of the perturbed loss therefore satisfies eps-differential privacy. The ridge penalty of this loss is centred
-at an earlier estimate. The bias due to the penalty is removed by means of a released Hessian.
+The perturbed loss is the sum of the rows' losses, a random linear term, and a ridge penalty centred at an earlier
+estimate. Rows are whitened with earlier releases: the predictors are replaced by linear combinations with a
+second-moment matrix near the identity. Rows of large norm have lower weights, so that a row's score (gradient of its
+loss) has a bounded norm. The release of the minimiser of the perturbed loss therefore satisfies eps-differential
+privacy. The bias due to the penalty is removed by means of a released Hessian.
 """
 
 from __future__ import annotations
@@ -243,14 +245,14 @@ class TiltedLikelihood(LikelihoodStep):
         """Release the minimiser of the perturbed loss, and return it with the noisy sum of scores at the minimiser.
 
         This noisy sum equals the gradient of the ridge penalty at the minimiser, so it needs no further release. The
-        bias due to the ridge is removed approximately by one Newton step, the ridge step, computed with the Fisher
-        information of synthetic rows. The last step of the fit also starts at the minimiser. It is computed with the
-        Hessian at the end of the ridge step, but the information changes along the ridge step. The score is therefore
-        multiplied by ``A B^-1``, where A is the information of the synthetic rows at the end of the ridge step, and B
-        the mean of the information at its start and its end. The noise is not multiplied by ``A B^-1``: the correction
-        is made at whichever minimiser is released, so a change d of the random linear term moves the corrected
-        coefficients by the inverse of the Hessian at the end of the ridge step times d, as a change d of the sum of
-        scores does.
+        bias due to the ridge is removed approximately by one Newton step of limited length, the ridge step, computed
+        with the Fisher information of synthetic rows. The last step of the fit also starts at the minimiser. It is
+        computed with the Hessian at the end of the ridge step, but the information changes along the ridge step. The
+        score is therefore multiplied by ``A B^-1``, where A is the information of the synthetic rows at the end of the
+        ridge step, and B the mean of the information at its start and its end. The noise is not multiplied by ``A
+        B^-1``. The reason is that the correction depends on the released minimiser. A change d of the random linear
+        term therefore moves the corrected coefficients by the inverse of the Hessian at the end of the ridge step times
+        d, and a change d of the sum of scores has the same effect.
         """
         within = self.within(clip.radius)
         drawn = self.ask(self.question(within), by=self.mechanism)

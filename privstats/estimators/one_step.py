@@ -2,9 +2,10 @@
 
 `OneStep.equation` contains the stages of METHODS.md, section 2, that follow the first releases (scales of columns,
 counts of factor levels, rough second moments). Each stage is a method, which subclasses for the different losses may
-override. The last release is a sum of clipped scores or, in other methods, the minimiser of a perturbed loss. With
-clipped scores the method is ``mech="newton"``. The noisy Newton method of Avella-Medina, Bradshaw and Loh (2023) is a
-separate method, ``mech="noisy_newton"``.
+override. The last release is a sum of clipped scores (gradients of the rows' losses) or, in other methods, the
+minimiser of a perturbed loss (the sum of the rows' losses, a ridge penalty and a random linear term). With clipped
+scores the method is ``mech="newton"``. The noisy Newton method of Avella-Medina, Bradshaw and Loh (2023) is a separate
+method, ``mech="noisy_newton"``.
 """
 
 from __future__ import annotations
@@ -234,9 +235,10 @@ class Problem:
 
     @cached_property
     def far_columns(self) -> dict[int, float]:
-        """The largest absolute standardised bound of each numeric column, if above `FAR_BOUNDS`, by column index.
+        """Numeric columns with wide bounds: column index, and the largest absolute standardised bound of the column.
 
-        Products of columns, and columns with a declared scale, are left out.
+        Bounds are wide if one of them is more than `FAR_BOUNDS` standard deviations from the column's mean. Products of
+        columns, and columns with a declared scale, are left out.
         """
         coded = {j for factor in self.box.design.factors for j in factor.columns}
         coded |= set(np.flatnonzero(self.box.design.declared_scales[:-1] < 1).tolist())
@@ -246,20 +248,23 @@ class Problem:
 
     @property
     def one_sided(self) -> bool:
-        """Whether the scores have few coordinates, and the response has long values on one side of its mean only.
+        """Whether scores of large norm have nearly the same direction, because most responses are near one bound.
 
-        Examples are amounts and counts: the released mean of the response is within `ONE_SIDED[0]` standard deviations
-        of one bound of the response, and more than `ONE_SIDED[1]` from the other. Long scores then have nearly the same
-        direction, that of the response's mean, if there are at most `FEW_COORDINATES` coordinates.
+        Examples are amounts and counts. The result is True if the released mean of the response is within
+        `ONE_SIDED[0]` standard deviations of one bound of the response and more than `ONE_SIDED[1]` standard deviations
+        from the other bound, and if scores have at most `FEW_COORDINATES` coordinates. Scores of large norm then belong
+        to responses far from the mean on one side, and have nearly the same direction.
         """
-        mean, sd = abs(self.start.center), self.start.frame.scale  # in half-ranges of the response, from its middle
+        # the unit is the half-range of the response; `mean` is the distance of the mean from the middle of the range
+        mean, sd = abs(self.start.center), self.start.frame.scale
         return bool(self.m <= FEW_COORDINATES and 1 - mean < ONE_SIDED[0] * sd and 1 + mean > ONE_SIDED[1] * sd)
 
     def far_bounds(self, response: bool = False) -> tuple[Note, ...]:
         """Return a note for each column with a bound that is many released standard deviations from the mean.
 
-        If `response` is True, the result includes a note on the response. `response` is True for methods that clip the
-        values of the response themselves, because the bounds of the response then matter, too.
+        If `response` is True, the result includes a note on the response if one of its bounds is as far from its mean.
+        `response` is True for methods that clip the values of the response, because wide bounds of the response then
+        increase the noise.
         """
         names, reach = self.box.design.names, (1 + abs(self.start.center)) / self.start.frame.scale
         columns = tuple(note("far bounds", name=names[j], sds=far) for j, far in self.far_columns.items())
@@ -504,7 +509,8 @@ class OneStep(Problem, ABC):
     def equation(self, more: bool = False) -> Fitted:
         """Send the queries of all stages, and return the estimating equation that is computed from the releases.
 
-        Afterwards no further query may be sent, unless `more` is True (as for average marginal effects).
+        If `more` is True, the caller may send further queries afterwards, such as the query for average marginal
+        effects.
         """
         pilot = self.pilot()
         w = pilot.start.remapped(self.metric(pilot))
@@ -545,7 +551,7 @@ class OneStep(Problem, ABC):
         return Fitted(equation, (*self.notes(), *held, *doubts.notes), facts)
 
     def left_out(self, at: Start, hessian: Hessian) -> Allowance:
-        """Return a bound on the score's bias due to left-out factor levels, whose slopes may differ from other slopes.
+        """Return a bound on the score's bias if slopes at left-out factor levels differ from slopes at kept levels.
 
         The bias affects only the coefficients that could change if the rows at the left-out levels were in the fit
         (`KeptLevels.moved_by_left_out`). The bound is 0 if no level is left out.
@@ -553,7 +559,7 @@ class OneStep(Problem, ABC):
         if self.levels.keep is None:
             return Allowance(hessian.back, 0.0)
         moved = hessian.to_theta[self.levels.moved_by_left_out(self.box)]
-        along, _ = np.linalg.qr(np.linalg.pinv(hessian.back) @ moved.T)  # orthonormal basis of the bias directions
+        along, _ = np.linalg.qr(np.linalg.pinv(hessian.back) @ moved.T)  # orthonormal basis of the possible biases
         return Allowance(hessian.back @ along, LEFT_OUT[self.unit_of_slopes] * self.spread(at) * self.levels.left_out)
 
     def estimate(self) -> Estimate:

@@ -331,8 +331,8 @@ class PerturbedSquares(OneStep):
     def curvature(self) -> float:
         """Limit on the curvature of a row's loss, which is the row's weight times its squared norm.
 
-        Privacy requires a ridge penalty proportional to the limit. The limit is the largest one for which a ridge
-        coefficient of ``BOUNDED_RIDGES[-1]`` times the number of rows suffices, within the bounds given in `curved`.
+        Privacy requires a ridge penalty proportional to the limit. The method `curved` computes the largest limit for
+        which a ridge coefficient of ``BOUNDED_RIDGES[-1]`` times the number of rows suffices for privacy.
         """
         return self.curved(BOUNDED_RIDGES[-1])
 
@@ -383,11 +383,13 @@ class PerturbedSquares(OneStep):
 
         The curvature of a row's loss is its weight times its squared norm. The weight of a row with a curvature above
         the attribute `curvature` is lowered, at every clipping threshold; the lower weight reduces the norm of the
-        row's score. Such a row is counted in a second set of bins, for the amount of the reduction.
+        row's score. Such a row is counted in a second set of bins, by the size of the reduction.
         """
         start, n, ends = self.start, self.sizes.rows, self.ends
         far = start.longest**2 > self.curvature
-        curvature = self.curvature if far else np.inf  # inf, so that rounding errors put no row above the limit
+        # if no row can exceed the limit on the curvature, the limit is set to infinity, so that rounding errors cannot
+        # lower a weight
+        curvature = self.curvature if far else np.inf
         of = ProductSizes(start.P, start.residual / start.sigma, curvature, ends[-1])
         bins = (*ends, *(ends[-1] + end for end in ends)) if far else ends
         counts = self.ask(Sum("score sizes", of, Shells(1, bins), self.levels.keep), by=self.by.counts)
@@ -492,9 +494,10 @@ class PerturbedSquares(OneStep):
         the estimate increase the explained variance, so the expected increase is subtracted from the explained
         variance. The residual scale at the starting coefficients would be too large, because the starting slopes are
         noisy and biased towards zero. This scale is returned only if there is no intercept, or if the std dev of the
-        response is not known: the std dev was not released, or its released value is smaller than the noise. The error
-        of the squared scale is then taken to be the error of the response's variance, but at most the squared scale
-        itself, because allowances for noise make the scale too large rather than too small.
+        response is not known, because the std dev was not released or its released value is smaller than the noise. The
+        std error of the squared scale is then assumed to be the smaller of two numbers: the std error of the response's
+        variance, and the squared scale. The second number is a limit, because allowances for noise make the scale too
+        large rather than too small.
         """
         at, A, scales = step.last.at, step.hessian.matrix, self.scales
         one, sd = self.box.intercept, np.nan if scales is None else scales.response_sd

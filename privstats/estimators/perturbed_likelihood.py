@@ -59,9 +59,10 @@ SHARES = {
     "coarse matrix": 0.09, "second matrix": 0.07, "first step": 0.05, "score sizes": 0.12,
     "coefficients": 0.60, "hessian": 0.20, "squares of scores": 0.04, QUESTION: SHARE,
 }  # fmt: skip
-# psi is minus the derivative of the loss of a response y with respect to the linear predictor eta; psi is clipped at c
+# Notation: psi is minus the derivative of the loss of a response y with respect to the linear predictor eta; c is the
+# threshold at which psi is clipped.
 FARTHEST_PSI = 2.0**10  # largest threshold at which psi is clipped for gamma responses
-FARTHEST_ETA = 300.0  # |eta - log c| (for gamma responses, |log(y / c) - eta|) is clamped to this upper limit
+FARTHEST_ETA = 300.0  # upper limit of |eta - log c|; for gamma responses, of |log(y / c) - eta|
 DISPERSIONS = 1e-6, 100.0  # limits of the dispersion from which the clipping of a gamma model's Hessian is predicted
 STRATA = 8  # number of quantiles that represent the distribution of a gamma response
 LARGEST_RESPONSE = 2.0**40  # upper limit of the ratio y / c of a response y and the threshold c of psi
@@ -144,7 +145,10 @@ class TiltedLogLink(LikelihoodStep):
         return ObjectivePerturbation(BOUNDED_TILT)
 
     def metric(self, pilot: Pilot) -> FloatArray:
-        """Return the matrix that whitens predictors weighted by their information at the coefficients of `pilot`."""
+        """Return the matrix that whitens the predictors at the coefficients of `pilot`.
+
+        The second moments that become the identity are weighted by the rows' Fisher information (see `whitened_at`).
+        """
         return self.whitened_at(pilot.start)
 
     def rows_in(self, w: Start) -> FloatArray:

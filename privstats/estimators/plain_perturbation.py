@@ -137,7 +137,7 @@ class PlainPerturbedLikelihood:
         return (vectors * (x * (1 - x))) @ vectors.T
 
     def row_loss(self, box: PublicBox) -> RowLoss:
-        """Return the loss of a row; with `theta_bound`, the loss is linear beyond limits of the linear predictor."""
+        """Return a row's loss; with `theta_bound`, the loss is linear beyond the largest possible linear predictor."""
         if self.theta_bound is None:
             return Logistic()
         reach = float(self.theta_bound) + box.offset_reach

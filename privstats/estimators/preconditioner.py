@@ -1,6 +1,7 @@
 """Private preconditioning: predictors are whitened by a rough, noisy release of second moments (the coarse matrix).
 
-The stages of a fit are numbered as in the module `adaptive`. All values in this module are public or released.
+Whitened predictors are linear combinations of the predictors with a second-moment matrix near the identity. The stages
+of a fit are numbered as in the module `adaptive`. All values in this module are public or released.
 """
 
 from __future__ import annotations
@@ -224,9 +225,10 @@ def with_squares_of_products(
     have the largest norms and are clipped.
 
     A row contributes ``(z / WIDE)^2`` for each standardised product z. Contributions are clamped to [0, 1]
-    (`Fractions`), so |z| counts up to `WIDE`, and replacing a row changes each sum by at most 1. The query uses a part
-    of the budget of the queries with the labels `share_of`. If the noise of the query would be too large, or if
-    `levels` has unidentified directions of the coefficients, the query is not sent, and `known` is returned unchanged.
+    (`Fractions`), so |z| is in effect clamped to `WIDE`, and replacing a row changes each sum by at most 1. The query
+    uses a part of the budget of the queries with the labels `share_of`. If the noise of the query would be too large,
+    or if `levels` has unidentified directions of the coefficients, the query is not sent, and `known` is returned
+    unchanged.
     """
     made = [j for j, *_ in box.products]
     of = SquaredColumns(frame.K[:, made] / WIDE)
@@ -483,11 +485,12 @@ def white_levels(box: PublicBox, frame: StandardFrame, levels: KeptLevels) -> tu
 
 
 def rare_shares(shares: FloatArray, most_length: float) -> FloatArray:
-    """Return, for each factor level, the number that raises the level's share of the rows to ``1 / most_length``.
+    """Return, for each factor level, the number that must be added to the level's share of the rows.
 
-    `most_length` is the upper limit of the squared norm of whitened rows. The number is 0 if the share is larger than
-    ``1 / most_length``. The function `white_levels` computes the ridge from these numbers. Without a ridge, whitened
-    rows at a level with the share s of the rows have a squared norm of about 1 / s.
+    A share below ``1 / most_length`` is raised to this limit, where `most_length` is the upper limit of the squared
+    norm of whitened rows; for a larger share, the number is 0. The function `white_levels` computes the ridge from
+    these numbers. Without a ridge, whitened rows at a level with the share s of the rows have a squared norm of about
+    1 / s.
     """
     return np.maximum(1 / most_length - shares, 0.0)
 

@@ -1,11 +1,12 @@
 """Quantile regression: steps on smoothed losses or a perturbed minimiser, then two Newton steps on the check loss.
 
-The score of the check loss is bounded, so residuals need no clipping; only the norm of a row's whitened predictors must
-be limited. Before the last two steps, the iterate must lie in a region in which the loss is nearly quadratic. Steps on
-losses that are smoothed over wide intervals lead to this region, because the curvature of a smoothed loss is bounded
-for every density of the responses. The last two steps use the same Hessian. In the first of these two steps, the change
-of the score differs from the change that the Hessian predicts; the difference gives a bound on the Hessian's error.
-Comments in the code number the stages.
+The score (gradient) of a row's check loss is bounded in the residual, so residuals need no clipping; only the norm of a
+row's whitened predictors must be limited. Whitened predictors are linear combinations of the predictors with a
+second-moment matrix near the identity. Before the last two steps, the iterate must lie in a region in which the loss is
+nearly quadratic. Steps on losses that are smoothed over wide intervals lead to this region, because the curvature of a
+smoothed loss is bounded for every density of the responses. The last two steps use the same Hessian. In the first of
+these two steps, the change of the score differs from the change that the Hessian predicts; the difference gives a bound
+on the Hessian's error. Comments in the code number the stages.
 """
 
 from __future__ import annotations
@@ -216,7 +217,7 @@ class PerturbedQuantile:
         if not public.intervals:
             return PointEstimate.alone(estimate, estimate.hidden)
         unproved = tuple(note("unproved tau", tau=tau) for tau in self.taus if tau != 0.5 and not self.few)
-        if public.by_unit:  # the formula of the sampling variance assumes independent rows
+        if public.by_unit:  # no intervals: the formula of the sampling variance assumes independent rows
             unproved = (note("dependent rows", unit="unit"),)
         return PointEstimate.of(estimate, unproved) if unproved else estimate
 
@@ -345,8 +346,8 @@ def log_size(
     Parameters
     ----------
     theta : ndarray, shape (width,)
-        Vector whose inner product with a row is the row's linear predictor. The residual is the response minus this
-        linear predictor.
+        Vector whose inner product with a row z = (columns, [offset], response) is the row's linear predictor; `width`
+        is the length of z. The residual is the response minus this linear predictor.
     center : float
         Centre that is subtracted from the residuals.
     order : float
@@ -396,8 +397,8 @@ class Kernel:
     width : float
         Half-width of the kernel.
     straight : float
-        Change of the linear predictor up to which the loss is assumed to be nearly quadratic. This change equals the
-        half-width that the kernel would have with the smallest candidate for `radius`.
+        Change of the linear predictor up to which the loss is assumed to be nearly quadratic: the half-width of the
+        kernel if `radius` were its smallest candidate.
     narrow : float
         Half-width of the kernel for the density at the quantile.
     """
@@ -753,7 +754,8 @@ class OneOrder(OneStep):
             (`narrow`). The width of a bin is proportional to `narrow`.
         """
         t, one = self.along(start.theta), self.constant
-        mean = float(one @ t) / max(float(one @ one), 1e-300)  # predictors orthogonal to the constant `one` have mean 0
+        # mean of the linear predictor: whitened predictors in directions orthogonal to the constant `one` have mean 0
+        mean = float(one @ t) / max(float(one @ one), 1e-300)
         low, width, bins = bins_near(mean, float(np.linalg.norm(t - mean * one)), kernel, narrow)
         offset = np.r_[np.zeros(self.box.c), self.box.offset, 0.0]
         return Sum("equal responses", BinOfResidual(offset, low, width), Cells(bins + 2), self.keep, self.label(""))

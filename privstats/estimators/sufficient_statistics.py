@@ -1,4 +1,7 @@
-"""Least squares from released second moments; the score variance is released separately, from clipped scores."""
+"""Least squares from released second moments; the score variance is released separately, from clipped scores.
+
+A score is the gradient of a row's squared loss: up to sign, the row's predictors times its residual.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +136,8 @@ class UnclippedSquares(Problem):
         unit = entry_sd(self.ask, question, replace(self.by, matrix=by))
         radius = start.sigma * np.sqrt(max(MEAT_LEAST * m, MATRIX_NOISE * self.sizes.scores / unit))
         longest = float(longest * (np.abs(start.residual).sum() + start.offset_reach)) * self.public.rows_per_unit
-        radius = min(radius, max(longest, FLOOR * start.sigma))  # a radius above the largest score norm only adds noise
+        # no score is clipped at the largest score norm, and a larger radius would only increase the noise
+        radius = min(radius, max(longest, FLOOR * start.sigma))
         release = self.ask(question.inside(radius), by=by)
         matrix = NoisyMatrix.of(release).value
         equal = self.sizes.scores * start.sigma**2
@@ -243,7 +247,8 @@ class Moments(UnclippedSquares):
         A, slopes = both.first(c), self.box.slopes
         penalty = np.zeros((c, c))
         if self.ridge is None or isinstance(self.ridge, str):
-            if intercept is not None:  # a small or negative noisy number of rows is raised to a positive limit
+            # the intercept's diagonal entry is the noisy number of rows; if small or negative, it is raised to a limit
+            if intercept is not None:
                 sd = np.sqrt(cross_product_variance(A, intercept))
                 penalty[intercept, intercept] = max(0.0, 2 * np.sqrt(c) * sd - A.value[intercept, intercept])
             sd = float(np.sqrt(max(cross_product_variance(A, j) for j in slopes))) if slopes else 0.0
@@ -283,7 +288,7 @@ class Moments(UnclippedSquares):
         return clamped_note(self.box, mean, float(np.sqrt(variance)), noise)
 
     def response_sd(self, both: NoisyMatrix) -> float:
-        """Return the response's std dev or, without an intercept, its root mean square.
+        """Return the response's std dev or, in a model without intercept, its root mean square.
 
         The result is NaN if the sum of squares is at most `HIDDEN` noise sds. The argument `both` has the released
         second moments of the columns and the response.
@@ -406,10 +411,11 @@ class Moments(UnclippedSquares):
     def with_levels(self, meat: FloatArray, both: NoisyMatrix, back: FloatArray, squares: float) -> FloatArray:
         """Return the score variance, raised at factor levels where it is too small for a response with two values.
 
-        An outcome that is rare over all rows but frequent at a rare level hardly changes the released score variance,
-        which may then imply too small a sum of squared residuals at this level. If all responses are at the bounds
-        low and high, this sum is about ``n (high - a)(a - low)``, for a level with n rows and mean response a. This sum
-        is the level's maximum: no larger sum of squared deviations from a is possible.
+        The score variance of a level's rows determines the sum of squared residuals at the level. If an outcome is rare
+        over all rows but frequent at a rare level, the released score variance may be too small for this level, because
+        the few rows at the level hardly change the released value. If all responses are at the bounds low and high, the
+        sum of squared residuals at a level with n rows and mean response a is about ``n (high - a)(a - low)``. This
+        number is called the level's maximum, because no larger sum of squared deviations from a is possible.
 
         A response is taken as two-valued if `squares` is at least `TWO_ENDED` times the total of the maxima of the
         levels of a factor. The score variance is then raised so that the sum implied for each level of this factor is
@@ -517,7 +523,8 @@ class Moments(UnclippedSquares):
             return self.noted(estimate, both)
         levels = sum(np.count_nonzero(counts < least) for _, counts, _, least in self.counts(both))
         squares = estimate.unidentified @ estimate.unidentified.T
-        if np.linalg.matrix_rank(squares) > levels:  # not all unidentified directions are due to rare factor levels
+        # a penalty is needed if some unidentified directions are not due to rare factor levels
+        if np.linalg.matrix_rank(squares) > levels:
             return self.penalised(both, np.column_stack([hidden, estimate.unidentified]))
         return self.noted(PointEstimate.alone(estimate, hidden), both)
 

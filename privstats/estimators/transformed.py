@@ -61,16 +61,17 @@ class TransformedAsk:
     def decide(self, label: str, wanted: bool) -> bool:
         """Return whether to send the optional query with the label `label`.
 
-        In a fit, the result is `wanted`. In trial runs on synthetic rows, the result does not depend on `wanted`.
+        In a fit, the result is `wanted`. Before the fit, the estimator is run on synthetic rows; in these runs the
+        result does not depend on `wanted`, but is True in some runs and False in others.
         """
         return self.ask.decide(label, wanted)
 
     def through(self, design: Any) -> None:
-        """Use another design for the same rows in all later queries."""
+        """Use `design`, another map from rows to numbers, in all later queries."""
         self.ask.through(design)
 
     def close(self) -> None:
-        """Accept no more queries."""
+        """Accept no more queries of the data from the estimator."""
         self.ask.close()
 
 

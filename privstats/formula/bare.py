@@ -77,5 +77,8 @@ class BareFactor:
         return Block(present, np.asfortranarray(numbers, dtype=float), (), plain_layout(1))
 
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
-        """Return `n` synthetic rows of the expression's columns, uniform within declared bounds; no data are read."""
+        """Return `n` synthetic rows of the expression's columns; no data are read.
+
+        A column is uniform within its declared bounds; a column without declared bounds is uniform from 0.5 to 2.
+        """
         return self.domain.draw(self.reads, n, rng)

@@ -76,9 +76,9 @@ def _range(polynomial: Legendre) -> Interval:
 
 
 def _legendre(code: str, public: Interval, arguments: list[Any], keywords: dict[str, Any]) -> Basis:
-    """Return the Legendre polynomials of degrees 1 to k as a basis, where k is the degree in the term ``poly(x, k)``.
+    """Return the basis of the term ``poly(x, k)``: the Legendre polynomials of degrees 1 to k.
 
-    The polynomials are orthogonal on the declared range of the expression, `public`, and lie within [-1, 1] there.
+    The polynomials are orthogonal on the declared range of x, `public`; on this range their values lie in [-1, 1].
     """
     degree = (arguments or [keywords.get("degree")])[0]
     if len(arguments) + len(keywords) != 1 or type(degree) is not int or not 1 <= degree <= HIGHEST:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from privstats.numerics.exact import ROW_BITS, step_of
 from privstats.numerics.law import FloatArray
 
-CHUNK = 8000  # number of rows processed at a time: few enough for the cache; a power of two causes cache conflicts
+CHUNK = 8000  # rows processed at a time; 8000 rows fit into the cache, and a power of two would cause cache conflicts
 TOGETHER = 8  # number of columns of a matrix product that are computed at a time
 REMEMBERED = 8  # number of public matrices whose coefficient tables are cached for later blocks
 ONTO_GRID = 1.5 * 2.0 ** (52 - ROW_BITS)  # adding and subtracting this constant rounds a number to a multiple of 2^-21
@@ -131,13 +131,13 @@ class _Summand:
 
 @lru_cache(maxsize=REMEMBERED)
 def _summands(layout: Layout, matrix: bytes, on_grid: bool) -> tuple[FloatArray, list[Any], list[_Summand]]:
-    """Return three parts whose sum is the product of the model matrix and a public matrix with k columns.
+    """Return three parts that add up to the product of the model matrix and a public matrix with k columns.
 
     1. The constant part, equal for all rows of data: an array, shape (k, 1).
     2. The part that is linear in the numeric variables: a list of pairs. A pair has a slice that selects m columns of
        `Block.numbers`, and the coefficients of these columns, shape (k, m).
-    3. The part that depends on factors: a list of `_Summand`. Each `_Summand` belongs to one group of `TOGETHER`
-       successive columns of the product; the list is sorted by group.
+    3. The part that depends on factors: a list of `_Summand`. The k columns of the product are divided into groups of
+       `TOGETHER` successive columns. Each `_Summand` is added to one group; the list is sorted by group.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class Block:
     Parameters
     ----------
     present : ndarray of bool, shape (n,)
-        Mask of the rows that are used.
+        Mask of the rows that the fit uses: rows with valid cells that satisfy the condition on rows, if there is one.
     numbers : ndarray, shape (n, p), in column-major order
         Values of p numeric variables. In a regression the values are whole multiples of 2^-21 within [-1, 1] (an offset
         may be larger), and the last variable is the response; the type is float32, which represents these multiples

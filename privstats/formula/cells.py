@@ -55,7 +55,7 @@ def cells(column: pd.Series) -> list[Any]:
     """Return a column's cells as a list of Python objects; None for a cell that pandas cannot convert."""
     try:
         return column.to_numpy(dtype=object).tolist()
-    except Exception:  # a cell is, for instance, a date outside pandas' range; only this cell becomes missing
+    except Exception:  # pandas cannot convert a cell, such as a date outside its range; only this cell becomes missing
         return [_cell(column, row) for row in range(len(column))]
 
 
@@ -161,9 +161,9 @@ def _split(moments: Any) -> tuple[Any, Any]:
 
 
 def by_row(column: Any) -> Any:
-    """Return a column as an object whose slice ``[i:j]`` has the rows at positions i to j - 1.
+    """Return a column in a form that can be sliced by position: ``[i:j]`` gives the rows at positions i to j - 1.
 
-    The slice is an array if the column is numeric, and a Series otherwise.
+    A slice is an array if the column is numeric, and a Series otherwise.
     """
     return np.asarray(column) if is_numeric(column) else column.iloc
 
@@ -238,7 +238,7 @@ def _keys(column: pd.Series, place: Mapping[Any, int]) -> NDArray[np.intp]:
     the converted value.
     """
     if len(column) > len(place):
-        with suppress(Exception):  # errors: pyarrow is not installed, or a cell is not a string
+        with suppress(Exception):  # `_in_arrow` fails without pyarrow, or if a cell is not a string
             return _in_arrow(column, place)
     values = cells(column)
     plain = all(map(is_, map(type, values), repeat(str))) or {*map(id, map(type, values))} <= PLAIN

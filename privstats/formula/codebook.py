@@ -18,7 +18,8 @@ from privstats.errors import DomainError, quote
 from privstats.formula.cells import days, numbers
 from privstats.formula.declarations import Dates, DeclaredGrid, Known, Levels, Numbers, declared
 
-Declarations = tuple[dict[str, Known], list[str]]  # bounds or levels by column; names of complete columns
+# a pair: the declared bounds or levels by column, and the names of the columns declared to have no missing values
+Declarations = tuple[dict[str, Known], list[str]]
 
 T = TypeVar("T")
 HEADINGS = {"column": "name", "min": "low", "max": "high", "type": "kind", "required": "complete"}
@@ -206,7 +207,7 @@ def _split(levels: str, kind: str) -> list[Any]:
 
 
 def located(where: str, read: Callable[..., T], *arguments: Any) -> T:
-    """Call the function `read`; put the text `where`, such as "field 'age'", before the text of a `DomainError`."""
+    """Call `read`; if it raises a `DomainError`, put `where`, such as "field 'age'", before the text of the error."""
     try:
         return read(*arguments)
     except DomainError as error:

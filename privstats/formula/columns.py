@@ -141,9 +141,9 @@ class Columns:
         """Return a block with the clamped values of the expressions, in the user's units, and the groups' level codes.
 
         The result for a row depends on this row alone. The value of a column with levels is the index of the level. A
-        row is excluded if the condition `subset` does not hold, if an expression is not a number, or if a column that
-        is not declared complete has a missing value or undeclared level. In a column declared complete, the middle of
-        the bounds replaces a missing number, and the first level replaces a missing or undeclared level. If the
+        row is excluded if the condition `subset` does not hold, if an expression is not a number, or if a column has a
+        missing value or undeclared level. But in a column that the user declared to have no missing values, the middle
+        of the bounds replaces a missing number, and the first level replaces a missing or undeclared level. If the
         attribute `complete` is True, no row is excluded.
         """
         rows, present = admit(frame, self.reads, self._bound, self._bound.complete)
@@ -295,8 +295,8 @@ class Columns:
     def constraint(self, hypothesis: Any) -> tuple[FloatArray, FloatArray]:
         """Return the matrix R and vector q of a linear hypothesis ``R @ params = q`` about the estimates `params`.
 
-        The hypothesis consists of linear equations in the names of the estimates, such as ``"x[a] = x[b]"``, or the
-        hypothesis is the matrix R, and q is 0.
+        The argument `hypothesis` contains linear equations in the names of the estimates, such as ``"x[a] = x[b]"``.
+        An array is the matrix R of a hypothesis with q = 0.
         """
         return constraint(self.names, hypothesis)
 

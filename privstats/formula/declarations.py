@@ -22,7 +22,7 @@ from privstats.numerics.law import Rng
 
 
 class Known(ABC):
-    """Public knowledge of one column: its declared bounds or levels."""
+    """Declared bounds or levels of one column, which the user knows without the data."""
 
     @property
     @abstractmethod
@@ -46,8 +46,8 @@ class Known(ABC):
         """Return `n` synthetic values, drawn uniformly between the bounds or from the levels; no data are read.
 
         The bounds are the declared bounds or, for a column declared by a centre and a scale, the bounds of usual values
-        (attribute `typical`). Values of a categorical column begin with all levels in order, so that each occurs if `n`
-        is large enough.
+        (attribute `typical`). Values of a categorical column begin with all levels in order; every level occurs if `n`
+        is at least the number of levels.
         """
 
     @abstractmethod
@@ -58,9 +58,10 @@ class Known(ABC):
     def __str__(self) -> str: ...
 
     def shown(self, width: int) -> str:
-        """Return the declared bounds or levels as text of at most `width` characters, if possible.
+        """Return the declared bounds or levels as text; a list of levels is shortened to at most `width` characters.
 
-        A longer list of levels is shortened and ends with the number of omitted levels, such as "and 5 more".
+        A shortened list ends with the number of omitted levels, such as "and 5 more". If even a single level is too
+        long, the text only states the number of levels.
         """
         return str(self)
 

@@ -185,9 +185,9 @@ class Design:
 
     @property
     def coding(self) -> FloatArray:
-        """Square matrix by which the model matrix is multiplied from the right before its columns are scaled.
+        """Square matrix C: the fit shifts and scales the columns of X C, where X is the unscaled model matrix.
 
-        If `centred` is True, the matrix centres numeric predictors in products with factors; otherwise it is the
+        If `centred` is True, the matrix C centres numeric predictors in products with factors; otherwise it is the
         identity.
         """
         return self._made.coding
@@ -265,10 +265,10 @@ class Design:
 
         Notes
         -----
-        In a column declared complete, a missing number is replaced by the middle of the column's bounds, and a missing
-        or undeclared level by the first level. A row is excluded if the row has a missing value or undeclared level in
-        another column, if the value of an expression is not a number, or if the condition `subset` does not hold. If
-        the whole design is complete, no row is excluded.
+        In a column that the user declared to have no missing values, a missing number is replaced by the middle of the
+        column's bounds, and a missing or undeclared level by the first level. A row is excluded if the row has a
+        missing value or undeclared level in another column, if the value of an expression is not a number, or if the
+        condition `subset` does not hold. If the attribute `complete` is True, no row is excluded.
         """
         rows, present = self._admit(frame, self.reads)
         n = len(present)
@@ -291,7 +291,7 @@ class Design:
     def draw(self, n: int, rng: Rng) -> pd.DataFrame:
         """Return `n` synthetic rows, uniform within each column's bounds or on its levels; no data are read.
 
-        If `n` is large enough, every level of each categorical column occurs.
+        If `n` is at least the number of levels of a categorical column, every level of this column occurs.
         """
         return self._bound.draw(self.reads, n, rng)
 
@@ -333,14 +333,17 @@ class Design:
             known = _known(code, self.domain, self.family if code == self.response else None)
             found[code] = Estimated.inside(known, float(low), float(high))
         recoded, domain = self.recoded, self.domain.extended(found)
-        if recoded is not None:  # columns are kept, so that queries to the data do not depend on estimated bounds
+        if recoded is not None:  # the fit keeps its columns, so that its queries do not depend on estimated bounds
             design = _rebound(recoded.design.formula, domain, self.written, self.family, self.centred)
             recoded = replace(recoded, design=design)
         return _rebound(self.formula, domain, self.written, self.family, self.centred, recoded)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that the fit uses; coefficients have other names if `with_intercept` changed columns."""
+        """Names of the columns that the fit uses.
+
+        If `with_intercept` changed the columns, the reported coefficients have other names, the attribute `names`.
+        """
         return self.names if self.recoded is None else self.recoded.columns
 
     @property
@@ -495,7 +498,7 @@ class Design:
         return written_number(self._outcome, self.domain), fitted
 
     def null_space(self, kept: Sequence[NDArray[np.bool_] | None] | None = None) -> FloatArray:
-        """Return a basis of the null space of the scaled model matrix of all possible rows with levels in `kept`.
+        """Return a basis of the null space of the scaled model matrix; its rows are all possible rows with kept levels.
 
         The basis is computed from the contrasts of the factors; no row is read. Different products of numeric
         predictors are treated as linearly independent.
@@ -503,7 +506,8 @@ class Design:
         Parameters
         ----------
         kept : sequence of boolean arrays, optional
-            For each factor in `factors`, the mask of the levels that are kept; None keeps all levels.
+            For each factor in `factors`, the mask of the levels that the fit keeps, because they have enough rows for
+            the budget, or None for all levels. By default all levels of all factors are kept.
 
         Returns
         -------
@@ -535,8 +539,8 @@ def _fill(
 ) -> None:
     """Subtract the shift `center` from `values`, divide by the divisor `half`, and write the result to the array `out`.
 
-    The result is rounded to multiples of 2^-21 and clamped to [-most, most]. Where a value is NaN, 0 is written, and
-    the mask `present` of the used rows is set to False.
+    The result is rounded to multiples of 2^-21, and its absolute value is clamped to at most `most`. Where a value is
+    NaN, 0 is written, and the mask `present` of the used rows is set to False.
     """
     scaled = values - center
     scaled /= half
@@ -758,8 +762,9 @@ def _scales(names: Sequence[str], intervals: Sequence[Interval], intercept: bool
 def _outcome_scale(outcome: NumericFactor | LevelFactor, family: Mean | None, intercept: bool) -> tuple[float, float]:
     """Return the centre and the half-range with which the response is scaled, as (response - centre) / half-range.
 
-    In a model with a link function, the centre is 0, and the upper bound of the response replaces the half-range. In
-    another model without an intercept, the centre is 0, and the largest absolute response replaces the half-range.
+    In a model with a link function, the centre is 0, and the upper bound of the response replaces the half-range. In a
+    model with neither link function nor intercept, the centre is 0, and the largest absolute response replaces the
+    half-range.
     """
     within = Interval(0.0, 1.0) if isinstance(outcome, LevelFactor) else outcome.within
     if family is not None:
@@ -838,7 +843,7 @@ class _Points(NamedTuple):
     coded : tuple of str
         Columns of the data with levels.
     ends : dict
-        For each column of the data, the thresholds with which conditions in the formula compare the column.
+        For each column of the data, the thresholds in the formula's conditions, such as 18 in ``age >= 18``.
     """
 
     rows: Mapping[str, Any]

@@ -102,10 +102,10 @@ class Domain(Mapping[str, Known]):
     ) -> Domain:
         """Return a domain with a hint about the distribution of a column, for forecasts of confidence interval widths.
 
-        Hints have no other effect: a fit, its cost and its digest do not depend on hints. A wrong hint makes the
-        forecast widths wrong. Write hints from public knowledge, such as a codebook or an earlier publication. If the
-        outcome and numeric predictors of a regression have hints, forecasts assume that these predictors explain a
-        quarter of the variance of the outcome.
+        Hints have no other effect: a fit, its cost and the digest (hash) of its plan do not depend on hints. A wrong
+        hint makes the forecast widths wrong. Write hints from public knowledge, such as a codebook or an earlier
+        publication. If the outcome and numeric predictors of a regression have hints, forecasts assume that these
+        predictors explain a quarter of the variance of the outcome.
 
         Parameters
         ----------
@@ -347,7 +347,7 @@ class Domain(Mapping[str, Known]):
         Parameters
         ----------
         codebook : path or DataFrame
-            A CSV file or a frame with the heading ``column`` (or ``name``) and any of ``min``, ``max`` (or ``low``,
+            A CSV file or a DataFrame with the heading ``column`` (or ``name``) and any of ``min``, ``max`` (or ``low``,
             ``high``: numbers, or dates as 2020-01-31), ``levels`` (separated by ``|`` or ``;``), ``type`` (or
             ``kind``: "boolean", "integer", "string", or "ordered" for levels in order) and ``complete`` (or
             ``required``: "yes"). Levels that are all whole numbers are read as numbers, unless the type is "string".

@@ -300,7 +300,7 @@ def _edge(edge: Any, origin: datetime.date | None) -> float:
 
 
 def is_day(number: float, origin: datetime.date) -> bool:
-    """Return whether the date `number` days after `origin` can be represented, which requires a year from 1 to 9999."""
+    """Return whether the date `number` days after `origin` has a year from 1 to 9999, as Python requires of a date."""
     return datetime.date.min.toordinal() <= origin.toordinal() + number <= datetime.date.max.toordinal()
 
 
@@ -404,7 +404,10 @@ def _public(name: str, domain: Domain) -> Interval | Levels:
 
 
 def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
-    """Raise an error if a factor, or product of factors, has too many levels for the public number of rows.
+    """Raise an error if a factor, or a product of factors, has too many levels.
+
+    More than `MOST_LEVELS` levels are too many. If the number of rows is public, more than `MANY_LEVELS` levels with
+    fewer than `ROWS_A_LEVEL` rows per level are also too many.
 
     Parameters
     ----------
@@ -433,7 +436,9 @@ def refuse_crowds(terms: Sequence[Sequence[Factor]], rows: int | None) -> None:
 
 
 def refuse_few_rows(code: str, many: int, rows: int | None) -> None:
-    """Raise an error if the number of a factor's levels, `many`, is too large for the public number of rows.
+    """Raise an error if a factor has more than `MANY_LEVELS` levels and fewer than `ROWS_A_LEVEL` rows per level.
+
+    `many` is the number of levels, and `rows` the public number of rows. If `rows` is None, no error is raised.
 
     Raises
     ------

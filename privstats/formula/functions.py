@@ -52,9 +52,10 @@ def _unknown_where_missing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def logical(function: Callable[..., Any]) -> Rowwise:
-    """Return the row-wise logical operation that `function` computes from zeros and ones; np.minimum gives "and".
+    """Return the row-wise logical operation that `function` computes from zeros and ones.
 
-    Nonzero arguments count as 1 (true). The value of the operation is 0 or 1, or NaN if an argument is NaN.
+    For example, the function np.minimum gives the operation "and". Nonzero arguments count as 1 (true). The value of
+    the operation is 0 or 1, or NaN if an argument is NaN.
     """
     truth = _unknown_where_missing(lambda *parts: function(*(np.not_equal(part, 0).astype(float) for part in parts)))
     return Rowwise(truth, lambda *_: Interval(0.0, 1.0))

@@ -87,7 +87,7 @@ def _moments(name: str, known: Numbers, mean: Any, sd: Any) -> Hint:
             f"the mean of '{name}' is {plain(mean)}, outside its bounds {known}; write {example(name, known)}"
         )
     middle = known.meaning.middle if mean is None else mean
-    most = math.sqrt((middle - known.lo) * (known.hi - middle))  # the largest sd, if all values are at the bounds
+    most = math.sqrt((middle - known.lo) * (known.hi - middle))  # the largest possible sd: all values are at a bound
     if sd is not None and not 0 < sd < most:
         raise DomainError(
             f"the sd of '{name}' is {plain(sd)}; within {known} and with mean {middle:g} it is above 0 and below "

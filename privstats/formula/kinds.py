@@ -53,7 +53,7 @@ def near_name(name: str, offered: Iterable[Any], alike: float = 0.6) -> str | No
 
 
 def types_by_column(schema: Any) -> Mapping[str, Any] | None:
-    """Return the type of each column of a frame, a table or a schema, by the column's name; None for other objects."""
+    """Return the type of each column of a DataFrame, table or schema, by the column's name; None for other objects."""
     found = schema.dtypes if isinstance(schema, pd.DataFrame) else getattr(schema, "schema", schema)
     if isinstance(found, pd.Series):
         return cast(Mapping[str, Any], found.to_dict())

@@ -199,7 +199,8 @@ def columns_by_term(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any])
 def _coded(terms: Sequence[tuple[str, ...]], probes: Mapping[str, Any]) -> Any:
     """Return patsy's `DesignInfo` of the model matrix with the given terms: names and coding of its columns.
 
-    `code_columns` explains the parameters. The result is None if patsy fails, as when two columns have one name.
+    `code_columns` explains the parameters. The result is None if patsy fails, for example because two columns have the
+    same name.
     """
     patsy = _patsy()
     ours = [patsy.Term([_Probe(code, probes[code]) for code in term]) for term in terms]

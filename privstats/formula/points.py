@@ -53,7 +53,7 @@ def synthetic(
     crossed : sequence of tuple of str
         Sets of columns with levels. Every combination of the levels in a set occurs in `repeats` rows or more.
     ends : mapping of str to sequence of float
-        For each column, the thresholds with which conditions compare the column. The thresholds cut the range of the
+        For each column, the thresholds in conditions, such as 18 in ``age >= 18``. The thresholds cut the range of the
         column into pieces; the column takes the two end points of each piece, and `repeats` values inside the piece.
         Without bounds, the range extends from 1 below the smallest threshold to 1 above the largest.
     repeats : int

@@ -1,4 +1,4 @@
-"""Declared bounds or levels of the columns in a linear predictor, for the grids of marginal means and effects."""
+"""Declared bounds or levels of predictors, from which the grids for marginal means and effects are computed."""
 
 from __future__ import annotations
 

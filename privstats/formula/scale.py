@@ -19,8 +19,8 @@ FAR = 30.0  # values are clamped to the interval centre +- this multiple of the 
 class Scale(Numbers):
     """A numeric column without bounds whose centre and scale are publicly known, for use in robust regressions.
 
-    Values are clamped to the interval centre +- 30 * scale (constant `FAR`). A robust loss is not sensitive to the
-    size of a value beyond this interval.
+    Values are clamped to the interval centre +- 30 * scale (constant `FAR`). A response beyond this interval has
+    about the same influence as a response at its end, because the derivative of a robust loss is bounded.
 
     Parameters
     ----------

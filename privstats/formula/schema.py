@@ -69,10 +69,10 @@ def check_schema(frame: Any, names: Iterable[str]) -> None:
 
 
 def check_strays(domain: Domain, codes: Sequence[str], offered: Iterable[Any]) -> None:
-    """Check that each name in the domain is a column of the data, or an expression in `codes`.
+    """Raise an error or warn if a name in the domain is neither a column of the data nor an expression in `codes`.
 
-    If the domain has any other name, an error is raised or a warning is given: an error if the name is similar to an
-    undeclared column or expression in `codes`, and so is taken for a misspelling; otherwise a warning.
+    An error is raised if the name is similar to an undeclared column or expression in `codes`, and is therefore taken
+    for a misspelling. Otherwise a warning is given.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """A condition that selects rows, and weights of rows; condition and weights are evaluated row by row during a fit.
 
-Rows are selected during the fit, because the choice of rows is as confidential as the rows. If a frame were filtered
-before a fit, the length of the frame, which is taken as public, would depend on confidential values.
+Rows are selected during the fit, because the choice of rows is as confidential as the rows. If a DataFrame were
+filtered before a fit, its number of rows, which is taken as public, would depend on confidential values.
 """
 
 from __future__ import annotations

@@ -139,5 +139,5 @@ def _horner(x: str, powers: Sequence[float]) -> str:
 
 
 def is_long(text: str) -> bool:
-    """Return whether an expression is too long to be part of a larger expression."""
+    """Return whether an expression has more than `LONGEST` syntax nodes, too many for a part of a larger expression."""
     return sum(1 for _ in ast.walk(ast.parse(text))) > LONGEST

@@ -331,14 +331,15 @@ class Terms:
     ) -> FloatArray:
         """Return an orthonormal basis of the null space of the scaled model matrix, shape (columns, directions).
 
-        The matrix contains all possible rows with kept levels. Its column j is ``(Z[:, j] - centers[j]) / halves[j]``,
-        where Z is ``X @ self.coding`` and X is the model matrix in the user's units. Different products of numeric
-        predictors count as linearly independent.
+        The rows of this matrix are all possible rows whose levels the fit keeps. Its column j is
+        ``(Z[:, j] - centers[j]) / halves[j]``, where Z is ``X @ self.coding`` and X is the model matrix in the user's
+        units. Different products of numeric predictors count as linearly independent.
 
         Parameters
         ----------
         kept : sequence of (ndarray of bool or None), optional
-            For each entry of `keys`, the mask of the levels that the fit keeps, or None for all levels.
+            For each entry of `keys`, the mask of the levels that the fit keeps, because they have enough rows for the
+            budget, or None for all levels.
         centers, halves : ndarray, shape (columns,)
             Shift and scale of each column of Z; 0 and 1 for the intercept.
         intercept : bool
@@ -360,7 +361,8 @@ class Terms:
     def _allowed(self, kept: Sequence[NDArray[np.bool_] | None]) -> list[NDArray[np.bool_]]:
         """Return, for each factor or combination of factors in `keys`, the mask of the levels that kept rows can have.
 
-        `kept` has a mask of kept levels, or None, for each entry of `keys`. A row is kept if all its levels are kept.
+        `kept` has, for each entry of `keys`, the mask of the levels that the fit keeps, or None for all levels. A row
+        is kept if all its levels are kept.
         """
         allowed = [np.ones(len(self.levels(key)), bool) for key in self.keys]
         for k, key in enumerate(self.keys):

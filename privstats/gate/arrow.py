@@ -185,7 +185,7 @@ def streamed(made: Iterable[Any]) -> Iterator[Any]:
 
 
 def frames_of(batches: Iterable[Any]) -> Iterator[pd.DataFrame]:
-    """Yield Arrow record batches as DataFrames; small batches are joined, and large batches are split."""
+    """Yield Arrow record batches as DataFrames; `whole_batches` first joins small batches and splits large batches."""
     for batch in whole_batches(batches):
         yield frame_of(batch.schema.names, batch.columns)
 

@@ -130,7 +130,7 @@ class DaskFrame:
             yield
         except BaseException:
             failed, self._silence = self._silence, None
-            with failed:  # ends the suppression of logs, after a wait for running tasks to end
+            with failed:  # at the end of this block, running tasks are awaited, and then logs are no longer suppressed
                 raise
 
     def _partitions(self, work: Work) -> list[Any]:
@@ -138,13 +138,13 @@ class DaskFrame:
         # the columns stay in the order of the frame, because Dask would copy all columns to change their order
         frame, parts = self.frame[[c for c in self.frame.columns if c in work.reads]], int(self.frame.npartitions)
         if work.unit is not None:
-            place = "place of " + "".join(work.reads)  # longer than every column's name, so a new name
+            place = "place of " + "".join(work.reads)  # longer than any column's name, so that no column has this name
             types = frame._meta.assign(**{place: np.zeros(0, dtype=np.int64)})
             frame = frame.map_partitions(_placed, work.unit, place, parts, meta=types)
             frame = frame.shuffle(on=place, npartitions=parts, shuffle_method="tasks")
         import dask
 
-        own = f"privstats-{uuid4()}"  # unique, so that simultaneous fits do not share parts
+        own = f"privstats-{uuid4()}"  # this name is unique, so that simultaneous fits do not share parts
         rows = frame.map_partitions(RowPart, meta=(None, object), enforce_metadata=False, token=own)
         with dask.config.set({"dataframe.parquet.minimum-partition-size": JOINED_BYTES}):
             return list(rows.to_delayed())
@@ -324,7 +324,7 @@ def silent(client: Any) -> Iterator[None]:
 
     class Silence(WorkerPlugin):  # type: ignore[misc]
         def setup(self, worker: Any) -> None:
-            self.silent = lambda record: False  # this fit's own filter, because other fits may run on this worker
+            self.silent = lambda record: False  # each fit has a filter of its own, as other fits may run here
             self.ignored = ("ignore", None, Warning, None, 0)
             self.loggers = [
                 logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")

@@ -1,7 +1,7 @@
 """Rows on the workers of a cluster: a task is sent to each part of the rows, and the worker returns its result.
 
-A result is confidential until a mechanism has added noise: the worker sends it only to the process that runs the fit.
-The cluster stores the rows, so the cluster is trusted with the results, too.
+A result is confidential until a mechanism has added noise, so the worker sends the result only to the process that runs
+the fit. The cluster stores the rows, so the cluster is trusted with the results, too.
 """
 
 from __future__ import annotations
@@ -64,14 +64,13 @@ class PassWork(Shipped):
     Parameters
     ----------
     first : RowMap
-        The first design (map from raw rows to numbers) of the fit, with which the used rows of each privacy unit are
-        chosen.
+        The first design (map from raw rows to numbers) of the fit, which determines the used rows of each privacy unit.
     design : RowMap
         The design of this pass.
     neighbors : Neighbors
         Neighbouring relation, with the column of privacy units and the largest number of used rows per unit.
     key : bytes
-        Secret key with which the names of privacy units are hashed and the used rows of each unit are chosen.
+        Secret key of the hashes that replace the names of privacy units and choose the used rows of each unit.
     turn : int
         Number of designs that the fit used before `design`; passes with the same number share the blocks of numbers
         that are kept in memory.
@@ -264,14 +263,14 @@ def check_place(source: Any, gathered: Any) -> None:
     Raises
     ------
     OptionError
-        If the method needs all rows in one process but the rows are on a cluster; raised before the ledger is charged.
+        If the method needs all rows in one process but the rows are on a cluster; raised before any budget is spent.
     """
     if gathered is not None and elsewhere(source):
         raise OptionError(f"{gathered.need}, but the rows are on a cluster; give {gathered.cure}")
 
 
 def number_of_units(source: Any, unit: str) -> int:
-    """Return the number of privacy units (persons) of a source.
+    """Return the number of privacy units (persons) in a source of rows.
 
     The function is called only if this number is public under the neighbouring relation.
     """

@@ -22,7 +22,7 @@ from privstats.gate.lines import text_lines
 from privstats.gate.spark_frames import SparkFrame
 from privstats.gate.tables import ArrowTable, Columnar, DuckTable, ParquetFiles, parquet_files
 
-LAZY = re.compile(  # lines of a polars plan that reads a frame or Parquet files and only selects columns
+LAZY = re.compile(  # lines of a polars plan that reads a DataFrame or Parquet files and only selects columns
     r'SELECT \[col\("[^"]*"\)(, col\("[^"]*"\))*\]|DF \[.*\]; PROJECT \S+ COLUMNS|Parquet SCAN \[.*\]'
     r"|PROJECT \S+ COLUMNS|ESTIMATED ROWS: \d+"
 )
@@ -117,7 +117,7 @@ def _dataset(data: Any) -> ArrowTable | ParquetFiles:
 
 
 def _lazy(plan: Any) -> ArrowTable | ParquetFiles:
-    """Return the source of rows of a polars plan: the plan's frame, or the Parquet files that the plan scans."""
+    """Return the source of rows of a polars plan: the plan's DataFrame, or the Parquet files that the plan scans."""
     lines = [line.strip() for line in plan.explain(optimized=False).splitlines()]
     if not all(LAZY.fullmatch(line) for line in lines):
         raise OptionError(FILTERED)

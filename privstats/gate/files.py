@@ -46,7 +46,7 @@ class File:
         return None if self.full else partial(_changed, written, self._read)
 
     def close(self) -> None:
-        """Close the file, which deletes it."""
+        """Close and delete the file."""
         if self._file is not None:
             self._file.close()
 
@@ -93,7 +93,10 @@ def _changed(item: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _whole(step: Callable[[memoryview], int], flat: NDArray[Any]) -> None:
-    """Write or read all bytes of an array; each call of `step` transfers bytes and returns the number of bytes."""
+    """Write or read all bytes of an array.
+
+    Each call of `step` writes or reads some of the remaining bytes, and returns their number.
+    """
     left = flat.view(np.uint8).data
     while left:
         done = step(left)

@@ -1,8 +1,8 @@
 """Interface between estimators and rows: it answers planned queries of the data, with noise.
 
-A query is answered only if it is in the plan and its budget has been charged to the ledger. A mechanism adds noise to
-every answer. Estimators receive only releases (noisy answers) and the laws (distributions) of the noise. Exact answers
-are not stored.
+The plan lists the queries that a fit may ask; no other query is answered. The budgets of these queries are charged to
+the ledger (the record of spent budget) before a row is read. A mechanism adds noise to every answer. Estimators receive
+only releases (noisy answers) and the laws (distributions) of the noise. Exact answers are not stored.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Planned:
     promise : Promise
         Privacy budget that the query may spend.
     within_share_of : tuple of str
-        For an optional query: labels of the queries from whose budgets its own budget is taken, at most one in each
-        branch. Empty for a query that is not optional.
+        For an optional query, which the estimator may leave out: labels of the queries that pay for it from their own
+        budgets, at most one in each branch. Empty for a query that is not optional.
     fractions : tuple of float
         For each label in `within_share_of`, the fraction of that query's budget that this optional query spends.
     """
@@ -120,7 +120,7 @@ class Conversation(ABC):
         self._planned = {question.label: question for question in planned}
         self._parts = [question for question in self._planned.values() if question.within_share_of]
         self._asked: set[str] = set()
-        self._hosts: set[str] = set()  # labels of queries whose budget was partly spent by optional queries
+        self._hosts: set[str] = set()  # labels of queries whose budget has partly paid for optional queries
         self._branch: str | None = None
         self._closed = False
         self.releases: tuple[Release, ...] = ()
@@ -157,7 +157,7 @@ class Conversation(ABC):
         return answers
 
     def law(self, question: Question, *, by: Any) -> Any:
-        """Return the law (distribution) of the noise in the answer to a planned query, without asking the query.
+        """Return the law (distribution) of the noise in the answer to a query of the plan; the query is not asked.
 
         No budget is spent. The query may belong to any branch (alternative algorithm).
 
@@ -180,25 +180,25 @@ class Conversation(ABC):
 
     @abstractmethod
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose the algorithm (branch) with the shortest expected intervals, once per fit, and return its name.
+        """Choose the algorithm (branch) with the shortest expected confidence intervals, once per fit; return its name.
 
         Parameters
         ----------
         name : str
             Name of the choice in error messages.
         lengths : mapping
-            Expected length of the intervals of each branch, computed from public information and releases. NaN counts
-            as infinite; if several lengths are equal, the first of these branches is taken.
+            Expected length of confidence intervals in each branch, from public information and releases. NaN counts as
+            infinite; if several lengths are equal, the first of these branches is taken.
 
         Notes
         -----
-        If an optional query has spent part of the budgets of some branches, a fit chooses only among these branches.
-        A trial run of the estimator ignores the lengths and takes a branch that is fixed before the run.
+        If a query that the estimator may leave out was asked, and has spent part of the budgets of some branches, a fit
+        chooses only among these branches. A trial run ignores the lengths and takes a branch fixed before the run.
         """
 
     @abstractmethod
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether the optional query with this label is to be asked.
+        """Return whether to ask the optional query with this label, a query that the estimator may leave out.
 
         In a fit the result is `wanted`. In the trial runs of the estimator on synthetic rows, which precede the fit,
         the result does not depend on `wanted`: to cover both cases, the result is True in some runs and False in other
@@ -225,7 +225,7 @@ class Conversation(ABC):
 
     @abstractmethod
     def _promise(self, question: Question, by: AnyMechanism) -> Promise:
-        """Return the budget of a query that the mechanism `by` answers, minus the part spent by optional queries.
+        """Return the budget of a query that `by` answers, minus its part that has paid for optional queries.
 
         A fit raises an error if the query was not planned with the mechanism `by`. A trial run of the estimator
         assumes a budget for a query that is not planned.
@@ -240,7 +240,7 @@ class Conversation(ABC):
         """Run a computation on rows and return its result, without warnings, which could depend on the rows."""
 
     def _left(self, label: str) -> Promise:
-        """Return the budget of a planned query minus the part of this budget that optional queries have spent."""
+        """Return the budget of a planned query, minus its part that has paid for optional queries (see `Planned`)."""
         whole = self._planned[label].promise
         spent = sum(other.part_of(label) for other in self._parts if other.label in self._asked)
         return whole.part(1 - spent) if spent else whole
@@ -258,7 +258,7 @@ class Conversation(ABC):
         self._hosts |= set(question.within_share_of)
 
     def _relation(self, question: Question) -> Relation:
-        """Return how many contributions to a query may differ between neighbouring data sets, and in which way.
+        """Return how many contributions to a query may be replaced, or be absent, in a neighbouring data set.
 
         Raises
         ------
@@ -266,7 +266,7 @@ class Conversation(ABC):
             If the query is neither a `Sum` nor `Values`, or if the query would add the vectors of a privacy unit's rows
             although the sum of these vectors has no meaning, as for category codes.
         """
-        if type(question) not in (Sum, Values):  # the total of a subclass might have another sensitivity
+        if type(question) not in (Sum, Values):  # a subclass might define another total, with another sensitivity
             raise PrivacyError(f"the question '{question.label}' is neither a sum nor values")
         if question.adds_up_units and not question.within.folds:
             raise PrivacyError(f"the question '{question.label}' adds up numbers of cells; its set cannot be folded")
@@ -295,17 +295,17 @@ class Conversation(ABC):
 
 
 class Gate(Conversation):
-    """The `Conversation` of a fit: it answers each query of the plan at most once, and no other queries.
+    """Interface between the estimator of a fit and the rows: it answers each query of the plan at most once.
 
-    A query is answered only with the planned mechanism, after its budget has been charged. A query with a branch
-    (alternative algorithm of the estimator) is answered only after this branch was chosen.
+    Other queries are not answered. The planned mechanism answers a query, after its budget has been charged. A query
+    with a branch (alternative algorithm of the estimator) is answered only after this branch was chosen.
 
     Parameters
     ----------
     rows : BlockRows
         The rows of the data, with the first design (map from rows to numbers); `through` replaces the design.
     planned : iterable of Planned
-        All queries of the plan; their budgets have been charged to the ledger.
+        All queries of the plan; their budgets have been charged.
     stream : callable
         Function that is called with "question" and the label of a query, and returns the generator of the random
         numbers for the noise of this query.
@@ -316,7 +316,7 @@ class Gate(Conversation):
         Function that is called before each pass over the rows, and returns whether another pass with the same design
         may follow. Its arguments are public: `turns`, with the new pass counted, and `chosen`.
     lengths : mapping
-        Expected length of the intervals of each branch, used to choose a branch; empty before the choice.
+        Expected length of confidence intervals in each branch, used to choose a branch; empty before the choice.
     """
 
     def __init__(self, rows: BlockRows, planned: Iterable[Planned], stream: Streams) -> None:
@@ -361,7 +361,7 @@ class Gate(Conversation):
     def _homes(self, planned: Planned) -> set[str]:
         """Return the branches (alternative algorithms) that a query belongs to; an empty set means all branches.
 
-        An optional query belongs to the branches of the queries from whose budgets its own budget is taken.
+        An optional query, which the estimator may leave out, belongs to the branches of the queries that pay for it.
         """
         hosts = [self._planned[label] for label in planned.within_share_of if label in self._planned]
         homes = [host.branch for host in hosts] or [planned.branch]
@@ -374,7 +374,7 @@ class Gate(Conversation):
     def _guarded(self, work: Callable[[], T]) -> T:
         self._rows.again = self.watch(self.turns, self._branch)
         answer = sealed(work)
-        self._stay()  # raises an error in a process forked during `work`, for whose noisy answer no budget is charged
+        self._stay()  # raises an error in a process forked during `work`: no budget is charged for its noisy answer
         return answer
 
     def _stay(self) -> None:
@@ -383,7 +383,7 @@ class Gate(Conversation):
 
 
 def shortest(lengths: Mapping[str, float]) -> str:
-    """Return the first algorithm with the smallest expected interval length, where NaN counts as infinite."""
+    """Return the first algorithm with the shortest expected confidence intervals, where a length of NaN is infinite."""
     return min(lengths, key=lambda name: float(np.nan_to_num(lengths[name], nan=np.inf, posinf=np.inf, neginf=-np.inf)))
 
 
@@ -421,7 +421,7 @@ def sealed(work: Callable[[], T]) -> T:
 
 
 def readable(work: Callable[[], T]) -> T:
-    """Read public information before the ledger is charged; any failure raises an error with a fixed text.
+    """Read public information before any budget is spent; any failure raises an error with a fixed text.
 
     Raises
     ------

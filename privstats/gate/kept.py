@@ -1,9 +1,9 @@
 """Storage of blocks of rows, and of vectors computed from rows, between passes over the rows.
 
 Blocks and vectors are kept in memory up to a limit. If the source's rows are in memory, as in a DataFrame, temporary
-files store the blocks and vectors for which the limit leaves no room. For any other source, blocks or vectors that
-exceed the limit are computed again in each pass; blocks are kept only if the caller has set a memory limit and the
-source can check that its rows have not changed.
+files store the blocks and vectors that exceed the limit. For any other source, blocks or vectors that exceed the limit
+are computed again in each pass; blocks are kept only if the caller has set a memory limit and the source can check that
+its rows have not changed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Memory:
         return share * (self.limit or (INSIDE if in_memory else OUTSIDE))
 
     def close(self) -> None:
-        """Close all temporary files, which deletes them."""
+        """Close and delete all temporary files."""
         for file in self.files:
             file.close()
 

@@ -113,7 +113,7 @@ def text_lines(path: str) -> TextLines | None:
         with file_at(path) as file:
             (first, *_) = next(lines_of(file))
         names = cells_of(first.removeprefix(BYTE_ORDER_MARK), separator) if first else None
-    except Exception:  # for instance a file that is empty or may not be read
+    except Exception:  # the file may be empty, or may not be readable
         names = None
     if names is None and not os.path.exists(path):
         raise OptionError(

@@ -18,7 +18,7 @@ CELL_BYTES = 9  # bytes per cell in a block: 8 for a number or code, and 1 for t
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """The results of a task for one part of the rows, with a row count and a digest that are compared between passes.
+    """The results of a task for one part of the rows, with a row count and a hash that are compared between passes.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ class Answer:
     rows : int
         Number of rows of the part; 0 if the task failed or only counts privacy units.
     digest : bytes
-        Keyed digest of the rows' privacy units. It is empty if the task failed or only counts privacy units, and for
-        data without privacy units.
+        Hash, with a secret key, of the rows' privacy units in order. It is empty if the task failed or only counts
+        privacy units, and for data without privacy units.
     units : tuple or None
         Results of the task: exact totals (each a tuple of integers, in grid steps), or the values of a function (one
         for each block of rows), or the number of privacy units. None if the task failed; the cause is left out,
@@ -60,7 +60,7 @@ class PartRows:
 
     @property
     def size(self) -> int:
-        """Size of the frames of rows in bytes."""
+        """Memory used by the DataFrames of this part, in bytes."""
         return sum(int(frame.memory_usage(index=False).sum()) for frame in self.frames)
 
     @property
@@ -163,14 +163,14 @@ def gather(answers: Iterable[Answer], parts: int, met: dict[Any, Any]) -> dict[i
         Number of parts; there must be exactly one answer for each part.
     met : dict
         Record of earlier passes; missing entries are added. The key "rows" has the total number of rows. The index of
-        a part has the pair of its number of rows and the digest of its privacy units.
+        a part has a pair: its number of rows, and the hash of its privacy units (see `Answer`).
 
     Raises
     ------
     PrivacyError
         If a task has failed, or there is not exactly one answer for each part.
     SourceChangedError
-        If a number of rows or a digest differs from the record.
+        If a number of rows or a hash differs from the record.
     """
     found: dict[int, tuple[Any, ...]] = {}
     rows = 0

@@ -47,9 +47,9 @@ class Question:
         Text that distinguishes queries of the same name, which share one budget, such as the name of a factor or the
         probability of a quantile.
     within_share_of : tuple of str
-        For an optional query: labels of the queries from whose budgets its own budget is taken, at most one in each
-        branch (alternative algorithm). The optional query must be asked before the other queries. Empty for a query
-        that is not optional.
+        For an optional query, which the estimator may leave out: labels of the queries that pay for it from their own
+        budgets, at most one in each branch (alternative algorithm). The optional query must be asked before these
+        queries. Empty for a query that is not optional.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Question:
 
     @cached_property
     def label(self) -> str:
-        """Key of the query in the plan, and name of its random stream; unique among all queries of a plan."""
+        """Key of the query, unique in the plan, and name of the stream of random numbers for its noise."""
         return f"{self.name} {self.item}".strip()
 
     @property
@@ -103,9 +103,9 @@ class Sum(Question):
     Parameters
     ----------
     folded : bool
-        If True, the vectors of a privacy unit's rows are added, the sum is projected into `within`, and the unit makes
-        a single contribution, with the same bounds as the contribution of one row. If False, each used row makes its
-        own contribution. Without privacy units, this option has no effect.
+        If True, the vectors of the used rows of a privacy unit (person) are added, the sum is projected into `within`,
+        and the unit makes a single contribution, with the same bounds as the contribution of one row. If False, each
+        used row makes its own contribution. Without privacy units, this option has no effect.
     """
 
     folded: bool = False
@@ -130,7 +130,7 @@ class AnyMechanism(Protocol):
         """Return the law of the noise in a release with guarantee `promise`; None if the law depends on the rows.
 
         `within` is the set of possible contributions of a row to the exact answer. `relation` states how many
-        contributions may differ between neighbouring data sets, and in which way.
+        contributions may be replaced, or be absent, in a neighbouring data set.
         """
 
     def release(self, name: str, exact: Any, promise: Promise, within: Any, relation: Relation, rng: Any) -> Release:
@@ -164,15 +164,15 @@ class Ask(Laws, Protocol):
         """
 
     def choose(self, name: str, lengths: Mapping[str, float]) -> str:
-        """Choose the branch (algorithm) with the shortest expected intervals, once per fit; return the branch's name.
+        """Choose the branch (algorithm) with the shortest expected confidence intervals, once per fit; return its name.
 
-        `lengths` maps the name of each algorithm to the expected length of its intervals; NaN counts as infinite. A
-        trial run ignores the lengths and takes a fixed algorithm. A fit considers only the algorithms that its earlier
+        `lengths` maps the name of each branch to the expected length of its intervals; NaN counts as infinite. A trial
+        run ignores the lengths and takes a fixed algorithm. A fit considers only the algorithms that its earlier
         queries have not excluded. `name` denotes the choice in error messages.
         """
 
     def decide(self, label: str, wanted: bool) -> bool:
-        """Return whether the optional query with this label is to be asked.
+        """Return whether to ask the optional query with this label, a query that the estimator may leave out.
 
         In a fit the result is `wanted`. In a trial run the result may differ from `wanted`, because trial runs cover
         both decisions.

@@ -1,6 +1,6 @@
 """Readers: functions or objects that return DataFrames of rows anew in each pass; not all rows are in memory at once.
 
-Before the ledger is charged, a reader gives only public information: the columns, and the number of rows or of privacy
+Before any budget is spent, a reader gives only public information: the columns, and the number of rows or of privacy
 units if all neighbouring data sets have the same number. The texts of errors and warnings of a reader are not public
 and are not shown.
 """
@@ -21,14 +21,14 @@ from privstats.gate.arrow import ByName, Rows, is_stream, streamed
 from privstats.gate.engines import columnar
 from privstats.gate.tables import Columnar
 
-READ_ROWS = 4 * CHUNK  # small frames are joined into frames with at most this number of rows
+READ_ROWS = 4 * CHUNK  # small DataFrames are joined into DataFrames with at most this number of rows
 
 
 Asked = Callable[[Callable[[], Any]], Any]  # `plainly` or `readable`: functions that call a user's function
 
 
 def plainly(work: Callable[[], Any]) -> Any:
-    """Call the function `work` and return its result; its errors are raised unchanged.
+    """Call the function `work` and return its result; an error of this function is raised unchanged.
 
     In the passes of a fit over the rows no error of `work` is shown, because `gate.sealed` replaces every error by an
     error with a fixed text.
@@ -38,11 +38,11 @@ def plainly(work: Callable[[], Any]) -> Any:
 
 @dataclass(eq=False, repr=False)
 class Batches:
-    """Source of rows that calls a user's function in each pass; the function returns all rows, as frames.
+    """Source of rows that calls a user's function in each pass; the function returns all rows, as DataFrames.
 
-    Before the passes of the fit, another pass reads names and types of columns from the first frame. It reads the other
-    frames only if the number of rows is needed. Errors in this pass are not shown, because their texts may depend on
-    the rows.
+    Before the passes of the fit, another pass reads names and types of columns from the first DataFrame. It reads the
+    other DataFrames only if the number of rows is needed. Errors in this pass are not shown, because their texts may
+    depend on the rows.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Batches:
 
     make: Callable[[], Iterable[pd.DataFrame]]
     in_memory = False
-    # function that calls the user's functions before the ledger is charged
+    # function through which the user's functions are called before any budget is spent: `plainly` or `readable`
     asked: Asked = field(default_factory=lambda: plainly, init=False)
     _head: pd.DataFrame | None = field(default=None, init=False)
     _met: int = field(default=-1, init=False)  # number of rows read so far in the first pass; -1 before this pass
@@ -113,8 +113,8 @@ class Batches:
     def _read(made: Any, asked: Asked) -> Generator[Any, None, None]:
         """Yield the DataFrames in `made`, the result of a user's function, one by one; close `made` at the end.
 
-        The user's code runs inside calls of the function `asked`. This is `plainly`, which raises errors unchanged, or
-        `gate.readable`, which replaces every error by an error with a fixed text.
+        The user's code runs inside calls of the function `asked`. This function is `plainly`, which raises errors
+        unchanged, or `gate.readable`, which replaces every error by an error with a fixed text.
         """
         if not (isinstance(made, Iterable) or is_stream(made)) or isinstance(made, pd.DataFrame):
             raise OptionError("data() does not return an iterable of DataFrames; write data=lambda: (frame, ...)")
@@ -131,16 +131,16 @@ class Batches:
                     asked(close)
 
     def _leave(self) -> None:
-        """Close the first pass over the rows, even if some of its frames have not been read."""
+        """Close the first pass over the rows, even if some of its DataFrames have not been read."""
         if self._pass is not None:
             self._pass.close()
             self._pass, self._met = None, -1
 
 
 def joined(frames: Iterable[Any]) -> Iterator[Rows]:
-    """Yield DataFrames of rows; small frames with columns of the same types are joined, up to `READ_ROWS` rows.
+    """Yield DataFrames of rows; small DataFrames with columns of equal types are joined, up to `READ_ROWS` rows.
 
-    A larger frame (DataFrame or `ByName`) is yielded unchanged, before the next frame is read.
+    A DataFrame or `ByName` table with more rows is yielded unchanged, before the next one is read.
     """
     waiting: list[pd.DataFrame] = []
     for frame in frames:
@@ -191,7 +191,7 @@ class ColumnReader(Own):
         return self.source.batches(names)
 
     def steady(self) -> bool:
-        """Return whether the rows are surely the same as in the first pass, so that data kept from it may be used.
+        """Return whether the rows are known to be the same as in the first pass, so that data of this pass may be used.
 
         Raises
         ------

@@ -58,7 +58,8 @@ class Asked:
     branch : str or None
         Branch (alternative algorithm) chosen before the query; None if none was chosen.
     optional : tuple of str
-        For an optional query: labels of the queries from whose budgets its own budget is taken. Otherwise empty.
+        For an optional query, which the estimator may leave out: labels of the queries that pay for it from their own
+        budgets. Otherwise empty.
     dim : int
         Number of entries of a row's vector.
     """
@@ -89,11 +90,11 @@ class Rehearsal(Conversation):
     branch : str, optional
         Branch (alternative algorithm) that is taken; by default the first.
     optional : bool
-        Whether optional queries are asked.
+        Whether optional queries, which the estimator may leave out, are asked.
     few : bool
-        If True, totals are sums over the few synthetic rows, and the noise is relatively large. If False, totals are
-        multiplied to imitate the assumed number of rows, and the noise is relatively small. The queries of an
-        estimator can depend on the relative size of the noise.
+        If True, totals are sums over the synthetic rows only, and the noise is large relative to the totals. If False,
+        totals are multiplied to imitate the assumed number of rows, and the noise is smaller relative to the totals.
+        The queries of an estimator can depend on this relative size.
     assumed : int, optional
         Assumed number of rows, or of privacy units; `USUAL` by default.
     audit : Audit, optional
@@ -219,7 +220,7 @@ Seen = tuple[NDArray[np.bool_], FloatArray, FloatArray]  # used rows of a block:
 
 
 class Audit:
-    """A check that contributions of a row (or privacy unit) to queries do not depend on other rows (or units) at all.
+    """A check that the contribution of a row (or privacy unit) to a query does not depend on other rows (or units).
 
     In a trial run, synthetic rows are read in one block, in reversed order in smaller blocks, and in groups of units.
     The vectors of the rows must agree to the last bit, and the groups' totals must add up to the total of all rows.

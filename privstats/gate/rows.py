@@ -1,9 +1,9 @@
 """Exact sums over rows, block by block: neither the order of rows nor the size of blocks changes the result.
 
 A source reads the rows again in each pass, a design maps the rows to blocks of numbers and codes of factor levels, and
-a query of the data computes a vector from each row. Before a vector (or the sum of the vectors of a privacy unit) is
-added to a total, it is projected into the set that bounds its contribution. An error is raised unless each pass reads
-the same number of rows and the same privacy units. The module `gate/units.py` chooses which rows of a unit are used.
+a query of the data computes a vector from each row. A vector, or the sum of the vectors of a privacy unit (person), is
+projected into the set that bounds its contribution, and then added to a total. An error is raised unless each pass
+reads the same number of rows and the same privacy units. The module `gate/units.py` chooses the used rows of a unit.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from privstats.privacy.promise import Neighbors
 from privstats.sets.cells import ByCell
 
 BLOCK_ROWS = 4 * CHUNK
-# collected vectors are added up when they have at least this multiple of the number of entries of their total
+# vectors are collected until they have this multiple of the number of entries of their total, and then added up
 GATHERED = 8
-# in sums by privacy unit, entries of a row's vector are clipped to this number of grid steps or, if more than 2^22 rows
-# of a unit may be used, to FOLD_LIMIT divided by the largest number of used rows of a unit
+# in sums by privacy unit, largest absolute entry of a row's vector, in grid steps; larger entries are clipped. If more
+# than 2^22 rows of a unit may be used, FOLD_LIMIT divided by the largest number of used rows of a unit is the limit.
 LARGEST_STEPS = 1 << 40
 FOLD_LIMIT = 1 << 62  # largest entry of the sum of a privacy unit's vectors, in grid steps; it fits into int64
 
@@ -160,7 +160,7 @@ class BlockRows:
             start += many
             if self.read is not None:
                 self.read(start)
-            yield replace(block, shared={}), units  # new cache of results, so that a kept block stores no results
+            yield replace(block, shared={}), units  # with an empty cache, so that a kept block stores no results
 
     def _candidates(self, of: Units) -> Iterator[tuple[IntArray, Hashes]]:
         """Read the rows in a new pass; yield the privacy units of each block of rows, and a hash of each row's cells.
@@ -175,8 +175,8 @@ class BlockRows:
     def _parts(self, design: RowMap) -> Iterator[tuple[dict[str, Any], IntArray | None]]:
         """Yield the columns that a design reads, in parts of at most `BLOCK_ROWS` rows, and the rows' privacy units.
 
-        The units are None if there are none, or if the rows are in memory and the used rows have been chosen. An error
-        is raised at the end of the pass if the number of rows, or a keyed digest of the units in order, has changed.
+        The units are None in data without privacy units, and if the rows are in memory and the used rows have been
+        chosen. An error is raised at the end of the pass if the number of rows, or a hash of all units, has changed.
         """
         named = None if self.source.in_memory and self._units and self._units.counting is not None else self._units
         names = dict.fromkeys((*design.reads, *([] if named is None else [named.unit])))
@@ -247,7 +247,7 @@ class Plain:
 
 
 class Fold:
-    """Accumulator for the exact total of a query over privacy units, where each unit makes one contribution.
+    """Accumulator for the exact total of a query over privacy units (persons); each unit makes one contribution.
 
     The query computes a vector from each row. The vectors of a unit's used rows are added, and the sum is projected
     into the set that bounds the unit's contribution. Vectors are rounded to integer multiples of a grid step before
@@ -371,8 +371,8 @@ class _Cells:
         counts = (np.bincount(part[:, 0].astype(np.intp), minlength=within.cells) for part in values.scan())
         self.sizes: IntArray = sum(counts, np.zeros(within.cells, dtype=np.int64))
         self.first, self.many = 0, 0
-        # for each block of rows: the vectors of the kept groups, sorted by group, and (first in the pair) the index at
-        # which each group starts
+        # for each block of rows, a pair: the index at which each kept group starts in the second array, and the vectors
+        # of the kept groups, sorted by group
         self.kept: list[tuple[IntArray, FloatArray]] = []
 
     def of(self, k: int) -> list[FloatArray] | None:

@@ -30,9 +30,9 @@ class Passes(Protocol):
     def in_memory(self) -> bool: ...
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Any]:
-        """Return the rows as frames of any size, in the same order in each pass.
+        """Return the rows as DataFrames or `ByName` tables of any size, in the same order in each pass.
 
-        A frame has at least the columns `names`, or all columns if `names` is None.
+        A table has at least the columns `names`, or all columns if `names` is None.
         """
 
 
@@ -87,9 +87,9 @@ def source_of(data: Any) -> Source:
     ----------
     data : DataFrame, callable, Arrow table or Source
         A callable without arguments must return a new iterable of DataFrames at each call. Parquet files, tables of
-        Arrow and DuckDB and frames of polars are read by the classes in `gate/tables.py`, text files by the class in
-        `gate/lines.py`. A user's own source is an object that has (or whose class has) the attributes `n`, `in_memory`
-        and `batches()`, described in `Passes`, and optionally `head()` (see `Source`).
+        Arrow and DuckDB and DataFrames of polars are read by the classes in `gate/tables.py`, text files by the class
+        in `gate/lines.py`. A user's own source is an object that has (or whose class has) the attributes `n`,
+        `in_memory` and `batches()`, described in `Passes`, and optionally `head()` (see `Source`).
 
     Raises
     ------

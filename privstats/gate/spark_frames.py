@@ -23,7 +23,8 @@ KNOWN_STEPS = {"LocalRelation", "LogicalRDD", "LogicalRelation", "Project", "Rep
 FILE_FORMATS = {"OrcFileFormat", "ParquetFileFormat"}  # Spark's names of the file formats that can be read
 ANSWER = "part long, rows long, digest binary, units binary"
 PACKED, PLACE = "rows binary", "place"
-GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"  # Spark setting: infer types from folder names
+# name of the Spark setting that decides whether types of partition columns are inferred from the names of folders
+GUESSED = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 GROUP = "spark.jobGroup.id"
 

@@ -32,7 +32,7 @@ class Columnar(Protocol):
     def n(self) -> int: ...
     def head(self) -> pd.DataFrame: ...
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Rows]:
-        """Return the rows as frames with the columns `names`; all columns if `names` is None."""
+        """Return the rows as DataFrames or `ByName` tables with the columns `names`; all columns if `names` is None."""
 
 
 @dataclass(eq=False, repr=False)
@@ -93,7 +93,7 @@ class DuckTable:
 
 @dataclass(eq=False, repr=False)
 class ParquetFiles:
-    """Source of rows for Parquet files, which must not change during a call.
+    """Source of rows for Parquet files, which must not change during a fit.
 
     Each file is read with its own column types. In the rows of a file that lacks a column, the values of this column
     are missing. Keys in the names of folders, as in ``year=2020/part.parquet``, are columns of strings.
@@ -160,7 +160,7 @@ class ParquetFiles:
         anew = [(file.format.make_fragment(file.path, file.filesystem), keys) for file, keys in self.files]
         try:
             same = _pins([file for file, _ in anew]) == self.pins
-        except Exception:  # for instance a file that was deleted or truncated
+        except Exception:  # a file may have been deleted or truncated
             same = False
         if not same:
             raise SourceChangedError
@@ -195,12 +195,12 @@ def _frames_of_file(file: Any, keys: Mapping[str, Any], wanted: Sequence[str]) -
 
 
 def _columns(batches: Iterable[Any]) -> Iterator[Rows]:
-    """Yield the rows of Arrow record batches as frames; small batches are joined, and large batches are split."""
+    """Yield Arrow record batches, joined or split by `whole_batches`, as DataFrames or `ByName` tables."""
     return (by_name(batch.schema.names, batch.columns) for batch in whole_batches(batches))
 
 
 def _head(schema: Any) -> pd.DataFrame:
-    """Return a frame with the columns of an Arrow schema, without rows."""
+    """Return a DataFrame without rows that has the columns of an Arrow schema."""
     from pyarrow import nulls
 
     return frame_of(schema.names, [nulls(0, kind) for kind in schema.types])

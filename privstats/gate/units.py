@@ -20,7 +20,7 @@ from privstats.formula.declarations import UNKNOWN, Known
 from privstats.formula.values import Coded, admitted
 from privstats.numerics.law import IntArray
 
-SORTED_ROWS = 1 << 20  # rows to be used are chosen for batches of privacy units with about this number of rows in total
+SORTED_ROWS = 1 << 20  # approximate number of rows in a batch of privacy units; the used rows are chosen batch by batch
 
 Hashes = NDArray[np.uint64]
 
@@ -151,10 +151,10 @@ def chosen_rows(units: NDArray[np.signedinteger[Any]], hashes: Hashes, most: int
     """
     order = by_unit(units, hashes)
     units, hashes = units[order], hashes[order]
-    numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # identical rows get different numbers
+    numbers = mixed(hashes + repeats(units, hashes).astype(np.uint64))  # copies of a row get different numbers
     among = np.empty(len(units), dtype=bool)
-    # Sorted by unit and random number, the rows of a unit have the same positions as in `units`, which is sorted by
-    # unit and hash. So `repeats(units)` is the rank of a row's random number within its unit.
+    # If the rows are sorted by unit and random number, the array of their units still equals `units`, which is sorted
+    # by unit and hash. So `repeats(units)` is the rank of each row's random number within its unit.
     among[order[by_unit(units, numbers)]] = repeats(units) < most
     return among
 

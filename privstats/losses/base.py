@@ -20,7 +20,7 @@ HUBER = 1.345  # threshold of Huber's psi in residual scales, with an efficiency
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresStart:
-    """A rough private least-squares fit, from which starting values for other losses are computed.
+    """A least-squares fit computed from releases; the starting values for other losses are computed from this fit.
 
     Parameters
     ----------
@@ -51,7 +51,8 @@ class Loss(ABC):
     Attributes
     ----------
     bounded : bool
-        Whether |psi| is at most a few residual scales; then only rows of high leverage can have large scores.
+        Whether |psi| is at most a multiple of the residual scale, such as 1.345; then only rows of high leverage can
+        have large scores.
     needs_scale : bool
         Whether the loss needs a robust residual scale (`with_scale`), which is released before the first score.
     """
@@ -89,7 +90,7 @@ class Loss(ABC):
         """
 
     def start(self, fit: LeastSquaresStart) -> tuple[FloatArray, float]:
-        """Return starting coefficients theta, and a rough standard deviation of psi at these coefficients.
+        """Return starting coefficients theta, and an approximate standard deviation of psi at these coefficients.
 
         psi is minus the derivative of the loss with respect to the linear predictor. By default, the results are the
         coefficients and the residual standard deviation of the least-squares fit `fit`.

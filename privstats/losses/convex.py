@@ -288,7 +288,7 @@ class SmoothedCheck(RowLoss):
 
     tau: float
     half_width: float
-    slope_ulps = 8.0  # covers the rounding errors of three subtractions and of a division by the width 2 h
+    slope_ulps = 8.0  # bound on the rounding errors of three subtractions and a division by the width 2 h
 
     @property
     def max_slope(self) -> float:

@@ -116,7 +116,7 @@ class Family(ABC):
         return self.support
 
     def linked(self, expected: FloatArray) -> FloatArray:
-        """Return the linear predictor at which the transformed response (`transform`) has a mean near `expected`."""
+        """Return the approximate linear predictor at which the transformed response has the mean `expected`."""
         return expected
 
     def start(self, slopes: FloatArray, mean: float, synthetic: FloatArray, least: float) -> tuple[FloatArray, float]:

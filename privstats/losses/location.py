@@ -158,7 +158,7 @@ class OnGrids:
 
 
 def _multiples(values: FloatArray) -> NDArray[np.bool_]:
-    """Return whether each value is within a small tolerance of a nonzero whole number."""
+    """Return whether each value differs from a nonzero whole number by less than 1e-6 (`NEARLY`)."""
     whole = np.rint(values)
     return (np.abs(values - whole) < NEARLY) & (whole != 0)
 

@@ -12,9 +12,9 @@ from privstats.losses.families import Family
 from privstats.losses.rows import RowBlock
 from privstats.numerics.law import FloatArray
 
-REACHED = 512  # number of linear predictors at which the mean response and its derivatives are evaluated
-NEAR_ZERO = 9.0  # largest |linear predictor| at which a derivative of the mean of a binary response has its maximum
-BETWEEN = 1.01  # upper bound on (a function's maximum) / (its maximum over the linear predictors in the grid `REACHED`)
+REACHED = 512  # number of points of each of the two grids of linear predictors in `EffectParts.sizes`
+NEAR_ZERO = 9.0  # half-width of the grid around 0, near which a binary response's mean has its largest derivatives
+BETWEEN = 1.01  # upper bound on (a function's maximum) / (its maximum over the points of the two grids)
 LEAST_SIZE = 1e-6  # lower limit of the maxima in `EffectParts.sizes`, as a share of the maxima in `Family.largest`
 
 

@@ -512,9 +512,9 @@ class OffEnds:
 class AtLevels:
     """Mask of the rows whose factor levels are kept and, if `ends` is given, whose columns equal certain bounds.
 
-    `kept` has, for each factor, a mask of the kept levels, or None to keep all levels. `ends` is a matrix M with one
-    column for each condition "a given column of the row z equals a given bound"; the entry of z'M is 1 if the
-    condition is true, and otherwise less than 1.
+    `kept` has, for each factor, the mask of the levels that the fit keeps, because they have enough rows for the
+    budget, or None to keep all levels. `ends` is a matrix M with one column for each condition "a given column of the
+    row z equals a given bound"; the entry of z'M is 1 if the condition is true, and otherwise less than 1.
     """
 
     kept: tuple[NDArray[np.bool_] | None, ...]

@@ -1,4 +1,4 @@
-"""Privacy mechanisms, the only code that draws noise. Each file states and implements one privacy theorem.
+"""Privacy mechanisms, the only code that draws noise. Each mechanism's docstring states its privacy theorem.
 
 `ADDITIVE` maps each value of the argument `noise=`, the name of a noise law, to an additive mechanism.
 """

@@ -59,9 +59,9 @@ class SealedValues(Protocol):
     def scan(self, take: Callable[[FloatArray], Any] = ...) -> Iterator[Any]:
         """Split the values into arrays of rows, shape (m, dim) each, and yield the result of `take` for each array.
 
-        Each scan may be a new pass over the data. Another process may call the function `take`. So it must be an object
-        that can be pickled, such as a frozen dataclass with a method `__call__`, and its result should be smaller than
-        the array.
+        Each scan may be a new pass over the data. Another process may call the function `take`. So `take` must be an
+        object that can be pickled, such as a frozen dataclass with a method `__call__`, and the result of `take` should
+        be smaller than the array.
         """
 
     def all(self) -> FloatArray:
@@ -164,7 +164,7 @@ class ScaledLaw(ABC):
 
 @dataclass(frozen=True)
 class Additive(Mechanism):
-    """Base class of mechanisms that add noise of a known law to an exact total.
+    """Base class of mechanisms that add noise of a known law (distribution) to an exact total (sum over the rows).
 
     The noise is scaled to the sensitivity of the total. Statistical inference uses the law from which the noise was
     drawn.
@@ -179,7 +179,10 @@ class Additive(Mechanism):
 
     @abstractmethod
     def noise(self, promise: Promise, sensitivity: ProvedBound) -> ScaledLaw:
-        """Return the law of the noise with which a release satisfies `promise`, given the bound `sensitivity`."""
+        """Return the law of the noise with which the release of a total satisfies the guarantee `promise`.
+
+        `sensitivity` is a proved bound on the sensitivity of the total, in the norm `norm`.
+        """
 
     def law(self, promise: Promise, within: Any, relation: Relation) -> ScaledLaw:
         with np.errstate(over="ignore"):

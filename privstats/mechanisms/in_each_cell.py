@@ -25,8 +25,8 @@ class InEachCell(Mechanism):
     same guarantee (McSherry 2009, Theorem 4). Neighbours (`relation`) may differ by several added or removed rows: by
     ``relation.rows`` rows, or by ``2 relation.rows`` rows if rows are replaced, since a replaced row may leave one cell
     and enter another. So `each` must satisfy a stricter guarantee for one added or removed row (`of_one_step`), which
-    implies the required guarantee for all these rows together (group privacy). The number of rows in a cell is not
-    public.
+    implies the required guarantee for neighbours that differ by several added or removed rows (group privacy). The
+    number of rows in a cell is not public.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Random number generators; no other file of the package creates any.
+"""Random number generators; this file creates all generators of the package.
 
 Every stream of random numbers is ChaCha20 (20 rounds, 256-bit key). By default the key comes from the operating
 system. If the user gives a seed, the key is a hash of the seed, of a text that identifies the call (for a fit, a hash

@@ -125,7 +125,7 @@ class Model(ABC):
         self.check()
 
     example: ClassVar[str] = "y ~ x"
-    of_quantiles: ClassVar[bool] = False  # whether the estimates are quantiles, whose std errors depend on a density
+    of_quantiles: ClassVar[bool] = False  # whether the estimates are quantiles; their std errors depend on a density
     with_delta: ClassVar[frozenset[str]] = frozenset()  # methods with a direct proof of (eps, delta)-DP, not via mu-GDP
 
     def declared(self, domain: Domain) -> Domain:
@@ -156,7 +156,7 @@ class Model(ABC):
     def bind(self, rows: int | None) -> Any:
         """Return the design, the map from the cells of a row to the columns of the model; it contains no data.
 
-        `rows` is the number of rows; None if it is private.
+        `rows` is the number of rows; None if this number is private.
         """
 
     def fitted_design(self, design: Any, mech: str, options: Mapping[str, Any]) -> Any:
@@ -193,9 +193,9 @@ class Model(ABC):
         neighbors : Neighbors
             Neighbouring relation: which two data sets count as neighbours.
         rows : int or None
-            Number of rows; None if it is private.
+            Number of rows; None if this number is private.
         intervals : bool
-            Whether intervals are requested; otherwise the whole budget is spent on the estimates.
+            Whether confidence intervals are requested; otherwise the whole budget is spent on the estimates.
 
         Raises
         ------

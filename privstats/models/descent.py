@@ -27,7 +27,7 @@ def descends(mech: object) -> bool:
 
 
 def descents(loss: Loss, rows: int | None) -> dict[str, Candidate]:
-    """Return the methods of noisy optimisation for a loss, by name; `rows` is the number of rows, None if private."""
+    """Return the methods of noisy optimisation for a loss, by name; `rows` is the public number of rows, or None."""
     own = {"noises": NORMAL, "loss": loss, "rows": rows or 0}
     return {mech: Candidate(estimator, own, "gaussian") for mech, estimator in DESCENTS.items()}
 

@@ -295,7 +295,7 @@ class Binned(Location):
         return domain.extended(dict.fromkeys(missing, (edges[0], edges[-1])))
 
     def check_columns(self, design: Columns) -> None:
-        """Accept all columns, because rows can be counted in the bins of a numeric column and at levels alike."""
+        """Accept all columns: rows are counted in the bins of a numeric column, or at the levels of another column."""
 
 
 @dataclass(frozen=True, eq=False)

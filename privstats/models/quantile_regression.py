@@ -140,18 +140,19 @@ class QuantileModel(Regression):
 
         `each` measures the information per coefficient (`_rows_of_each`), and is infinite if the number of rows is
         private. `noise` is the name of a noise distribution, if the user gave one. `minimises` is true if intervals are
-        requested, and the user gave neither `noise` nor a privacy unit.
+        requested, and the user gave neither `noise` nor a privacy unit. The first of these rules that applies decides:
 
-        - Budgets in mu or rho: Newton steps.
-        - The K-norm gradient mechanism, if `each` is small or noise="hull" is given, and if it draws the coefficients
-          without a Markov chain (`exact_for`). Its intervals are about as short as intervals by Newton steps if the
-          predictors' values cover the whole range between their bounds, but much longer, or not given, if the values
-          cover only a fifth of this range.
-        - Otherwise objective perturbation, if `minimises` is true and `each` is small, because objective perturbation
-          needs fewer rows than Newton steps. Objective perturbation is also selected for medians if `minimises` is true
-          and the number of rows is private: with few rows it gives intervals more often than Newton steps, and with
-          many rows its intervals are about as short as intervals by Newton steps.
-        - Otherwise Newton steps, which need enough rows to estimate the scales of the columns.
+        - Newton steps for a budget in mu or rho.
+        - The K-norm gradient mechanism, if it draws the coefficients without a Markov chain (`exact_for`), and if
+          noise="hull" is given, or if `noise` is None or another norm and `each` is below a limit. The limit is
+          `SAMPLED_BELOW` if `minimises` is true, and otherwise `FEW_ROWS`. The intervals of this mechanism are about as
+          short as intervals by Newton steps if the predictors' values cover the whole range between their bounds, but
+          much longer, or not given, if the values cover only a fifth of this range.
+        - Objective perturbation for medians, if `minimises` is true and the number of rows is private: with few rows it
+          gives intervals more often than Newton steps, and with many rows its intervals are about as short.
+        - Objective perturbation, if `minimises` is true and `each` is below `FEW_ROWS` (for medians `MEDIAN_ROWS`),
+          because objective perturbation needs fewer rows than Newton steps.
+        - Newton steps, which need enough rows to estimate the scales of the columns with a part of the budget.
         """
         if promise.normal:
             return "newton", "shortest expected intervals under this budget"

@@ -57,7 +57,8 @@ SAMPLED: Mapping[str, type[ChosenLeastSquares]] = {
     "objpert": PerturbedLeastSquares,
     "expmech": ExponentialLeastSquares,
 }
-MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0  # rejection sampling: largest number of coefficients, largest coefficient bound
+# limits of rejection sampling: largest number of coefficients, and largest bound on the absolute value of a coefficient
+MOST_SAMPLED, WIDEST_SAMPLED = 21, 10.0
 MOST_IN_HULL = 2  # largest number of predictors for noise from a convex body (`Hull`); with more, draws take too long
 # MOST_MINIMISED: largest number of rows for objective perturbation. Above this number, Newton steps are as precise as
 # objective perturbation, and faster.
@@ -65,8 +66,9 @@ MOST_MINIMISED = 300_000
 # The coarse matrix is the first, rough release of second moments. Its relative noise, for a release with the whole
 # budget, is computed in advance (`Carrying.forecast_noise`).
 #
-# NOISY: relative noise of the coarse matrix above which the method of noisy moments gets the whole budget. If rows have
-# at most p nonzero predictors, this limit is at least PER_PREDICTOR[0] * p and at most PER_PREDICTOR[1] * p.
+# NOISY: relative noise of the coarse matrix above which the method of noisy moments (least squares from released second
+# moments) gets the whole budget. If rows have at most p nonzero predictors, this limit is at least PER_PREDICTOR[0] * p
+# and at most PER_PREDICTOR[1] * p.
 NOISY, PER_PREDICTOR = 0.095, (0.02, 0.035)
 # Noisy moments replace Newton steps or objective perturbation if a predicted relative noise exceeds a limit. The limit
 # is lowered if the number of columns exceeds MOST_OF_STEPS (Newton steps) or MOST_OF_MINIMISER (objective perturbation)
@@ -88,9 +90,9 @@ OF_VECTORS = ("linf", "l1", "l2")  # names of noise distributions that are avail
 class Carrying:
     """Public information about a fit, used to predict the noise of each method and the divergence of Newton steps.
 
-    Without intervals, users could not see that Newton steps have diverged. Therefore an error is raised for a fit
-    without intervals if divergence is predicted. No error is raised for a fit with intervals, because the intervals
-    show whether the steps have converged.
+    Without confidence intervals, users could not see that Newton steps have diverged. Therefore an error is raised for
+    a fit without intervals if divergence is predicted. No error is raised for a fit with intervals, because the
+    intervals show whether the steps have converged.
 
     Parameters
     ----------
@@ -101,9 +103,9 @@ class Carrying:
     columns : int
         Number of columns of the design.
     rows : int or None
-        Number of rows; None if it is private, in which case steps are assumed to converge.
+        Number of rows; None if this number is private. Newton steps are then assumed to converge.
     intervals : bool
-        Whether intervals are requested.
+        Whether confidence intervals are requested.
     """
 
     promise: Promise
@@ -147,7 +149,7 @@ class Carrying:
         return carries_steps(by, self.promise, self.relation(design), self.columns, self.rows, UNINFORMATIVE * lighter)
 
     def relation(self, design: Design) -> Relation:
-        """Return the largest difference in the rows' contributions to a sum between neighbouring data sets.
+        """Return how many contributions of rows to a sum may be replaced, or be absent, in a neighbouring data set.
 
         Each row of a privacy unit contributes separately to the sum, for example to second moments. A row may
         contribute nothing if the design does not use every row, or if a privacy unit (argument `unit`) is given.
@@ -189,8 +191,8 @@ class Carrying:
         """Return whether least squares by objective perturbation whitens (decorrelates) the columns.
 
         Otherwise the columns are only scaled by their bounds. The columns are not whitened if `theta_bound` or `split`
-        is given. They are also not whitened if the second moments are predicted to have almost no noise, the option
-        `tail` is not given and the number of rows is public.
+        is given. They are also not whitened if the predicted relative noise of the second moments (`forecast_noise`) is
+        at most `EXACT`, the option `tail` is not given, and the number of rows is public.
         """
         if OF_BOX & set(options):
             return False
@@ -261,7 +263,7 @@ class Regression(Model):
     weights : str, optional
         Column or expression of sampling weights, with declared bounds.
     cov_type : str
-        Assumption about the errors, on which the intervals rest: "HC" and its variants (unequal variances), "nonrobust"
+        Assumption about the errors that the intervals require: "HC" and its variants (unequal variances), "nonrobust"
         (equal variances) or "cluster" (correlated errors within privacy units, such as persons).
     """
 
@@ -460,12 +462,12 @@ def _least_squares(
 def _perturbed_least_squares(
     by: Noises, design: Design, public: Carrying, branches: tuple[str, ...], of_moments: str = "", **loss: Any
 ) -> Candidate:
-    """Return a regression estimator that uses objective perturbation or, if `branches` has "moments", noisy moments.
+    """Return a regression estimator that uses objective perturbation, for least squares or for the robust loss `loss`.
 
-    The estimator minimises the sum of squared residuals, or the robust loss given as `loss`. `branches` has the
-    estimator's internal names of the methods from which it may choose, `by` has the noise mechanisms, and `of_moments`
-    names the distribution of the noise in the moments. The budget share of the first release of second moments is
-    computed from the public information `public`.
+    If `branches` has "moments", the estimator chooses between objective perturbation and the solution of the normal
+    equations from released second moments. `branches` has the estimator's internal names of these methods, `by` has the
+    noise mechanisms, and `of_moments` names the distribution of the noise in the moments. The budget share of the first
+    release of second moments is computed from the public information `public`.
     """
     coarse = None if public.rows is None else coarse_share(public.forecast_noise(by, design))
     fixed = {"noises": by, "branches": branches, "coarse": coarse, **loss}
@@ -610,7 +612,7 @@ def _perturbed(given: Mapping[str, Any], noise: str | None, own: Mapping[str, An
 
 
 def noises_of(promise: Promise, noise: Any, mech: str, names: Sequence[str]) -> tuple[Noises, str]:
-    """Return the noise mechanisms that a budget and the user's choice of noise determine, and the name of their noise.
+    """Return the noise mechanisms for a budget and the user's choice of noise, and the name of the noise distribution.
 
     Parameters
     ----------

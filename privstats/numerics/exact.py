@@ -14,15 +14,15 @@ import numpy as np
 
 from privstats.numerics.law import FloatArray, IntArray
 
-ROW_BITS = 21  # bits of each factor of a product, so that a sum of 2^11 products is at most 2^53 and exact in float64
-GEMM_ROWS = 2048
+ROW_BITS = 21  # bits of each factor of a product
+GEMM_ROWS = 2048  # number of products in a float64 sum, which is exact because 2^11 2^(2 ROW_BITS) = 2^53
 # with fewer columns than this number, `products` splits the columns, to avoid the slow BLAS routine syrk for A'A
 FEW_COLUMNS = 24
 SUM_BITS = 40  # bits of each summand of a sum: its entries are rounded to about 2^-40 times the bound on an entry
 # largest number of rows whose sum is computed in int64: as entries are at most 2^42 steps, a sum is at most 2^62 steps
 MOST_ROWS = 1 << 20
 NOISE_BITS = 20  # a release is rounded to about 2^-20 times the scale of its noise
-NEARLY = 1e-6  # a quotient within this distance of an integer is taken as the integer: as floats, 60 / 1e-5 < 6,000,000
+NEARLY = 1e-6  # a float quotient this close to an integer counts as the integer: 60 / 1e-5 < 6,000,000 in floats
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def toward_zero(rows: FloatArray, step: float) -> FloatArray:
 
 
 def summed(rows: FloatArray, step: float) -> Total:
-    """Return the exact sum of the rows, with entries that are multiples of `step`, of at most 2^42 steps each.
+    """Return the exact sum of the rows; each entry of a row is a multiple of `step`, of at most 2^42 steps.
 
     There may be at most `MOST_ROWS` rows, so that the sum of each column fits into a 64-bit integer.
     """
@@ -90,7 +90,7 @@ def summed(rows: FloatArray, step: float) -> Total:
 
 
 def products(left: FloatArray, right: FloatArray, step: float) -> IntArray:
-    """Return the matrix product ``left' right``, summed over rows, as exact integers in units of `step`.
+    """Return the matrix ``left' right``, a sum of products over the rows, as exact integers in units of `step`.
 
     Each product of an entry of `left` and an entry of `right` is a multiple of `step`, of at most 2^42 steps in
     absolute value.

@@ -262,7 +262,7 @@ def box_targets(n: int, level: float, confidence: float, margin: float, ends_onl
 
 @dataclass(frozen=True)
 class Ends:
-    """Public description of a joint draw of quantiles and the ends of their intervals.
+    """Public description of a joint draw of quantiles and the ends of their confidence intervals.
 
     *Several quantiles.* The drawn numbers divide the values into cells, each with a target number of values. The
     density of the draw depends on the sum over the cells of ``|number of values - target number|``. One row changes
@@ -335,13 +335,13 @@ class Ends:
         return h
 
     def most_points(self, n: float) -> float:
-        """Return the largest number of points of the public grid at which draws seldom miss a very frequent value.
+        """Return the number of grid points up to which a frequent value is more probable than a gap beside the value.
 
-        Suppose that all k drawn numbers (quantiles and interval ends) should equal a frequent value beside a gap
-        without values, and that at least the share `EDGE` of the n values are copies of this value with ranks between
-        the target ranks of the quantiles and the gap. If all k numbers lie in the gap instead, the log density of the
-        draw is lower by a number d, but on a grid of p points up to ``p^k`` such draws are possible. The result is the
-        p at which ``p^k = e^d``.
+        Suppose that a frequent value lies beside a gap without values, that all k drawn numbers (quantiles and interval
+        ends) should equal the frequent value, and that at least the share `EDGE` of the n values are copies of the
+        frequent value with ranks between the target ranks of the quantiles and the gap. If all k numbers lie in the
+        gap, the log density of the draw is lower by a number d than if all k numbers equal the frequent value, but on a
+        grid of p points up to ``p^k`` draws in the gap are possible. The result is the p at which ``p^k = e^d``.
         """
         away = (1 if self.box else 2) * self.rate * (EDGE * n + self.reaches(n).min())
         return math.exp(min(700.0, away / (len(self.levels) * (2 if self.alone else 3))))
@@ -398,14 +398,14 @@ class Ends:
 
     @lru_cache(maxsize=1024)  # noqa: B019 -- the cached objects are small
     def hopeful(self, n: float) -> Ends | None:
-        """Return this draw, restricted to the quantiles whose intervals can have the stated coverage for n values.
+        """Return the description of this draw without the quantiles whose intervals cannot have the stated coverage.
 
-        If no interval can have this coverage, the result is None. Quantiles are omitted one at a time, until the ratio
-        `shortfall` of each remaining quantile is at most 1. Of the quantiles with a ratio above 1, the quantile
-        furthest from the median is omitted first; the intervals of adjacent quantiles may then extend further. If a
-        quantile is omitted, the returned draw has the share 1 - `PLAIN` of `eps`; the share `PLAIN` is for a separate
-        draw of the omitted quantiles. If only interval ends are drawn (`alone`), the returned draw has the whole budget
-        `eps`.
+        The number of values is n. If no interval can have the stated coverage, the result is None. Quantiles are
+        omitted one at a time, until the ratio `shortfall` of each remaining quantile is at most 1. Of the quantiles
+        with a ratio above 1, the quantile furthest from the median is omitted first; the intervals of adjacent
+        quantiles may then extend further. If a quantile is omitted, the returned draw has the share 1 - `PLAIN` of
+        `eps`; the share `PLAIN` is for a separate draw of the omitted quantiles. If only interval ends are drawn
+        (`alone`), the returned draw has the whole budget `eps`.
         """
         draw, short = self, self.shortfall(n)
         if not self.alone and (short > 1).any():

@@ -98,7 +98,7 @@ class Account:
         Name of the analyst whose fits are charged.
     """
 
-    prove = staticmethod(sums)  # computes the joint eps of several privacy guarantees at a given delta
+    prove = staticmethod(sums)  # function that returns the joint eps of several guarantees at a given delta
 
     def __init__(self, budget: Promise, book: Book | None = None, analyst: str = "") -> None:
         self.budget, self.analyst = budget, analyst

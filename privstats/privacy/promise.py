@@ -75,7 +75,7 @@ class Neighbors:
         return self.kind == "replace"
 
     def relation(self, folded: bool, may_be_absent: bool) -> Relation:
-        """Return the largest difference in the rows' contributions to one query between neighbouring data sets.
+        """Return how many contributions to one query may be replaced, or be absent, in a neighbouring data set.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class Neighbors:
 
 @dataclass(frozen=True)
 class Relation:
-    """The largest difference in the rows' contributions to one query between neighbouring data sets.
+    """Number of contributions to one query that may be replaced, or be absent, in a neighbouring data set.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class Promise(ABC):
 
     @abstractmethod
     def less(self, spent: Self) -> Self:
-        """Return the rest of this budget without its spent part, `spent`; a budget in (eps, delta) keeps its delta."""
+        """Return the part of this budget that is left after `spent`; a budget in (eps, delta) keeps its delta."""
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
         """Draw the trade-off function: the lower bound on the type II error of any test, against its type I error.

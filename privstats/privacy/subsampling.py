@@ -88,9 +88,9 @@ def sampled_delta(eps: float, sigma: float, q: float, steps: int) -> float:
         return float(_profile(eps, sigma, q))
     known, least = 1.0, max(float(_profile(eps, sigma, q)), 1e-60)
     guess = max(least, gdp_delta(limit_mu(sigma, q, steps), eps))
-    # `sampled_losses` gives an upper bound for delta that is tight only near the guess of delta, so the bound is
+    # The upper bound for delta from `sampled_losses` is tight only near the guess of delta. Therefore the bound is
     # computed again, with the last bound as guess, until the bound is within a factor of 10 of the guess or stops
-    # decreasing
+    # decreasing.
     while True:
         found = sampled_losses(sigma, q, steps, min(guess, 0.5)).delta(eps)
         if not (found < guess / 10 or found > 10 * guess) or found >= known:

@@ -94,7 +94,7 @@ def gdp_delta(mu: float, eps: float) -> float:
     Returns
     -------
     float
-        delta in [0, 1].
+        The smallest delta, in [0, 1].
 
     Raises
     ------
@@ -123,7 +123,7 @@ def gdp_mu(eps: float, delta: float) -> float:
     Returns
     -------
     float
-        mu.
+        The largest mu.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def gdp_eps(mu: float, delta: float) -> float:
     Returns
     -------
     float
-        eps, at least 0.
+        The smallest eps, at least 0.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def pure_mu(eps: float) -> float:
     Returns
     -------
     float
-        mu.
+        The smallest mu.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def pure_eps(mu: float) -> float:
     Returns
     -------
     float
-        eps.
+        The largest eps.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def pure_rho(eps: float) -> float:
     Returns
     -------
     float
-        rho.
+        The smallest rho.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def pure_eps_of_rho(rho: float) -> float:
     Returns
     -------
     float
-        eps.
+        The largest eps.
 
     Examples
     --------
@@ -310,7 +310,7 @@ def zcdp_delta(rho: float, eps: float) -> float:
     Returns
     -------
     float
-        delta in [0, 1].
+        The smallest delta, in [0, 1].
 
     Raises
     ------
@@ -339,7 +339,7 @@ def zcdp_eps(rho: float, delta: float) -> float:
     Returns
     -------
     float
-        eps, at least 0.
+        The smallest eps, at least 0.
 
     Raises
     ------
@@ -403,7 +403,7 @@ def pure_delta(eps_pure: float, eps: float, delta: float = 0.0) -> float:
     Returns
     -------
     float
-        delta'.
+        The smallest delta'.
 
     Examples
     --------
@@ -430,7 +430,7 @@ def relaxed_eps(eps: float, delta: float, larger_delta: float) -> float:
     Returns
     -------
     float
-        eps', at most `eps`.
+        The smallest eps', at most `eps`.
 
     Raises
     ------
@@ -454,7 +454,7 @@ def approx_tradeoff(alpha: ArrayLike, eps: float, delta: float) -> NDArray[np.fl
     The value of the function at level a is ``max{0, 1 - delta - e^eps a, e^-eps (1 - delta - a)}``.
     """
     a = np.asarray(alpha, dtype=float)
-    eps = min(eps, 700.0)  # so that e^eps does not overflow; e^-700 is below rounding error
+    eps = min(eps, 700.0)  # this limit prevents an overflow of e^eps; e^-700 is below rounding error
     sides = np.maximum(1 - delta - np.exp(eps) * a, np.exp(-eps) * (1 - delta - a))
     return np.maximum(0.0, sides)
 

@@ -1,1 +1,1 @@
-"""Sets of possible contributions of rows; projecting the vector of each row into a set bounds the sensitivity."""
+"""Sets of possible contributions of rows to a total; projecting each row's vector into a set bounds the sensitivity."""

@@ -1,4 +1,4 @@
-"""Sets of vectors for sums by cell (such as a factor level, or a range of norms), and sets of real values."""
+"""Sets for sums by cell, and sets of real values; a cell is, for example, a factor level or a range of norms."""
 
 from __future__ import annotations
 

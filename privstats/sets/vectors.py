@@ -323,7 +323,9 @@ class BoxProducts(Packed):
     The squares ``z_i^2`` and the cross products ``z_i z_j`` are released. With an `intercept`, the first-order products
     ``1 z_j`` are released, too. If `counted`, the number of rows (count) is also released, as the sum of the squares of
     the leading 1. For each norm, the coordinates of a contribution have *coordinate weights* (`Set.weights`): a larger
-    coordinate weight means less noise. These weights raise the sensitivity little or not at all.
+    coordinate weight means less noise. Under "replace", these weights raise the sensitivity only if the count is
+    released without an intercept, by at most 1/2 in the l1 and l2 norms and, for q = 1, to twice its value in the
+    nuclear norm.
 
     Parameters
     ----------
@@ -376,8 +378,8 @@ class BoxProducts(Packed):
     inequality for matrices of rank one, ``|D(rr' - ss')D|_* <= |Dr|^2 + |Ds|^2 <= 2 T``, and the distance of a
     contribution from zero is at most T. (Awan and Slavkovic use the entries of rr' as moments.) Without an intercept
     the count is a separate entry. The count changes only if a row appears or disappears, and then by 1. So a weight of
-    T for the count does not raise the sensitivity under replace. If z_1^2 is the only moment (q = 1, no intercept), it
-    changes by at most 1, which is multiplied by its weight B_1 = T.
+    T for the count does not raise the bound 2 T under replace. If z_1^2 is the only moment besides the count (q = 1, no
+    intercept), it changes by at most 1, which is multiplied by its weight B_1 = T.
 
     *hull*, replace: with the squares multiplied by 2, the body K of the module `mechanisms.additive.body` contains all
     differences of two contributions, so the sensitivity is 1 in the norm with unit ball K. The count is one more
@@ -422,7 +424,7 @@ class BoxProducts(Packed):
         inside = under_the_first(rows)
         for group in map(list, self.groups):
             part = np.maximum(inside[:, group], 0.0)
-            first = part.argmax(axis=1)[:, None]  # only the largest dummy of a group is kept; the others become 0
+            first = part.argmax(axis=1)[:, None]  # the largest dummy of a group is kept; all others become 0
             inside[:, group] = np.where(np.arange(len(group)) == first, part, 0.0)
         return toward_zero(inside, self.entry_step)
 
@@ -472,8 +474,8 @@ class BoxProducts(Packed):
         name `norm`. The weights are for the neighbouring relation "replace" if `exchange` is True, otherwise for
         "add_remove". The four results are
 
-        (1) a bound on the distance of two weighted contributions, used under "replace" only, and a bound on the length
-        of one weighted contribution;
+        (1) a pair of bounds: on the distance of two weighted contributions (for "replace" only), and on the length of
+        one weighted contribution;
         (2) the weight of the square of each entry of r, shape (q + 1,); the first weight is not used;
         (3) the weight of the count, which is the number of rows;
         (4) a scale for each entry of r, shape (q + 1,); the weight of a product of two different entries is the

@@ -26,8 +26,9 @@ class WeightedLosses(Set):
     second derivative the curvature h. For a given y, the largest h is ``steepest(y)``. Let s(y) be ``steepest(y)``
     divided by `max_curvature`, the largest h over all y; s(y) is 1 for most losses.
 
-    Projection onto the set scales x down to ``|x|_2 <= longest``. The projection then lowers w until ``w |x| <=
-    radius``, in the norm `geometry`, and ``w |x|_2^2 s(y) <= curvature``. This gives two bounds at every t:
+    Projection onto the set scales x down to ``|x|_2 <= longest`` and clamps w to [0, 1], y to the range `y`, and o to
+    the range `offset`. The projection then lowers w until ``w |x| <= radius``, in the norm `geometry`, and ``w |x|_2^2
+    s(y) <= curvature``. This gives two bounds at every t:
 
     - the norm `geometry` of the row's score ``w g x`` is at most `radius` times `max_slope`, the largest |g|;
     - the largest eigenvalue of the second derivative of the row's loss, ``w h x x'``, is at most `curvature` times

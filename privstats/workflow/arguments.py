@@ -61,9 +61,10 @@ class Settings:
 
 
 def take(record: type[Any], call: dict[str, Any]) -> Any:
-    """Create an object of the dataclass `record` from entries of the dict `call`, and remove these entries from `call`.
+    """Return an object of the dataclass `record`, with fields from the dict `call`.
 
-    The keys of these entries are names of fields of `record`.
+    Every entry of `call` whose key is the name of a field of `record` becomes the value of this field, and is removed
+    from `call`.
     """
     return record(**{f.name: call.pop(f.name) for f in fields(record) if f.name in call})
 

@@ -41,11 +41,11 @@ SPREAD = 1 / 6  # assumed residual standard deviation, divided by half of the re
 # assumed mean of the response in models with a link function, divided by the largest value of the response; `HALF` is
 # for binary responses, `LOW` for other responses
 HALF, LOW = 0.5, 0.05
-RARE = 0.05  # share of rows at a rare factor level, or with a rare binary outcome, in the pessimistic assumption
+RARE = 0.05  # pessimistic share of the rows at a rare factor level, and of ones in a rare binary outcome
 EXPLAINED = 0.25  # assumed share of the variance of an outcome with a hint that numeric predictors with hints explain
-LIGHT = 0.1  # pessimistic assumption: (mean - lower bound) and sd of weights, both divided by the range of the weights
+LIGHT = 0.1  # pessimistic sd of weights, and mean minus lower bound of weights, both divided by the weights' range
 ASSUMED = "\0assumed response"  # name of the synthetic response, which no column of data can have
-POINTS, FAR = 1024, 700.0  # for the moments of a logit-normal law: number of quantiles, largest |mean of the logits|
+POINTS, FAR = 1024, 700.0  # number of quantiles for moments of a logit-normal law; largest |mean of the logits|
 DENSE = 30.0  # largest |logit| of the points at which an expression with a hint is evaluated
 # identifiers of public random streams: simulated predictors and responses, columns and expressions with hints
 PREDICTORS, RESPONSE, HINTED, SOLVED = -1, -2, -50, -51
@@ -61,8 +61,8 @@ class Assumption:
         Assumed distributions, by column: the user's hints and, in pessimistic forecasts, further assumptions.
     share : float, optional
         Share of ones in a binary outcome without a hint. In models with a link function, the mean of any other outcome
-        without a hint is proportional to `share`. With None, models with a link function have the share 1/2, and in
-        models without a link function the outcome is normal.
+        without a hint is proportional to `share`. If `share` is None, the share is 1/2 in models with a link function;
+        in models without a link function, an outcome without a hint is then normal.
     precise : bool
         Whether the error variance of a row is inversely proportional to its weight.
     rows : int
@@ -141,8 +141,8 @@ def assumed_rows(
     design : Design
         Map from rows to the columns of the model.
     neighbors : Neighbors
-        Neighbouring relation. If it names a column of privacy units, this column of `like` has the unit of each row.
-        Simulated rows, and all rows of `like` if it lacks this column, are separate units.
+        Neighbouring relation, which may name a column of privacy units. The unit of each row is taken from this column
+        of `like`; if `like` is not given or lacks the column, every row is a separate unit.
     n : int
         Planned number of rows.
     like : DataFrame, optional
@@ -171,7 +171,7 @@ def assumed_rows(
     else:
         told = _explaining(design, assumed.hints)
         drawn = usual_rows(design.domain, design.reads, assumed.hints, _outcome(design), assumed.rows, told)
-        # many planned numbers n of rows share the same simulated rows, so that forecast widths change little with n
+        # every planned number n uses the first n of the same simulated rows, so that forecasts change little with n
         frame = drawn.head(max(n, 1))
     unit = neighbors.unit
     if unit is not None and (like is None or unit not in frame):
@@ -191,8 +191,8 @@ def _with_response(
     If the residual standard deviation `residual` is given, in units of the response, the column is normal with this
     standard deviation, and independent of the predictors. Otherwise the column has the distribution in the user's hint
     about the response, and numeric predictors with hints explain a part of its variance. Without a hint, the column is
-    independent of the predictors; a binary response then has the share of ones in `assumed`, if `assumed` has a share,
-    and any other response has a default distribution.
+    independent of the predictors: if `assumed.share` is given, it is the share of ones in a binary response; otherwise
+    the response has a default distribution.
     """
     rng, n, linked = public_stream(RESPONSE), len(frame), design.family is not None
     middle = (HALF if is_binary(design) else LOW * (assumed.share or HALF) / HALF) if linked else 0.0
@@ -252,11 +252,12 @@ def rows_for_quantiles(n: int) -> int:
 
 
 def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = None) -> dict[str, Known]:
-    """Return the declarations (bounds or levels), by name, of columns for which a user's hint would be most useful.
+    """Return the declarations (bounds or levels), by name, of columns whose hints would improve the forecast most.
 
     Interval widths depend most on the distributions of weights and of columns with levels. The widths also depend on
     the distribution of the response if the response is binary or the model has a link function. The result contains
-    each such column without a hint in `hints`, but no response if the residual standard deviation `residual` is given.
+    each such column that has no hint in `hints`. The response is left out if the residual standard deviation `residual`
+    is given.
     """
     outcome, found = _outcome(design), dict[str, Known]()
     skewed = outcome and residual is None and (design.family is not None or is_binary(design))
@@ -271,7 +272,11 @@ def unhinted(design: Any, hints: Mapping[str, Hint], residual: float | None = No
 
 
 def costly(design: Any, assumed: Assumption) -> Assumption:
-    """Return pessimistic assumptions: rare outcomes, rare levels and unequal weights in columns without hints."""
+    """Return `assumed` with pessimistic assumptions about columns without hints.
+
+    Binary outcomes have a share `RARE` (5%) of ones, each level of a factor except the first has at most 5% of the
+    rows, and most weights are small.
+    """
     more = {}
     for name, known in unhinted(design, assumed.hints, residual=1.0).items():
         if isinstance(known, Levels):
@@ -305,12 +310,12 @@ def _explaining(design: Any, hints: Mapping[str, Hint]) -> list[str]:
 
 
 def _explained(places: FloatArray, predictors: pd.DataFrame) -> FloatArray:
-    """Return the probabilities `places` in another order, such that the predictors explain a part of the outcome.
+    """Return the probabilities `places`, reordered so that the predictors explain a part of the outcome's variance.
 
-    The values of the outcome are its quantiles at these probabilities. The normal score of the outcome is a sum of the
-    normal scores of the predictors, with equal weights, and of an independent remainder; if the predictors are
-    independent, they explain the share `EXPLAINED` of the variance of this score. Without predictors, `places` is
-    returned.
+    The outcome of row i is the quantile of the outcome's distribution at the i-th returned probability. The normal
+    score of the outcome is a sum of the normal scores of the predictors, with equal weights, and of an independent
+    remainder; if the predictors are independent, they explain the share `EXPLAINED` of the variance of this score.
+    Without predictors, `places` is returned.
     """
     if predictors.empty:
         return places
@@ -327,13 +332,13 @@ def usual_rows(
     many: int = ROWS,
     explaining: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return `many` synthetic rows with the columns that are named in `reads`.
+    """Return `many` synthetic rows with the columns named in `reads`.
 
-    Columns with hints follow the hints. Numeric columns without hints are uniform on the middle part of their range. In
-    columns with levels and without hints, all levels are equally frequent. If a hint is about an expression such as
-    ``np.log(x)``, x is simulated so that the expression has the distribution of the hint, unless x is among `outcome`,
-    the columns of the response. The columns in `explaining` explain a part of the variation of each column of the
-    response that has a hint; other columns are independent.
+    Columns with hints have the distributions of the hints. Numeric columns without hints are uniform on the middle
+    quarter of their range, and dates on their whole range. In columns with levels and without hints, all levels are
+    equally frequent. If a hint is about an expression such as ``np.log(x)``, x is simulated so that the expression has
+    the distribution of the hint, unless x is among `outcome`, the columns of the response. The columns in `explaining`
+    explain a part of the variation of each column of the response that has a hint; other columns are independent.
 
     Raises
     ------

@@ -37,7 +37,7 @@ INTERVALS = (
     "confidence",
     "level",
     "conf_level",
-)  # names of an argument for the confidence level, which few functions have
+)  # names, here or in other packages, of the argument for the confidence level; few functions here accept one
 ELSEWHERE = MappingProxyType(  # remedies in error messages; keys: (function, argument that the function lacks)
     {
         ("dp_mean", "weights"): 'write dp_lm("y ~ 1", data, weights="w"), whose intercept is the weighted mean',
@@ -59,7 +59,7 @@ ELSEWHERE = MappingProxyType(  # remedies in error messages; keys: (function, ar
     }
 )
 
-IN_EVERY = MappingProxyType(  # remedies in error messages, for arguments that all public functions lack
+IN_EVERY = MappingProxyType(  # remedies in error messages, for usual arguments that no function here accepts
     {
         **dict.fromkeys(
             ["missing", "na_action", "dropna", "na_rm"],

@@ -19,7 +19,7 @@ from privstats.workflow.verbs import BY_NAME
 
 BUDGETS = ("eps", "mu", "rho")
 DODGE = 0.06  # distance between the markers of two terms in a plot; neighbouring budgets have the distance 1
-MARKS = "osD^v*"  # markers of terms in a plot; with more terms, a plot by default shows the median and range of ratios
+MARKS = "osD^v*"  # markers of up to six terms; plots of more terms show, by default, median and range of the ratios
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,7 +140,7 @@ class Comparison:
 
 
 def _at(budget: str, ratios: pd.Series[float]) -> str:
-    """Return the axis label of `budget` in a plot, with the number of terms for which no interval is expected, if any.
+    """Return the axis label of `budget` in a plot; if k > 0 terms have no expected interval, "(k not given)" is added.
 
     `ratios` has the width ratio of each term, which is NaN if no interval is expected.
     """

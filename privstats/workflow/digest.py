@@ -68,7 +68,9 @@ def promise_numbers(promise: Promise) -> list[Any]:
 
 
 def rounded(value: Any) -> Any:
-    """Round the numbers in nested lists to `DIGITS` significant digits, so that they are equal on all machines.
+    """Round the floats in nested lists to 6 significant digits (`DIGITS`).
+
+    Later digits may differ between machines; the rounded floats differ only if a float is near a rounding boundary.
 
     Examples
     --------

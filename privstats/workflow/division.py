@@ -171,9 +171,10 @@ def _share(a: Asked, asked: Sequence[Asked], own: Mapping[str, float], given: Ma
 
 
 def _namesakes(a: Asked, asked: Sequence[Asked]) -> list[Asked]:
-    """Return the queries with the name, the branch (alternative method) and the hosts of the query `a`, including `a`.
+    """Return `a` and the other queries with the same name, branch (alternative method) and hosts as the query `a`.
 
-    The hosts of an optional query are the queries from whose budgets its own budget is taken; other queries have none.
+    The hosts of an optional query are the queries from whose budgets its own budget is taken. A query that is not
+    optional has no hosts.
     """
     return [other for other in asked if (other.name, other.branch, other.optional) == (a.name, a.branch, a.optional)]
 

@@ -19,7 +19,7 @@ from privstats.workflow.remarks import remarks
 
 
 def fit_facts(plan: Plan, public: PublicFacts, estimate: Any, gate: Gate, rng: Any, ledger: Account | None) -> FitFacts:
-    """Return a record of the public information about a fit: formula, bounds, noise, spent budget, and so on.
+    """Return a record of the public information about a fit, such as its formula, method, noise, budget and notes.
 
     Parameters
     ----------

@@ -71,9 +71,10 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
 
 
 def before_reading(reader: Batches, settings: Settings, promise: Promise) -> None:
-    """Raise an error if the ledger has too little budget; then give the errors of `reader` a fixed text.
+    """Raise an error if the ledger has too little budget; then replace the texts of later `reader` errors.
 
-    `reader` reads public information (columns, public number of rows). The original text of its errors may quote rows.
+    `reader` reads public information (columns, public number of rows). Its errors get a fixed text, because their
+    original texts may quote rows.
 
     The ledger is not checked in a dry run. A guarantee in (eps, delta), or a guarantee whose parameter or neighbouring
     relation differs from the ledger's budget, is checked later, when the ledger is charged.

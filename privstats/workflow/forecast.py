@@ -40,7 +40,7 @@ from privstats.workflow.assumed import ROWS, Assumption, assumed_rows
 
 FITS, FEWER = range(9), range(3)  # identifiers of the simulated fits under usual and under pessimistic assumptions
 MOST = 45  # largest number of simulated fits if the user gives rows that resemble the data (`like`)
-SETTLED = 0.08  # simulation stops if the standard error of the log of an expected width is below this
+SETTLED = 0.08  # simulation stops if the std error of the median log width, as a median over terms, is at most this
 VAGUE = 1.5  # with the user's rows `like`, a forecast is a range if (upper / lower quartile of the widths) exceeds this
 # Number of simulated releases that are averaged for one answer: `SEVERAL` for one quantile with its interval and for
 # vectors whose noise law depends on the rows, `TOGETHER` for several quantiles released together, `FEW` for other
@@ -222,9 +222,9 @@ def mean_of_rank(values: Ranked, level: float, rate: float) -> FloatArray:
 
 
 class _Repeated(RowValues):
-    """The vectors that a query computes from `many` rows, which are copies of the synthetic rows.
+    """The vectors that a query computes from the synthetic rows, repeated or thinned to represent `many` rows.
 
-    If there are more synthetic rows than `many`, evenly spaced synthetic rows are taken.
+    If `many` is below the number of synthetic rows, every k-th synthetic row is taken, with k constant up to rounding.
     """
 
     def __init__(self, rows: BlockRows, question: Question, many: int) -> None:
@@ -287,8 +287,8 @@ def expected(
     fits : sequence of int
         Identifiers of the simulated fits over which medians are computed, in the order of simulation.
     most : int
-        Largest number of simulated fits. More than ``len(fits)`` fits are simulated only if the widths of the intervals
-        differ between fits so much that their median is not precise.
+        Largest number of simulated fits, if it is above ``len(fits)``. More than ``len(fits)`` fits are simulated only
+        if the simulation error of the median widths (`error_of_median`) exceeds `SETTLED`.
     settled : callable
         Function of the widths in the fits so far and the names of the terms. It returns whether more simulated fits are
         unnecessary; a width is infinite if the interval is not reported.

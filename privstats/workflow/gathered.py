@@ -56,7 +56,7 @@ class Gathered:
     def line(self) -> str | None:
         """Line of the printed plan about the memory that `method` needs.
 
-        None if `method` needs less than `TOLD` bytes, or if the number of rows is unknown.
+        None if `method` needs less than 100 MB (`TOLD`), or if the number of rows is unknown.
         """
         if self.size is None or self.size < TOLD:
             return None
@@ -66,12 +66,12 @@ class Gathered:
         )
 
     def check(self) -> None:
-        """Raise an error if the method needs too much memory.
+        """Raise an error if the method would keep more than 2^28 numbers (`MOST_NUMBERS`) in memory.
 
         Raises
         ------
         OptionError
-            If the count of numbers in memory, `rows` times `numbers`, exceeds `MOST_NUMBERS`.
+            If the count of numbers in memory, `rows` times `numbers`, exceeds the limit.
         """
         if self.rows is not None and self.rows * self.numbers > MOST_NUMBERS:
             raise OptionError(f"{self.need}, which is too much; give {self.cure}")
@@ -80,13 +80,13 @@ class Gathered:
 def gathering(asked: Iterable[Asked], choice: Choice, rows: int | None, each: int, cure: str) -> Gathered | None:
     """Return the largest memory requirement among the queries whose mechanism needs all rows at once.
 
-    The result is None if there is no such query. The name of the method is taken from `choice`; `rows`, `each` and
-    `cure` are parameters of `Gathered`.
+    The result is None if there is no such query. `asked` has the queries of the plan, and `choice` the names of the
+    methods among which the fit chooses. `rows`, `each` and `cure` are parameters of `Gathered`.
 
     Raises
     ------
     OptionError
-        If the method would keep more than `MOST_NUMBERS` numbers in memory.
+        If the method would keep more than 2^28 numbers (`MOST_NUMBERS`) in memory.
     """
     costs = [(COPIES * a.dim + a.mechanism.gathers, a) for a in asked if a.mechanism.gathers]
     if not costs:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from os import PathLike
 from typing import Any
 
@@ -140,10 +140,10 @@ class Plan:
     division: Division
     turns: Turns
     asked: tuple[Asked, ...]
-    gathered: Gathered | None = None  # memory needed by a method that keeps all rows
+    gathered: Gathered | None = None  # memory requirement of a method that keeps all rows in memory, if any
     accepted: Mapping[str, float] = field(default_factory=dict)
-    forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # cache; the plans of equal calls share it
-    digests: dict[Any, str] = field(default_factory=dict)  # cache, shared likewise: equal calls have equal hashes
+    forecasts: dict[Any, forecast.Expected] = field(default_factory=dict)  # cache, shared by plans of equal calls
+    digests: dict[Any, str] = field(default_factory=dict)  # cache of hashes, shared by plans of equal calls
 
     def __dir__(self) -> list[str]:
         return list(PUBLIC)
@@ -460,7 +460,7 @@ class Plan:
         Raises
         ------
         OptionError
-            If more rows than the limit of the search would be needed, or the method gives no intervals.
+            If more than 1e9 times the planned number of rows would be needed, or the method gives no intervals.
         """
         width = _positive("width", width)
         fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
@@ -658,10 +658,10 @@ class Plan:
 
     @entry
     def run(self, data: Any, *, ledger: Account | None = None, rng: Any = None) -> Any:
-        """Carry out the plan on data, provided that the planned call has the same plan for these data.
+        """Carry out the plan on data, after a check that the planned call has the same plan for these data.
 
-        The plan for these data is computed from the names and types of columns and, if it is public, the number of
-        rows. If the plan for these data differs from this plan, an error is raised and nothing is charged.
+        For the check, the call is planned again with the names and types of the columns of the data and, if it is
+        public, the number of rows. If the new plan differs from this plan, an error is raised and nothing is charged.
 
         Parameters
         ----------
@@ -783,7 +783,7 @@ def forget() -> None:
 
 
 def accountings(spec: Specification) -> tuple[Promise, ...]:
-    """Return the privacy guarantees that a plan may use as the budget to divide among the queries.
+    """Return the privacy guarantees in which the budget of a plan may be divided among the queries.
 
     Each returned guarantee implies the requested guarantee. If (eps, delta) is requested, one guarantee in mu, for
     normal noise, and one in pure eps are returned. For other requests, and for methods whose privacy proof is in terms
@@ -911,7 +911,7 @@ def _but_mechanisms(asked: tuple[Asked, ...]) -> list[Asked]:
 
 
 def _question(a: Asked, division: Division) -> Planned:
-    """Return a query that was asked in a trial run, together with its part of the privacy budget."""
+    """Return the planned form of the query `a` of a trial run: the query with its part of the privacy budget."""
     parts = tuple(division.fractions[a.label] / division.fractions[host] for host in a.optional)
     return Planned(a.label, a.name, a.kind, a.mechanism, a.branch, division.promises[a.label], a.optional, parts)
 
@@ -981,7 +981,11 @@ class _EndError(Exception):
 
 
 def _quick(by: Any) -> Any:
-    """Return a fast substitute for a mechanism, used only on synthetic rows, which need no protection."""
+    """Return a fast substitute for the mechanism `by` on synthetic rows, which need no protection.
+
+    Mechanisms with additive noise, and mechanisms for quantiles without an interval, have a substitute; any other
+    mechanism is returned unchanged.
+    """
     if isinstance(by, Additive):
         return _NormalStandIn(by)
     return _RankStandIn(by) if isinstance(by, Rank) and by.confidence is None else by
@@ -1033,12 +1037,13 @@ def rehearsed(
     """Run the estimator on synthetic rows; return its queries, and the numbers of passes over the rows by method.
 
     A plan takes several rounds of trial runs, since the queries and their budgets depend on each other. This function
-    carries out the round with the number `turn`, with one run for each branch (method) among which the estimator
-    chooses. `planned` contains the queries of the previous round with their budgets; the sequence is empty in the first
-    round of a new plan. The computations after the last query, such as confidence intervals, are made only in this
-    first round. `promise` is the budget of the whole fit.
+    carries out one round, with one run for each branch (method) among which the estimator chooses. `turn` is the number
+    of the round: the synthetic rows represent few rows if `turn` is even, and many rows if it is odd. `before` contains
+    the queries of the previous round, and `planned` these queries with their budgets; both are empty in the first round
+    of a new plan. Only this first round makes the computations after the last query, such as confidence intervals.
+    `promise` is the budget of the whole fit.
 
-    If the queries equal `before`, the queries of the previous round, two checks are made. First, each query is audited:
+    If the queries equal `before`, two checks are made. First, each query is audited:
     a row's contribution must not depend on other rows. Second, each branch with optional queries is run again without
     the optional queries, and must ask the same other queries. The checks are left out if `audited` is true, because the
     queries `before` passed the checks for another plan.

@@ -59,7 +59,7 @@ class Protected:
         ------
         BudgetError
             If `promise` is not a guarantee, if its neighbouring relation differs from the relation of the ledger, or if
-            these data already have only a part of a budget.
+            these data were themselves returned by `allot`.
         """
         return Protected(self._data, self.domain, allotted(self.ledger, name, promise))
 

@@ -1,4 +1,7 @@
-"""A fit's notes about unused rows, small weights, rows per unit and dates, from releases and public information."""
+"""Notes of a fit about unused rows, small weights, rows per privacy unit, and dates used as numbers.
+
+The notes are computed from releases and public information.
+"""
 
 from __future__ import annotations
 

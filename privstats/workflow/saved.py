@@ -1,4 +1,4 @@
-"""Plans as JSON files.
+"""Writing of plans as JSON, and reading of plans from JSON files.
 
 A file contains the planned call: the name of a function such as `dp_lm`, and its arguments. When the file is read, the
 plan is computed again from the call.
@@ -138,11 +138,11 @@ def in_full(plan: Any) -> str:
 
 
 def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
-    """Carry out a plan on data if the data lead to the same plan; otherwise raise an error and charge nothing."""
+    """Carry out a plan on data; raise an error and charge nothing if the call has another plan for these data."""
     account = data.ledger if isinstance(data, Protected) else ledger
     with planned_anew("plan"):
         if isinstance(account, Account):
-            check_affordable(account, plan.guarantee)  # raises an error before the data are read
+            check_affordable(account, plan.guarantee)  # too small a budget is an error before the data are read
         there = planned_on(plan, data)
         return marked(plan, there, fit_on(plan, data, ledger, rng))
 
@@ -210,7 +210,7 @@ def fit_on(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
 
 
 def _attempt(content: Mapping[str, Any]) -> Any:
-    """Return the plan in a saved file, with its accepted interval widths, or an error text if no plan can be made."""
+    """Return the plan in a saved file, with its accepted interval widths; if this fails, return an error text."""
     try:
         plan = _planned(content)
         return plan.accept(content["accepted"]) if content["accepted"] else plan

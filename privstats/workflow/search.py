@@ -27,15 +27,15 @@ AIM = 0.003  # the next number of rows (or budget) to try exceeds the extrapolat
 NEARLY, BELOW = 0.0075, 0.015
 # a limit of the search is close to the result if |log(expected / requested width)| at the limit is below this
 CLOSE = 0.03
-ALMOST = 0.0099  # relative distance of a number that is tried near a limit of the search, slightly less than `WITHIN`
+ALMOST = 0.0099  # relative distance, from a limit of the search, of the number beside it; slightly less than `WITHIN`
 PROBES = 1  # how often a number 1% away from a limit may be tried in place of the geometric mean of both search limits
 APART_FROM_ONE = 0.05  # not all fits need be simulated if |log(expected width / requested width)| exceeds this
 # extrapolation uses two tried numbers if |log(ratio of the two numbers)| exceeds this; at closer numbers, the widths
 # change too irregularly
 SPACED = 0.03
 JUMP = 1.0  # a power law is fitted to the widths at two tried numbers only if |log(ratio of widths)| is below this
-# with only one known search limit, the next number to try is this factor away from the limit; the factor is
-# squared after each use
+# if only one limit of the search is known, the next number to try is this limit multiplied or divided by this factor;
+# the factor is squared after each use
 STEPS_OUT = 4.0
 
 
@@ -383,9 +383,9 @@ class Way:
         self.ratios[number] = widths.ratio if widths.ratio > 0 else math.inf
 
     def takes_back(self, widths: Widths) -> None:
-        """Return to the previous upper limit, because intervals at the present upper limit are too wide.
+        """Replace the upper limit by the previous upper limit, because intervals at the upper limit are too wide.
 
-        `widths` contains the expected widths at the present limit, computed only from fits simulated at this limit.
+        `widths` contains the expected widths at the limit to be replaced, computed only from fits simulated there.
         """
         number, (self.high, self.at_high) = self.high, self.before.pop()
         self.goes_on(number, widths)
@@ -397,15 +397,17 @@ class Way:
         limit differs from the requested width by less than 3%. The number beside a limit is the number 1% above the
         lower limit or 1% below the upper limit.
 
-        1. If the root is outside a close limit or only slightly inside, the number beside this limit is tried.
-        2. Otherwise a number slightly larger than the root is tried.
+        1. If the lower limit is close and the root is at most 0.75% above it, or if the upper limit is close and the
+           root is at most 1.5% below it (or beyond the limit), the number beside this limit is tried.
+        2. Otherwise the number 0.3% above the root is tried.
 
-        If the number by rule 1 or 2 is not between the limits, or if recent tries have made little progress, rule 3 or
-        4 applies:
+        If the number by rule 1 or 2 is not between the limits, or if progress is slow, rule 3 or 4 applies. Progress
+        is slow if two successive tries have not halved the log ratio of the two limits or, as long as one limit is
+        unknown, the log ratio of the largest expected width to the requested width:
 
         3. If both limits are known, their geometric mean is tried or, once in a search, the number beside a close
            limit.
-        4. If only one limit is known, a number far beyond this limit is tried.
+        4. If only one limit is known, this limit is multiplied or divided by a factor: 4, then 16, 256, and so on.
         """
         low, high, root = self.low, self.high, self.root
         between = low > 0 and high < math.inf

@@ -30,7 +30,7 @@ GRID = 2.0**-22  # grid step on the scale of `stretch`; this step resolves six d
 LEVEL = 0.97  # level of the quantile of distances from the median; below 1 to leave room for errors of the noisy rank
 MARGIN = 2.0  # distance of the bounds from the median, divided by the quantile of distances of values from the median
 FARTHEST = 1e70  # |bounds| are at most twice this number, so that products of four bounds do not overflow
-ENOUGH = 3000.0  # a column needs at least this product of number of rows and eps; otherwise its bounds may be far off
+ENOUGH = 3000.0  # least product of number of rows and eps of a column; below it, bounds may be far from the values
 
 
 def stretch(values: FloatArray) -> FloatArray:
@@ -84,10 +84,10 @@ def bounds(ask: Ask, codes: Sequence[str], domain: Domain) -> dict[str, tuple[fl
 
 
 def _range(ask: Ask, code: str) -> tuple[float, float]:
-    """Release bounds that should contain nearly all values of the expression `code`.
+    """Release bounds for the values of the expression `code`: median plus and minus twice a quantile of the distances.
 
-    The bounds are centred at a differentially private estimate of the median. Even if all values are equal, the lower
-    bound is below the upper bound.
+    The median, and the 97% quantile of the values' distances from the median, are private estimates. Even if all values
+    are equal, the lower bound is below the upper bound.
     """
     anywhere = Line(-WIDEST, WIDEST, GRID)
     middle = ask(Values(BOUNDS, Stretched(), anywhere, item=f"of {code}: location"), by=Rank((0.5,)))

@@ -175,7 +175,8 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
         raise BudgetError(f"ledger is {quote(account)}; {ledger_for(account)}")
     if account is not None:
         with planned_anew("study"):
-            check_together(account, [charge_of(plan) for plan in study])  # raises an error before the data are read
+            # too small a budget is an error before the data are read
+            check_together(account, [charge_of(plan) for plan in study])
     there = [planned_on(plan, data) for plan in study]
     if account is not None:
         with planned_anew("study"):

@@ -41,5 +41,5 @@ def register(name: str, verb: Verb) -> None:
 
 
 def is_default(value: Any, default: Any) -> bool:
-    """Return whether an option has its default value: the same object, or an equal number, truth value or text."""
+    """Return whether `value` is the object `default`, or a number, truth value or text that equals `default`."""
     return value is default or (type(value) in (bool, int, float, str) and value == default)

@@ -1,9 +1,10 @@
-"""Densities of releases, from the inputs of samplers, and the privacy loss between neighbours in one release.
+"""Densities of released numbers, and the privacy loss of one release between two neighbouring data sets.
 
-Mechanisms release answers about given rows, while their samplers only record their arguments and draw nothing. The
-density of the release follows from the formula in the sampler's docstring (other tests compare draws with the formula).
-The loss between two neighbours is the largest difference of the log densities over all outcomes. A density with unknown
-normaliser is compared at points: choices of coefficients by score or loss keep their guarantee for any base measure.
+A mechanism is run on given rows with samplers that draw nothing and record their arguments. The density of the release
+follows from these arguments and the formula in the sampler's docstring; other tests compare draws with this formula.
+The privacy loss is the largest difference of the two log densities over all outcomes. If the normaliser of a density is
+unknown, both densities are normalised over the same finite set of points. This is valid because the guarantee of such a
+mechanism holds for every base measure.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ POINTS = 400  # number of points at which densities of coefficients are compared
 
 @dataclass(frozen=True, eq=False)
 class Sealed:
-    """Values in the form in which the gate passes them to a mechanism; values of a cell are without the cell number."""
+    """The private values of a query, as a mechanism receives them.
+
+    If the values are grouped in cells, column 0 has the cell numbers. The method `cell` returns the other columns.
+    """
 
     values: np.ndarray
 
@@ -55,7 +59,10 @@ class Sealed:
 
 
 def apart(here, there):
-    """Return the largest difference of two log densities at some points; both densities have the same zeros."""
+    """Return the largest absolute difference of two arrays of log densities at the same points.
+
+    Both densities must be zero at the same points; these points are left out.
+    """
     assert np.array_equal(np.isfinite(here), np.isfinite(there))
     return float(np.abs(here - there)[np.isfinite(here)].max())
 
@@ -90,7 +97,7 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class OneRank:
-    """A released number whose rank is close to a target."""
+    """A released number with a density that decreases with the distance of its rank from a target."""
 
     values: np.ndarray
     level: float
@@ -112,7 +119,10 @@ class OneRank:
 
 
 class Spread:
-    """Random spreading of values within grid cells, from a seed; values in both neighbours are spread equally."""
+    """Random shifts, from a fixed seed, that spread equal values over their grid cell.
+
+    The k-th value in a grid cell is shifted by the same amount in both neighbouring data sets.
+    """
 
     def __init__(self):
         self.rng, self.noise = np.random.default_rng(5), {}
@@ -148,9 +158,11 @@ class Boundaries:
 
 
 class Bridge(Boundaries):
-    """Boundaries with a density that depends on the sum of the errors of the cells' numbers of values.
+    """Boundaries with a density that depends on the numbers of values between neighbouring boundaries.
 
-    The cells are the intervals between neighbouring boundaries; gaps are the intervals between neighbouring values.
+    A cell is the interval between two neighbouring boundaries, or between a boundary and an end of the range. The log
+    density is minus the weighted sum, over all cells, of the distance of a cell's number of values from its target. A
+    gap is the interval between two neighbouring values.
     """
 
     @property
@@ -160,7 +172,7 @@ class Bridge(Boundaries):
     def cell_costs(self, j, ranks, before):
         """Return the cost of cell j for each pair of gaps of its two boundaries, shape (upper gaps, lower gaps).
 
-        `ranks` and `before` are the ranks of the gaps of the upper and of the lower boundary.
+        `ranks` and `before` are the numbers of values below the gaps of the upper and of the lower boundary.
         """
         n = float(len(self.values))
         wanted = np.diff(np.clip(self.targets, 0, n), prepend=0.0, append=n)[j]
@@ -170,11 +182,11 @@ class Bridge(Boundaries):
         """Return the log of the normalising integral, by recursion over gaps and numbers of boundaries in each gap."""
         n, gaps = [float(len(self.values))], len(ranks)
         below = np.where(np.tri(gaps, k=-1) > 0, 0.0, -np.inf)
-        # by number of boundaries so far: log weights, and ranks of the gaps in which the last boundary may be
+        # last[j]: log weights of the first j boundaries, by the gap of boundary j, and the ranks of these gaps
         last = {0: (np.zeros(1), np.zeros(1))}
         for j in range(1, self.J + 1):
             ways = []
-            for m in range(1, j + 1):  # m boundaries in the same gap
+            for m in range(1, j + 1):  # the last m of j boundaries lie in the same gap
                 weight, before = last[j - m]
                 step = weight - self.cell_costs(j - m, ranks, before)
                 step = step + below if j > m else step
@@ -185,7 +197,11 @@ class Bridge(Boundaries):
         return np.logaddexp.reduce((weight - self.cell_costs(self.J, n, before))[0])
 
     def costs(self, other, mine, theirs):
-        """Return smallest and largest differences of costs (other release minus this one) over boundary positions."""
+        """Return the smallest and the largest difference of costs over all positions of the boundaries.
+
+        The cost is minus the log density, up to a constant. A difference is the cost in the other release minus the
+        cost in this release.
+        """
         n = len(self.values), len(other.values)
         found = []
         for sign in (-1.0, 1.0):
@@ -203,7 +219,7 @@ class Bridge(Boundaries):
 
 @cache
 def ways(gaps, J):
-    """Return all assignments of J ascending boundaries to gaps, one per row."""
+    """Return all choices of a gap between values for each of J ascending boundaries, shape (choices, J)."""
     return np.array(list(combinations_with_replacement(range(gaps), J)))
 
 
@@ -217,7 +233,7 @@ class Box(Boundaries):
     def log_total(self, ranks, lengths):
         gaps = ways(len(ranks), len(self.targets))
         equal = (gaps[:, 1:] == gaps[:, :-1]).sum(axis=1)
-        # volume of ordered points in the same gap
+        # log volume of ascending boundaries in these gaps; it is l^m / m! for m boundaries in a gap of length l
         volume = np.log(lengths)[gaps].sum(axis=1) - np.log([1, 2, 6])[equal]
         return np.logaddexp.reduce(volume - self.cost(ranks))
 
@@ -228,7 +244,7 @@ class Box(Boundaries):
 
 @dataclass(frozen=True, eq=False)
 class LocationScore:
-    """A quantile on a grid, whose density decreases with the absolute value of its score."""
+    """A quantile on a grid; its density decreases with the shortest subgradient of the sum of check losses."""
 
     units: np.ndarray
     level: float
@@ -304,7 +320,7 @@ class MeanDistance:
 
 
 def points_of(d, radius):
-    """Return coefficients in the l1 ball: some anywhere, some close to its centre, and the corners."""
+    """Return points of the l1 ball with this radius: half are spread over it, half are close to 0, and the corners."""
     rng = np.random.default_rng(d)
     size = np.where(np.arange(POINTS) % 2, rng.uniform(0, 1, POINTS) ** (1 / d), rng.uniform(0, 1, POINTS) ** 3)
     inside = rng.dirichlet(np.ones(d), POINTS) * rng.choice([-1.0, 1.0], (POINTS, d)) * size[:, None]
@@ -313,7 +329,7 @@ def points_of(d, radius):
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Coefficients on a ball or cube, with a density that decreases with a potential."""
+    """Coefficients with a density proportional to ``exp(-potential)``, on a finite set of points of the l1 ball."""
 
     points: np.ndarray
     potential: np.ndarray
@@ -363,24 +379,24 @@ class Point:
 
 
 def far_and_near(d):
-    """Return coefficients close to the centre and far from it."""
+    """Return `POINTS` normal vectors of d coefficients, scaled by random factors between 0.01 and 32."""
     rng = np.random.default_rng(11)
     return rng.standard_normal((POINTS, d)) * 10.0 ** rng.uniform(-2, 1.5, (POINTS, 1))
 
 
 @dataclass(frozen=True, eq=False)
 class OfTilt:
-    """Minimiser of a sum of losses plus a random linear term (tilt).
+    """The minimiser of a sum of losses plus a random linear term (tilt).
 
-    Noise (guard) is added to the minimiser; the guard covers the numerical error of the computed minimiser.
-    The density at t is the density of the tilt b(t) for which t is the minimiser, times the Jacobian determinant.
+    The mechanism adds noise (the guard) to the computed minimiser, to cover its numerical error. The density of the
+    minimiser at t is the density of the tilt b(t) for which t is the minimiser, times the Jacobian determinant.
 
     Parameters
     ----------
     scale : ndarray, shape (d,)
         Scale of the tilt.
     guard : float
-        Privacy loss of the guard's noise, if computed minimisers have their largest numerical error.
+        Privacy loss of the guard, if computed minimisers have their largest numerical error.
     """
 
     scale: np.ndarray
@@ -446,7 +462,7 @@ class MinimiserOfLosses(OfTilt):
         return np.linalg.slogdet(H)[1] - NORMS[self.within.geometry](b / self.scale)
 
     def kinks(self):
-        """Return coefficients at which a row has full curvature and nearly its largest slope, shape (rows, d)."""
+        """Return coefficients, shape (rows, d), at which a row has positive curvature and nearly the largest slope."""
         found, eta = [], np.linspace(-40.0, 40.0, 8001)
         for row in np.unique(self.rows, axis=0):
             x, y, o = row[1:-2], row[-2], row[-1]
@@ -484,9 +500,10 @@ class Candidate:
 
 
 def permuted(deficits):
-    """Return the probabilities of permute-and-flip, by an integral over the winner's turn (McKenna and Sheldon 2020).
+    """Return the probabilities of candidates under permute-and-flip (McKenna and Sheldon 2020).
 
-    `deficits` are the scaled distances of the candidates' scores from the best score.
+    The probabilities are integrals, computed by quadrature. `deficits` are the scaled distances of the candidates'
+    scores from the best score.
     """
     u, weight = np.polynomial.legendre.leggauss(len(deficits) + 2)
     u, weight = (u + 1) / 2, weight / 2
@@ -544,7 +561,7 @@ class TestedNoise:
 
     @property
     def answers(self):
-        """The probability of an answer."""
+        """The probability that the test is passed, so that an answer is released."""
         return stats.laplace.cdf(self.margin)
 
     def delta(self, other, eps):
@@ -561,9 +578,10 @@ class TestedNoise:
 
 
 def tested(given, patched):
-    """Return the law of propose-test-release.
+    """Return the law of propose-test-release, reconstructed from answers to chosen noise.
 
-    The margin is found by trying values of the test's noise; the centre and the scale follow from two answers.
+    Bisection over the noise of the test finds the smallest noise with which the test is passed, which is minus the
+    margin. The centre is the answer without noise, and the scale is the change of the answer if its noise is 1.
     """
     where = "privstats.mechanisms.comparison.ptr."
     exact = (given.name, Sealed(given.exact), given.promise, given.within, given.relation)
@@ -583,14 +601,14 @@ def tested(given, patched):
 
 
 class NoChance:
-    """A generator of constants in place of secret noise that neighbours share."""
+    """A random generator that returns the middle of the range, so that the secret noise of all neighbours is equal."""
 
     def uniform(self, low, high, shape):
         return np.full(shape, (low + high) / 2)
 
 
 class Notes:
-    """Runs mechanisms with samplers that record their inputs.
+    """Runner of mechanisms whose samplers record their arguments and draw nothing.
 
     Parameters
     ----------
@@ -662,7 +680,8 @@ class Notes:
         patched.setattr(ScaledLaw, "sample", lambda law, rng, size: sampled(law, tilted))
         patched.setattr(where + "base.add_noise", adding(told, tilted))
         drawn = []
-        for kind in SHAPES:  # draws are the imaginary unit, so that the factors of a draw can be read off
+        # each draw is the imaginary unit, so that a release has the centre as real part and the scale as imaginary part
+        for kind in SHAPES:
             patched.setattr(kind, "draw", lambda one, _: drawn.append(type(one)) or 1j)
         note(
             "comparison.smooth.on_the_line",
@@ -685,7 +704,10 @@ def choosing(told, density):
 
 
 def sampled(law, tilted):
-    """Record the law, and return its scale in place of a draw, so that later factors of the draw can be read off."""
+    """Record the noise law, and return its scale in place of a draw.
+
+    The mechanism multiplies the draw by further factors, so that the result is the scale of the added noise.
+    """
     tilted.append(law)
     return np.array(law.scale, dtype=float)[None]
 
@@ -699,7 +721,7 @@ def adding(told, tilted):
 
 
 def minimisers(patched, told, tilted):
-    """Record the objective with its tilt and, when the result is rounded, the scale of the guard's noise."""
+    """Record each objective with its tilt (random linear term) and the scale of the noise added to its minimiser."""
     objective = "privstats.mechanisms.objective.perturbation."
     quadratic = "privstats.mechanisms.comparison.quadratic_objective."
     waiting = []

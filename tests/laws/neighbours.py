@@ -1,4 +1,4 @@
-"""Fits of neighbouring data with the same transcript of releases: the exact inputs of the mechanisms."""
+"""Fits of neighbouring data sets with the same releases, to compare the exact inputs of the mechanisms."""
 
 from collections import Counter
 
@@ -34,7 +34,8 @@ class Transcripts:
         plan = call(frames[0], dry_run=True)
         releases, given = [], []
         with self.patch.context() as patched:
-            # no fit is rehearsed on synthetic rows, so every release is one of the fit
+            # the plan is already made; a new plan would fit synthetic rows, and their releases would be taken for
+            # releases of the fit
             patched.setattr(workflow, "make_plan", lambda *_: plan)
             for kind in mechanism_classes():
                 own = kind.__dict__.get("release")
@@ -82,7 +83,10 @@ def gathered(exact):
 
 
 def step(here, there):
-    """Return the distance of two exact answers, relative to the sensitivity, in the norm in which it is largest."""
+    """Return the distance of two exact answers as a multiple of the sensitivity.
+
+    For totals, the result is the largest multiple over the norms in which a sensitivity is proved.
+    """
     if not isinstance(here.exact, Total):
         return values_step(here, there)
     if isinstance(here.within, SquaredLosses):

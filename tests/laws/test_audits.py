@@ -43,7 +43,7 @@ SETTINGS = {
 
 
 def supported(name, setting):
-    """Return whether a call supports this setting; some calls are refused if persons have several rows."""
+    """Return whether a call accepts a setting; some calls are refused if a person may have several rows."""
     return not ("persons" in setting and ("nonrobust" in name or name in ROWS_APART))
 
 
@@ -72,9 +72,10 @@ def neighbours_of(data, setting, rng, many):
 
 
 def farthest(given, come_and_go):
-    """Return, for each query, the largest distance of its answers in two frames, in units of the sensitivity.
+    """Return, for each query, the largest distance of its answers for two frames, in units of the sensitivity.
 
-    The maximum is over all pairs of frames, or if rows come and go, over pairs with the first frame.
+    The maximum is over all pairs of frames. If neighbours differ by the presence of a unit (`come_and_go`), it is over
+    the pairs of the first frame, which lacks the unit, with each other frame.
     """
     pairs = [(given[0], one) for one in given[1:]] if come_and_go else itertools.combinations(given, 2)
     return np.max([[step(*both) for both in zip(*pair, strict=True)] for pair in pairs], axis=0)
@@ -94,7 +95,7 @@ def test_no_neighbouring_frame_moves_what_a_mechanism_is_given_beyond_the_claim(
     given, _ = transcripts(call, frames)
     steps = farthest(given, setting in ("add_remove", "persons come and go"))
     assert steps.max() <= 1 + 1e-12
-    assert steps.max() >= 0.3  # otherwise the audit would detect little
+    assert steps.max() >= 0.3  # if all neighbours moved less, the audit would detect few errors
 
 
 @pytest.mark.parametrize("verb", ["lm", "glm", "rq"])
@@ -186,7 +187,7 @@ def test_what_counts_and_gamma_responses_are_asked_under_eps_moves_by_no_more_th
     "budget", [{"eps": 40.0, "mech": "newton"}, {"eps": 40.0, "mech": "objpert"}, {"mu": 8.0}], ids=str
 )
 def test_last_questions_of_a_quantile_regression_move_by_what_they_claim_and_no_more(transcripts, budget):  # noqa: F811
-    """For quantile regressions, more than half of the claimed sensitivity is reached.
+    """Queries of a quantile regression move by at most the claimed sensitivity, and by more than half of it.
 
     So a mechanism with half of the required noise would fail.
     """
@@ -213,7 +214,10 @@ def test_last_questions_of_a_quantile_regression_move_by_what_they_claim_and_no_
 
 
 def test_squared_residuals_of_rare_outcomes_move_by_no_more_than_is_claimed(transcripts):  # noqa: F811
-    """Sums of squared residuals are released if a histogram may hide rare outcomes, here in 12 of 3,000 rows."""
+    """The sum of squared residuals, released for rare outcomes, moves by at most its sensitivity between neighbours.
+
+    The sum is released if a histogram may hide rare outcomes. Here 12 of 3,000 rows have the outcome 1.
+    """
     rng = np.random.default_rng(6)
     data = pd.DataFrame({"x": rng.uniform(-1, 1, 3000), "y": np.zeros(3000)})
     data.loc[:11, "y"] = 1.0

@@ -1,8 +1,8 @@
-"""Audits of mechanisms that choose: the privacy loss between neighbouring frames in a whole fit is at most its charge.
+"""Audits of mechanisms by their densities: the privacy loss between neighbours in a whole fit is at most the charge.
 
-Data frames go through a public function. The law of each release, with its location and scale, is the law given to
-the sampler (module `densities`). The losses of all queries in a transcript add up to at most the charge, and for some
-neighbours nearly to the charge, so that a mechanism with half of its noise fails.
+Data frames go through a public function. The law of each release, with its location and scale, is the law given to the
+sampler (module `densities`). The privacy losses of all queries add up to at most the charge. For some neighbours they
+add up to nearly the charge, so that a mechanism with half of its noise fails.
 """
 
 import datetime
@@ -50,13 +50,14 @@ EVERY = {name: one for name, one in {**CALLS, **MORE}.items() if EPS in one.budg
 
 
 def base(kind):
-    """Return data of a kind; except for random rows ("spread"), one replaced row has a large effect.
+    """Return 40 rows of the named kind.
 
-    Rows lie in two clumps or at bounds, or are all equal, or have the weight zero.
+    The rows are random ("spread"), or lie in two clumps or at bounds, or are all equal, or have the weight zero. Except
+    for random rows, the replacement of one row has a large effect.
     """
     data, n = data_of(1), 40
     half = np.arange(n) % 2 == 1
-    more = np.arange(n) > n // 2  # true in one row less than half of all rows
+    more = np.arange(n) > n // 2  # true in 19 of the 40 rows, one row less than half
 
     def two(low, high, which=half):
         columns = {name: np.where(which, high[k], low[k]) for k, name in enumerate(["x", "y", "z", "count"])}
@@ -85,10 +86,10 @@ ACROSS = [
 
 
 def neighbours_of(data, setting, rng):
-    """Return frames with other rows in one unit's place; the first is the frame itself, or the frame without the unit.
+    """Return frames in which one unit has other rows; the first frame is the given frame, or lacks the unit.
 
-    The other rows lie at all ends of the bounds, or have one level together with the values of another level, missing
-    values, undeclared levels, or values of any kind and size.
+    The other rows lie at corners of the bounds, or combine the level of one clump of rows with the values of the other
+    clump, or have missing values, undeclared levels, or values of any type and size.
     """
     places = np.flatnonzero(data["who"] == 2).tolist() if "persons" in setting else [3]
     kinds = [*CORNERS, *odd_rows(rng, 3), *MIXED]
@@ -112,7 +113,7 @@ def told_of(run, name, setting, budget, frames):
 
 
 def pairs_of(frames, setting):
-    """Return pairs of neighbours: any two frames, or if rows come and go, the first frame and any other."""
+    """Return pairs of neighbours: any two frames, or if neighbours may lack a unit, the first frame and any other."""
     return [(frames[0], one) for one in frames[1:]] if come_and_go(setting) else itertools.combinations(frames, 2)
 
 
@@ -240,7 +241,7 @@ def test_noise_that_the_rows_scale_tells_neighbours_apart_with_the_delta_at_most
 
 
 class Hostile:
-    """A cell whose methods all fail."""
+    """An object in a cell of a data frame; all of its methods raise an error."""
 
     def _no(self, *_, **__):
         raise RuntimeError

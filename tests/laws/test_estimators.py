@@ -24,13 +24,14 @@ LIMIT = 1e10
 # largest mu of Newton steps: with a larger mu, the noise would not cover the rounding of rows to 2^-21
 MOST_MU = 1e5
 SAME_BSE = {"suffstats": 1e-3, "objpert": 2e-3, "kng": 2e-3, "expmech": 0.1, "newton": 0.1}
-# tolerance of coefficients; kng and expmech have a larger one, because their log density decreases at a rate below 1e4
+# tolerance of coefficients; it is larger for kng and expmech, because the rates at which their log densities decrease
+# are below 1e4
 NEAR = {"suffstats": 1e-5, "objpert": 1e-5, "kng": 1e-3, "expmech": 3e-2}
-CLIPPED = 0.06  # steps clip the largest residuals at any budget, which changes estimates by this many standard errors
+CLIPPED = 0.06  # Newton steps clip the largest residuals at any budget, which changes estimates by this many std errors
 COUNTED = ("kng", "objpert", "expmech")  # methods whose diagnostics have the released number of rows
 NORMAL = ("newton",)
 mechs = pytest.mark.parametrize("mech", MECHS)
-# with weights, the mechanisms that sample have visible noise even at their largest rate
+# the mechanisms kng and expmech are left out: with weights, they have visible noise even at their largest rate
 unsampled = pytest.mark.parametrize("mech", ["suffstats", "objpert", "newton"])
 
 

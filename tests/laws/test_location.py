@@ -1,4 +1,4 @@
-"""Means, quantiles, modes and histograms: limits are numpy's and pandas', and results have the documented contents."""
+"""Means, quantiles, modes and histograms: agreement with numpy and pandas at large budgets, and contents of results."""
 
 import pickle
 
@@ -30,7 +30,7 @@ DOMAIN = {"x": (0, 12), "z": (1, 5), "k": (0, 9), "g": ["a", "b", "c"]}
 every = pytest.mark.parametrize(("verb", "mech", "noise"), ALL)
 ONE = list({case[:2]: case for case in reversed(ALL)}.values())[::-1]  # one kind of noise for each algorithm
 one_noise = pytest.mark.parametrize(("verb", "mech", "noise"), ONE)
-# functions and their algorithms without intervals
+# pairs of function and algorithm that give no intervals
 BARE = [("mode", mech) for verb, mech, _ in ALL if verb == "mode"] + [("mean", "duff")]
 with_intervals = pytest.mark.parametrize(("verb", "mech", "noise"), [case for case in ONE if case[:2] not in BARE])
 LIMIT, MOST_MU = 1e8, 1e4
@@ -69,9 +69,10 @@ def apart(verb, mech):
 
 
 def slack(verb, mech, noise):
-    """Return the tolerance in comparisons with results without privacy.
+    """Return the allowed distance of an estimate from the result without privacy.
 
-    Under a guarantee with a delta, noise does not vanish; Duff's mean may be the mean of data with one changed row.
+    Under a guarantee with a delta, noise does not vanish at large budgets. Duff's mean may be the mean of data with one
+    changed row.
     """
     one_row = 12 / 200  # the range of the column divided by the number of rows in the smallest group
     if mech == "clipped":
@@ -145,7 +146,8 @@ def test_units_are_persons_with_several_rows(verb, mech, noise):
     fit = run(verb, mech, noise, data, unit="person", rows_per_unit=2)
     assert_is_limit(verb, fit.params.to_numpy(), data[column].dropna(), slack(verb, mech, noise))
     assert str(fit.guarantee.neighbors) == "replace one person"
-    # intervals of counts contain noise only, and clipped means sum the scores of each person
+    # std errors are given for counts, whose errors are noise alone, and clipped means, which sum the scores of each
+    # person
     own = verb == "hist" or mech == "clipped"
     assert fit.bse.isna().all() or own
     crowded = alike(data, "person", 3)

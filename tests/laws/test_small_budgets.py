@@ -1,7 +1,8 @@
-"""Results are valid at every budget: all functions and mechanisms, rows x eps from 10 to 1e5, designs with factors.
+"""Results are valid at every budget: all functions and mechanisms, rows times eps from 10 to 1e5, models with factors.
 
-Rows are drawn from models with known population values. A number that is given has a positive std error and an interval
-of positive width, and the intervals of a call cover, over its fits, at their level.
+Rows are drawn from models with known population values. Each estimate that is not NaN has an interval of positive
+width, and a positive std error if one is stated. The intervals of all fits of a call have at least their nominal
+coverage, up to Monte Carlo error.
 """
 
 import warnings
@@ -72,7 +73,7 @@ CALLS = {  # by call: function, formula, factor that shifts the response, option
 
 
 def rows(n, rng, factor):
-    """Return rows from the models; the given factor shifts the response."""
+    """Return n rows from the models; the levels of the column `factor` shift the responses."""
     g, h = rng.choice(list("ab"), n), rng.choice(list("abcdef"), n, p=RARER)
     x, e = rng.uniform(-1, 1, n), rng.normal(size=n)
     eta = x + np.array([EFFECT[level] for level in {"g": g, "h": h}.get(factor, np.full(n, "a"))])
@@ -95,7 +96,7 @@ def given_by(name, k):
     n, eps = BUDGETS[k % len(BUDGETS)]
     seed = [20261123, list(CALLS).index(name), k]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings that the plan predicts wide intervals
+        warnings.simplefilter("ignore")  # the plan warns of wide intervals
         try:
             fit = getattr(ps, f"dp_{verb}")(
                 formula, rows(n, np.random.default_rng(seed), factor), eps, domain=DOMAIN, rng=k, **options

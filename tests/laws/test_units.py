@@ -1,4 +1,4 @@
-"""The rows of a person count as one person's rows, whatever the spelling of the name, their positions and the query."""
+"""All rows of a person count as one unit, for every query, spelling of the person's name and position of the rows."""
 
 import enum
 from dataclasses import replace
@@ -143,7 +143,7 @@ def of_people():
 
 
 def persons(data, name):
-    """Return the frame, and frames in which a person's rows equal one of two corners of the domain, or both in turn."""
+    """Return the frame and copies in which a person's rows lie at one of two corners of the domain, or alternate."""
     places = np.flatnonzero(data["who"] == name)
     steep, other = STEEP
     kinds = [[steep] * len(places), [other] * len(places), [(steep, other)[k % 2] for k in range(len(places))]]

@@ -1,6 +1,6 @@
 """With ``inference="none"``, every function and method spends the full budget on estimates and gives no interval.
 
-A method by steps is refused before anything is charged if public facts show that the budget is too small.
+A method of Newton steps is refused before the ledger is charged, if public facts show that the budget is too small.
 """
 
 import re
@@ -34,7 +34,8 @@ VERBS = {  # by function: formula and options
 }
 OF_INTERVALS = {"meat", "meat of moments", "residual squares", "interval", "grid", "levels", "rows"}
 NORMAL = ("gaussian", "ngd", "noisy_newton")
-APART = [("mean", "clipped"), *(("lm", mech) for mech in DESCENTS)]  # pairs refused if inference="none"
+# combinations that are refused with inference="none"
+APART = [("mean", "clipped"), *(("lm", mech) for mech in DESCENTS)]
 AS_STATED = ("ngd", "sgd")
 BY_STEPS = ("newton", "clipped")
 SILENT = ("ptr",)
@@ -80,7 +81,8 @@ PAIRS = [(name, mech) for name in VERBS for mech in methods(name) if (name, mech
 def refused(name, mech, data, budget, **more):
     """Return the fit, or None if the fit is refused.
 
-    Only fits by steps may be refused, with a remedy, and before the ledger is charged.
+    Only fits by Newton steps may be refused. The ledger is then not charged, and the error names another method if
+    there is one.
     """
     promise = ps.PureDP(budget["eps"]) if "eps" in budget else ps.GaussianDP(budget["mu"])
     ledger = ps.Ledger(ps.ApproxDP(**budget) if "delta" in budget else promise)
@@ -99,7 +101,7 @@ def check(name, mech, one, data, budget):
     """Check the properties that every fit without inference must have."""
     if mech not in SILENT:
         assert not one.params.isin([np.nan, np.inf, -np.inf]).any()
-    # predictions lie within the distance that noise explains
+    # the root mean square distance of predictions from the middle is limited, since noise explains no larger distance
     if name.startswith(tuple(FARTHEST)) and mech not in AS_STATED:
         linear = {"which": "linear"} if name.startswith("glm") else {}
         middle, farthest = FARTHEST[name.split(" ")[0]]
@@ -111,7 +113,8 @@ def check(name, mech, one, data, budget):
     assert len(notes) == 1
     assert re.search(r"std dev of about|moves their ranks by about|is not known", notes[0])
     asked = {release.name for release in one.releases}
-    of_scale = {"rows"} if mech in DESCENTS else set()  # descents fit the residual scale from the number of rows
+    # the query "rows" serves intervals, and in descents the residual scale
+    of_scale = {"rows"} if mech in DESCENTS else set()
     assert not {name.split(" of ")[0] for name in asked} & (OF_INTERVALS - of_scale)
     assert sum(share for _, share in one.facts.budget) == pytest.approx(1.0)
     for currency in ("eps", "mu"):
@@ -181,7 +184,10 @@ def without_intervals(formula, data, domain, fits):
 
 
 def missed_and_said(fit, exact):
-    """Return the number of coefficients with an error above 1.96 stated sds, and the number with a stated sd."""
+    """Return how many coefficients have errors above 1.96 stated noise sds, and how many have a stated noise sd.
+
+    The error of a coefficient is its distance from the coefficient without privacy.
+    """
     sizes = fit.estimate.sizes
     known = np.isfinite(sizes)
     off = np.abs(fit.params - exact[fit.params.index]).to_numpy()
@@ -190,9 +196,10 @@ def missed_and_said(fit, exact):
 
 @pytest.mark.parametrize(("levels", "rows"), [(4, 8), (20, 100)], ids=["its level has eight rows", "many levels"])
 def test_the_noise_that_is_said_covers_where_levels_are_rare(levels, rows):
-    """A level with 100 rows differs much from 19 other levels.
+    """With a rare level, at most .05 of the errors due to noise exceed 1.96 stated noise sds, up to Monte Carlo error.
 
-    With a first-order noise sd, .05 of the errors were within the stated noise.
+    The rare level has 8 rows beside 3 other levels, or 100 rows beside 19, and its rows differ much from all other
+    rows. With a first-order noise sd, only .05 of the errors were within the stated noise.
     """
     rng, n, names = np.random.default_rng(0), 4000, [f"l{k:02d}" for k in range(levels)]
     code = np.r_[np.ones(rows, dtype=int), rng.choice([0, *range(2, levels)], n - rows)]
@@ -211,9 +218,10 @@ def test_the_noise_that_is_said_covers_where_levels_are_rare(levels, rows):
 
 
 def test_the_noise_that_is_said_is_not_the_bound_of_what_noise_hides():
-    """The stated noise of a predictor in wide bounds, beside two rare levels, is not the bound on hidden effects.
+    """With wide bounds and two rare levels, at most .05 of the errors due to noise exceed 1.96 stated noise sds.
 
-    With this bound as the stated noise, only .2 to .4 of the errors were within the stated noise.
+    The share holds up to Monte Carlo error. The bound on effects that noise may hide is no noise sd: with this bound as
+    the stated noise sd, only .2 to .4 of the errors were within the stated noise.
     """
     rng, n, names = np.random.default_rng(1), 2000, ["a", "b", "c", "d"]
     code = rng.choice(4, n, p=[0.02, 0.06, 0.1, 0.82])

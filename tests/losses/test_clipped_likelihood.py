@@ -1,4 +1,4 @@
-"""Scores of counts and gamma responses with size and curvature bounded row by row, against explicit formulas."""
+"""Scores of count and gamma models, with a bound on the size and curvature of each row, against explicit formulas."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def psi_of(name, eta, y):
 
 @named
 def test_rows_have_the_slopes_of_their_clipped_scores_and_no_more_score_or_curvature_anywhere(rows, name):
-    """Transformed rows have the scores of the family, clipped at each row's threshold.
+    """Transformed rows have the scores of the family, clipped at each row's threshold, and bounded curvatures.
 
     Scores are compared at the starting coefficients, and at coefficients that differ from the starting ones by steps t.
     """

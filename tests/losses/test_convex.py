@@ -37,9 +37,9 @@ def values(loss, responses):
 
 
 def excess(loss, responses, part=1.0):
-    """Return the largest slope, curvature and pair of slope and curvature, in units of `part` times their bounds.
+    """Return the largest slope, curvature and slope-curvature pair, each as a multiple of `part` times its bound.
 
-    For pairs, the number is the smallest factor by which the pairs of bounds must be multiplied to contain all pairs.
+    For pairs, the multiple is the smallest factor by which the pairs of bounds must be multiplied to contain all pairs.
     """
     slope, curvature, y = values(loss, responses)
     level = curvature / (loss.steepest(y) / loss.max_curvature)
@@ -47,7 +47,8 @@ def excess(loss, responses, part=1.0):
     step = max(1, len(slopes) // 400)
     corners = np.abs(slope).ravel()[::7], level.ravel()[::7]
     both = np.full(corners[0].shape, np.inf)
-    for a, b in zip(slopes[::step], curvatures[::step], strict=True):  # fewer pairs can only increase the result
+    # only every `step`-th pair of bounds is tried, which can only increase the result
+    for a, b in zip(slopes[::step], curvatures[::step], strict=True):
         both = np.minimum(both, np.maximum(corners[0] / a, corners[1] / b))
     return np.abs(slope).max() / (part * loss.max_slope), level.max() / (part * loss.max_curvature), both.max()
 
@@ -56,7 +57,7 @@ def excess(loss, responses, part=1.0):
 def test_slopes_and_curvatures_reach_their_bounds_and_do_not_exceed_them(loss, responses):
     slope, curvature, together = excess(loss, responses)
     assert 0.97 < slope <= 1 and 0.97 < curvature <= 1
-    assert together <= 1.02  # allowance for pairs of bounds between the tried pairs
+    assert together <= 1.02  # allowance for the pairs of bounds that are not tried
     assert min(excess(loss, responses, part=0.9)) > 1.05  # bounds that are a tenth too low would be detected
 
 

@@ -1,4 +1,4 @@
-"""Row functions for means and quantiles: each row by itself, in the form that the sets expect."""
+"""Functions that compute, from each row alone, the values and groups for means, quantiles and counts."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,8 @@
-"""Robust losses for gradient descent: bounds, self-concordance, and scale scores that do not increase the norm."""
+"""Robust losses for gradient descent: bounds, self-concordance, and the norm of a row's joint score.
+
+The joint score is the score of the coefficients and of the residual scale. The score of the scale must not increase the
+largest norm.
+"""
 
 import numpy as np
 import pytest

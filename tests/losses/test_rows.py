@@ -1,4 +1,4 @@
-"""Row functions, compared with explicit formulas, and losses, compared with numerical derivatives."""
+"""Functions of single rows, compared with explicit formulas, and losses, compared with numerical derivatives."""
 
 from dataclasses import dataclass
 
@@ -120,9 +120,9 @@ def test_huber_starts_from_least_squares_in_its_released_scale():
 
 
 def test_rows_that_are_clipped_by_the_product_have_the_slopes_of_their_scores(rows):
-    """Scaled by its clipping threshold, a row's weighted Huber loss has the same limit in all rows.
+    """Rescaled rows, whose Huber losses all have the same limit, have the clipped scores of the original rows.
 
-    The score of the row is unchanged.
+    The norms of clipped scores and the curvatures of rows stay within their bounds.
     """
     radius, curvature, limit = 0.5, 1.3, 7.0
     residual, loss = np.r_[-ETA[:-1], 1.0], ClippedSquares(limit)

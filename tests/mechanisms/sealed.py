@@ -9,7 +9,7 @@ from privstats.mechanisms.order.ranked import Ranked, RankGrid
 
 @dataclass(frozen=True, eq=False)
 class Sealed:
-    """The values that the gate passes to a mechanism, and the cell (group) of each value if there are cells."""
+    """The private values of a query, as a mechanism receives them, and the cell (group) of each value, if any."""
 
     values: np.ndarray
     cells: np.ndarray | None = None
@@ -23,7 +23,7 @@ class Sealed:
         return np.asarray(self.values, dtype=float)[:, None]
 
     def scan(self, take=np.asarray):
-        """Yield the function `take` of each part of the values; only one part is in memory at a time."""
+        """Yield the result of `take` for each part of the values; only one part is in memory at a time."""
         for start in range(0, len(self.values), self.part):
             yield take(self.all()[start : start + self.part])
 

@@ -26,7 +26,7 @@ DRAWS = 2500
 SIZE = 2.0
 PRICE = 1 / 1.5  # budget of a release: mu for normal noise, eps for other noise
 WEIGHTS = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0])
-PAIRS = np.triu_indices(3)  # six entries of a matrix of order 3
+PAIRS = np.triu_indices(3)  # indices of the six entries of a symmetric matrix of order 3
 EXACT = Total(tuple(1 << k for k in range(36, 36 + DIM)), 2.0**-40)
 ONE = Relation(1, True, False)
 PROMISES = [PureDP(0.7), ApproxDP(0.7, 1e-6), GaussianDP(0.7)]
@@ -84,7 +84,10 @@ NORMS = {
 
 
 def radius_of(mechanism, noise):
-    """Return a radius of each draw of the noise, in units of the sensitivity; its law depends on the budget alone."""
+    """Return the size of each draw of the noise, in units of the sensitivity; its law depends on the budget alone.
+
+    The size is the mechanism's norm of the draw, or for matrix-t noise the absolute value of its first entry.
+    """
     if mechanism.norm == "nuclear":
         # the corner entry of the matrix that the six entries of the noise form has the matrix-t law of order 1
         return np.abs(noise[:, 0])
@@ -92,7 +95,7 @@ def radius_of(mechanism, noise):
 
 
 def radial_law(mechanism):
-    """Return the law of `radius_of` for the budget `PRICE`."""
+    """Return the law of `radius_of` for the budget `PRICE` (mu for normal noise, eps for other noise)."""
     if mechanism.norm == "nuclear":
         s = 1.1 * 3 + 1
         # The scaled corner entry t has a density proportional to (1 + t^2)^-(s - 1), where s is the exponent of the
@@ -242,7 +245,11 @@ def test_the_tail_of_laplace_noise_is_as_fine_as_its_centre():
 
 def test_laplace_tails_go_on_from_block_to_block():
     class Extreme:
-        """Uniform numbers that lead past the first block of the tail, then to the end of the next block."""
+        """A generator of extreme uniform numbers.
+
+        The first number is so small that the exponential variable contains a full block of length 16. The other numbers
+        are so close to 1 that the rest of the variable is at the end of the next block.
+        """
 
         draws = iter([np.full((1, 1), 1e-300), *[np.full((1, 1), 1 - 2.0**-53)] * 3])
 

@@ -1,4 +1,4 @@
-"""The body K contains the hull of all differences of two rows' moments; draws from both bodies are uniform."""
+"""The convex body K contains the hull of all differences of two rows' moments, and draws from both sets are uniform."""
 
 import itertools
 import math
@@ -60,9 +60,10 @@ def shrunk(points, factor):
 
 
 def doubt(points, gauge, moments):
-    """Return the smallest p-value of tests whether points are uniform.
+    """Return the smallest p-value of tests whether points are uniform in a convex body.
 
-    For uniform points, gauge^dim is uniform, and entries of each kind have a known second moment.
+    The gauge of a point is the factor by which the body must be scaled to have the point on its boundary. For uniform
+    points in d dimensions, gauge^d is uniform on (0, 1), and entries of each kind have a known second moment.
     """
     q = points[0].shape[1]
     values = [stats.kstest(gauge(*points) ** dimension(q), "uniform").pvalue]

@@ -1,4 +1,4 @@
-"""Interval limits whose density depends on the largest error of their ranks: their law and their privacy loss."""
+"""Interval limits with a density that depends on the largest error of their ranks: their law and their privacy loss."""
 
 import itertools
 import math
@@ -18,11 +18,15 @@ from tests.mechanisms.sealed import ranked
 
 LOW, HIGH, STEP = 0.0, 10.0, 2.0**-20
 GRID = RankGrid(LOW, HIGH, STEP)
-WIDE = HEAPED * (HIGH - LOW) / 2  # additional width of the cells of zero and of the upper bound
+WIDE = HEAPED * (HIGH - LOW) / 2  # additional width of the grid cells at zero (the lower bound) and at the upper bound
 
 
 def knots_of(values):
-    """Return the knots of the law: the bounds and the sorted values, moved since the cells of the bounds are wider."""
+    """Return the knots of the law: the bounds and the sorted values, shifted.
+
+    The grid cells at zero (the lower bound) and at the upper bound are wider by `WIDE` than other cells. So values are
+    shifted by `WIDE`, and the upper bound by twice this width.
+    """
     return np.concatenate([[LOW], np.sort(values) + WIDE, [HIGH + 2 * WIDE]])
 
 
@@ -40,7 +44,7 @@ def log_density(values, targets, rate, x):
 
 
 def masses(values, targets, rate):
-    """Return all combinations of gaps between values, and their probabilities up to a factor, by enumeration."""
+    """Return all choices of a gap between values for each limit, and their probabilities up to a common factor."""
     lengths = np.diff(knots_of(values))
     gaps = np.array(list(itertools.combinations_with_replacement(range(len(lengths)), len(targets))))
     volume = [
@@ -95,9 +99,10 @@ def worst_ratio(level, eps, kind, ends_only, tampered=1.0):
 
 @pytest.mark.parametrize("ends_only", [False, True])
 def test_the_law_is_the_same_where_most_of_it_lies_beyond_the_window(monkeypatch, ends_only):
-    """With a narrow window of ranks, a point beyond the window is proposed in some draws.
+    """Draws have the stated law if most of its probability lies outside the window of ranks that is tried first.
 
-    Such a point is accepted, or followed by a draw over all values.
+    In some draws a point outside the window is proposed. Such a point is accepted, or followed by a draw over all
+    values. A law with half of the rate is rejected.
     """
     n, rate, draws = 20, 0.9, 1500
     values, targets = np.linspace(0.5, 9.0, n), np.array([9.0, 11.0] if ends_only else [9.0, 10.0, 11.0])
@@ -117,7 +122,7 @@ def test_the_law_is_the_same_where_most_of_it_lies_beyond_the_window(monkeypatch
 
 
 def pooled_chi2(seen, expected):
-    """Return the p-value of counts; cells with small expected counts are pooled."""
+    """Return the p-value of a chi-squared test of counts; all cells with expected counts of at most 5 are pooled."""
     held = expected > 5
     seen, expected = (np.append(x[held], x[~held].sum()) for x in (seen, expected))
     return stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), held.sum())
@@ -155,9 +160,10 @@ def test_whatever_the_values_the_ends_are_ordered_and_inside(n):
 
 
 def test_a_column_of_one_value_is_answered_at_once_on_the_finest_grid():
-    """All values are equal.
+    """If all 300,000 values are equal, draws are within two grid steps of this value, even for grid steps of 2^-46.
 
-    The gaps are so short that nearly all of the upper bound on the probability belongs to ranks beyond the window.
+    The gaps are so short that nearly all of the upper bound on the probability belongs to ranks outside the window of
+    ranks that is tried first.
     """
     values, targets = np.zeros(300_000), np.array([149_000.0, 150_000.0, 151_000.0])
     for step in (2.0**-26, 2.0**-46):

@@ -1,4 +1,7 @@
-"""Row holders in local protocols: an answer has the stated law, costs mu for a row, and needs no other row."""
+"""Noisy answers of persons in local protocols: an answer has the stated law, and costs mu for the person's row.
+
+The answer of a person (`RowHolder`) depends on this person's row alone.
+"""
 
 import math
 from fractions import Fraction
@@ -37,7 +40,10 @@ def exact(name, x, y, theta):
 
 
 def rows(n, p, rng):
-    """Return rows of all lengths, with responses near and far; the first rows are extreme or incomplete."""
+    """Return n rows with p predictors, whose lengths and responses have magnitudes from about 0.01 to 100.
+
+    Among the first rows, some have infinite or huge responses, or zero predictors.
+    """
     x = rng.standard_normal((n, p)) * 10.0 ** rng.uniform(-2, 2, (n, 1))
     y = rng.standard_normal(n) * 10.0 ** rng.uniform(-2, 2, n)
     y[:4], x[2:5] = [np.inf, -np.inf, np.inf, 1e300], 0.0

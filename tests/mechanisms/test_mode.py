@@ -25,7 +25,10 @@ def relation(kind, rows=1):
 
 
 def law(mechanism, counts, eps, size):
-    """Return the exact probabilities by definition; for permute-and-flip, over all orders of the candidates."""
+    """Return the exact probabilities of the candidates, from the definition of the mechanism.
+
+    For permute-and-flip, they are averages over all orders of the candidates.
+    """
     deficits = (max(counts) - np.array(counts)) * eps / size
     if mechanism is not PermuteAndFlip:
         weights = np.exp(-deficits / (2 if mechanism is DuffMode else 1))

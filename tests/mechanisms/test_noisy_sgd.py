@@ -72,7 +72,7 @@ def test_samples_are_of_fixed_size_and_drawn_anew():
 
 @dataclass(frozen=True)
 class Wild:
-    """A gradient that equals the entries of the row, whatever their size."""
+    """A gradient function that returns the rows themselves, whatever the size of their entries."""
 
     def size(self, dim):
         return dim
@@ -183,7 +183,10 @@ def test_any_step_size_ends_at_a_number(step_size):
 
 @pytest.mark.parametrize(("m", "steps", "draws"), [(8, 1, 1200), slow(4, 6, 4000)])
 def test_an_audit_finds_no_more_than_is_claimed_and_half_of_the_noise_is_caught(m, steps, draws):
-    """One row has the gradient 1 or -1, and all other rows have the gradient 0: the worst case for tail events."""
+    """An audit by tail events finds no more than the claimed (eps, delta), and finds more if the noise is halved.
+
+    One row has the gradient 1 or -1, and all other rows have the gradient 0: the worst case.
+    """
     eps, delta = 1.0, 0.02
     mechanism = sgd(gradient=Wild(), rows=8, batch=m, steps=steps, clip=1.0, step_size=1.0)
     others = np.zeros((7, 1))

@@ -42,7 +42,7 @@ CHEAP = PureDP(0.05)
 
 
 class Moved:
-    """A stream of random numbers that are shifted by the share `by` of their scale, from call number `start` on."""
+    """Random numbers that are shifted by the share `by` of their scale, in all calls after the first `start` calls."""
 
     def __init__(self, seed, by, start=0):
         self.stream, self.by, self.start, self.calls = np.random.default_rng(seed), by, start, 0
@@ -65,7 +65,7 @@ class Moved:
         return self.stream.standard_gamma(shape, size) + self.move()
 
 
-LINES = {  # lines with the widest gaps: the finest grids that a set and its callers allow
+LINES = {  # ranges with the widest gaps in units of the grid step: each has the finest grid that can occur
     "finest declared": Line(0.0, 1.0, 2.0**-50),
     "no grid declared": Line(-3.0, 5.0),
     "far from zero": Line(1e6, 1e6 + 1, 1e6 * 2.0**-50),
@@ -93,7 +93,7 @@ def release(mechanism, exact, within, stream, promise):
 
 
 def step_of(mechanism, exact, within, promise, draws):
-    """Return the observed grid step of a mechanism's releases, a power of two; releases at the bounds are ignored."""
+    """Return the grid step of a mechanism's releases: the largest power of two that divides all points in (-1, 1)."""
     drawn = np.array([release(mechanism, exact, within, public_stream(k), promise) for k in range(draws)]).ravel()
     units = [int(math.ldexp(point, 60)) for point in drawn if abs(point) < 1]
     shared = math.gcd(*units)
@@ -101,7 +101,10 @@ def step_of(mechanism, exact, within, promise, draws):
 
 
 def worst(mechanism, exact, within, step, promise=CHEAP, draws=20, last=math.inf):
-    """Return the largest shift of a point, in grid steps, if all uniform numbers (or the last ones) are shifted."""
+    """Return the largest change of a point, in grid steps, if uniform numbers are shifted by `MOVED`.
+
+    The uniform numbers of all calls are shifted, or only the numbers of the `last` calls.
+    """
     moved = []
     for k in range(draws):
         plain = Moved(k, 0.0)
@@ -178,7 +181,11 @@ def test_each_coefficient_of_a_quantile_regression_has_2_20_uniform_numbers(mech
 
 @pytest.mark.parametrize("mechanism", [KNGQuantile(), ExponentialQuantile()], ids=str)
 def test_the_last_places_of_a_chain_have_2_20_uniform_numbers(mechanism, monkeypatch):
-    """Each step of the chain draws a segment of a line and a position in it. The last position is shifted here."""
+    """A small shift of the uniform numbers of the last step moves coefficients by at most one grid step.
+
+    Each step of the chain draws a segment of a line and a position in this segment. The uniform numbers of the last two
+    calls are shifted by 2^-33.
+    """
     few = functools.partial(sample_lines, sweeps=4)
     monkeypatch.setattr("privstats.mechanisms.quantile_regression.kng.sample_lines", few)
     within, exact, promise = CheckLosses(4, 0.3, 1.0, True), Rows(rows_of(4, "spread")), PureDP(1e-3)
@@ -188,7 +195,10 @@ def test_the_last_places_of_a_chain_have_2_20_uniform_numbers(mechanism, monkeyp
 
 @pytest.mark.parametrize("longest", [0.01, 0.1, 0.5])
 def test_boxes_are_not_much_longer_than_the_parameter_set(longest):
-    """Boxes along the fits of nearly equal rows would be longer; such rows are transformed to principal axes."""
+    """A box that contains the parameter set has a half-length of at most `LONGEST` (about 2) radii of this set.
+
+    If rows are nearly equal, boxes along their fits would be longer; the boxes then lie along principal axes.
+    """
     rng = np.random.default_rng(3)
     for d in (2, 3):
         x = np.column_stack([np.ones(60), 0.9 - longest * rng.integers(0, 2, (60, d - 1))])
@@ -220,7 +230,7 @@ SMOOTH = [SmoothCauchy, SmoothLaplace, SmoothLaplaceLN, SmoothGaussian]
 
 
 def steady(kind, promise):
-    """Return a mechanism that computes its public curve of parameters once."""
+    """Return a mechanism that computes its curve of admissible shifts, which is public, only once."""
     curve = kind().curve(promise)
     return type("Steady", (kind,), {"curve": lambda self, promise: curve})()
 

@@ -38,7 +38,7 @@ APART = [values for n in range(5) for values in itertools.combinations(range(1, 
 
 
 def relation(kind, rows=1):
-    """Return the relation; under "replace", values may also be removed, as in `neighbours`."""
+    """Return the relation of neighbours: up to `rows` values are added or removed, or under "replace" also replaced."""
     return Relation(rows, exchange=kind == "replace", appear=True)
 
 
@@ -49,7 +49,7 @@ def drawn(mechanism, values, eps, kind="replace", rows=1, stream=None, within=LI
 
 
 def neighbours(values, pool, kind):
-    """Return data sets with one value more or less and, under "replace", with one value replaced, possibly by none."""
+    """Yield data sets with one value less and, under "replace", data sets with one value replaced from the pool."""
     fewer = [(*values[:k], *values[k + 1 :]) for k in range(len(values))]
     yield from fewer
     if kind == "replace":
@@ -75,10 +75,10 @@ def test_no_neighbour_changes_a_probability_by_more_than_eps(level, kind):
 @pytest.mark.parametrize("kind", ["replace", "add_remove"])
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.75, 0.9])
 def test_some_neighbour_changes_a_probability_by_nearly_eps(level, kind):
-    """Each value is equal to one of three numbers (stacks).
+    """The largest log ratio of two neighbours' probabilities is between 0.94 eps and eps.
 
-    Most of the probability lies in the wide gap between two stacks; the point with the largest ratio of the two
-    neighbours' probabilities lies elsewhere.
+    Values lie at three points (stacks). Most of the probability lies in the wide gap between two stacks; the point with
+    the largest ratio lies elsewhere.
     """
     fine, eps = 2.0**-20, 1.0
     stacks = np.array([fine, 1 - 8 * fine, 1 - fine])
@@ -93,7 +93,10 @@ def test_some_neighbour_changes_a_probability_by_nearly_eps(level, kind):
 
 
 def log_densities(values, targets, rate):
-    """Return log densities per volume, on the finest partition into intervals that all data sets share."""
+    """Return the log densities of boundaries in all combinations of the intervals (k, k + 1), for k = 0, ..., 6.
+
+    The values are among 1, ..., 6, so that all data sets have constant densities in these combinations.
+    """
     knots = np.arange(8.0)  # values are among 1, ..., 6, in the range [0, 7]
     ranks = np.searchsorted(np.array(values), knots[:-1] + 0.5)
     w = np.diff(targets, prepend=0.0, append=len(values))
@@ -175,9 +178,9 @@ def test_releases_are_on_the_grid_in_the_range_and_ascending(rank, size, kind, e
 
 
 def box_law(x, rate, size):
-    """Return the cdf of a rank error if the density depends on the largest of `size` errors.
+    """Return the cdf of one rank error, if the joint density of `size` errors depends on the largest error.
 
-    The errors are uniform in a box with gamma-distributed radius.
+    The errors are then uniform in a cube with a gamma-distributed half-width.
     """
     a = rate * np.abs(x)
     beyond = special.gammaincc(size + 1, a) - a / size * special.gammaincc(size, a)

@@ -161,7 +161,8 @@ def test_the_sums_over_placements_leave_out_only_terms_that_change_no_bit(width)
 def joint_law(values, low, high, targets, rates):
     """Return the probabilities of the ranks of boundaries, by enumeration."""
     n, law = len(values), {}
-    wide = HEAPED * (high - low) / 2  # width of the cells of zero (the lower bound) and of the upper bound
+    # additional width of the grid cells at zero (the lower bound) and at the upper bound
+    wide = HEAPED * (high - low) / 2
     lengths = np.diff([low, *(np.sort(values) + wide), high + 2 * wide])
     w = np.diff(targets, prepend=0, append=n)
     for ranks in itertools.combinations_with_replacement(range(n + 1), len(targets)):

@@ -38,7 +38,8 @@ from privstats.sets.weighted_losses import WeightedLosses
 from tests.conftest import thinned
 
 P = np.linspace(0, 1, 4001)[1:-1]  # means of a logistic response
-CUT, CAUGHT = 1e-4, 1e-9  # at fixed seeds, the p-value of a right law is above CUT, of a wrong law below CAUGHT
+# at fixed seeds, p-values are above CUT if draws have the stated law, and below CAUGHT if they have another law
+CUT, CAUGHT = 1e-4, 1e-9
 REPLACE, ADD_REMOVE = Relation(1, True, True), Relation(1, False, True)
 LENGTHS = {"l1": lambda v: np.abs(v).sum(), "l2": np.linalg.norm, "linf": lambda v: np.abs(v).max()}
 
@@ -101,7 +102,7 @@ def log_density(rows, theta, gamma, scale, norm):
 
 
 def worst(eps, split, geometry, relation, shrink=1.0, flat=1.0):
-    """Return the largest log density ratio, divided by eps, over designed neighbours in two dimensions.
+    """Return the largest log density ratio over selected pairs of neighbours in two dimensions, divided by eps.
 
     Neighbours differ in one row. In one data set, the mean response of this row at the coefficients theta is p, so that
     the row has curvature. In the other data set, the mean response of the row is near 0 or 1, or the row is missing.
@@ -141,9 +142,11 @@ def test_half_the_noise_or_half_the_penalty_tells_neighbours_apart_beyond_eps():
 
 
 def test_three_rows_of_a_unit_keep_eps_together():
-    """The ratio of determinants is bounded row by row: each of the unit's three rows has a third of the budget for it.
+    """Three rows of one unit together change the log density by at most eps = 4, less the share `GUARD`.
 
-    The split is .2, and eps = 4.
+    `GUARD` of eps is spent on noise that covers numerical errors. Of the rest, the share .2 bounds the change of the
+    density of the tilt (a random linear term). The share .8 bounds the change of the determinant of the Hessian; each
+    row has a third of it.
     """
     eps, relation, within = 4.0, Relation(3, True, True), losses(1)
     law = ObjectivePerturbation(0.2).law(PureDP(eps), within, relation)
@@ -167,7 +170,7 @@ def test_random_search_finds_no_units_beyond_eps():
         known = law.ridge, law.noise.scale[0], LENGTHS[geometry]
 
         def draw(k, times):
-            kept = rng.integers(0, k + 1)  # the other rows of the unit are missing
+            kept = rng.integers(0, k + 1)  # number of rows of the unit that are not missing
             x, y = rng.choice([-1, 1, 0.3], kept), rng.choice([0, 1, 0.5], kept)
             return np.column_stack([np.ones(kept), x, y, times * np.ones(kept)])
 
@@ -247,7 +250,10 @@ def test_weights_missing_cells_and_odd_values_stay_in_the_set():
 
 
 def test_neighbouring_raw_rows_move_the_score_no_further_than_the_noise_is_made_for():
-    """Scores of two random raw rows differ by at most twice the set's radius times the loss's largest slope."""
+    """Scores of projected rows differ by at most the distance to which the noise is scaled, and by more than .8 of it.
+
+    This distance is twice the set's radius times the loss's largest slope. The rows are random and heavy-tailed.
+    """
     rng, farthest = np.random.default_rng(4), 0.0
     loss = SmoothedCheck(0.9, 0.05)
     within = WeightedLosses(2, loss, 1.5, 3.0, 9.0, (-5.0, 5.0), (-5.0, 5.0), "l2")
@@ -290,9 +296,10 @@ def test_the_guard_hides_the_minimiser_and_nothing_more():
 
 @pytest.mark.parametrize("geometry", LENGTHS)
 def test_a_minimiser_beyond_the_ball_is_moved_to_it_since_the_guard_hides_rounding_up_to_there(geometry):
-    """The curvature is so small that almost no ridge is needed.
+    """A minimiser beyond the ball of radius `FARTHEST` is moved to the ball, in which the noise covers rounding errors.
 
-    The tilt then moves theta to 1e9, because the rows have no information.
+    The curvature is so small that almost no ridge is needed, and the rows have no information. So the tilt (a random
+    linear term) moves the minimiser beyond the ball.
     """
     within, promise = losses(2, curvature=1e-12, longest=1e-6, geometry=geometry), PureDP(1.0)
     rows = Rows(within.project(np.column_stack([np.ones(20), np.zeros((20, 2)), np.ones(20), np.zeros(20)])))
@@ -326,9 +333,10 @@ def rounding_of(f, rows, theta):
 )
 @pytest.mark.parametrize("eps", [4.0, 0.01, 1e-8])
 def test_the_minimiser_is_as_near_as_the_guard_pays_for(loss, eps):
-    """The exact gradient, in sixty digits, bounds the error of the minimiser.
+    """The error of the computed minimiser is at most the error for which the guard (a second noise) is scaled.
 
-    The scale of the guard's noise is such that twice the allowed error costs 1 % of eps.
+    The exact gradient, in sixty digits, bounds the error. The scale of the guard is such that twice the allowed error
+    costs 1 % of eps.
     """
     rng = np.random.default_rng(3)
     scale, error = guard_of(eps)
@@ -370,10 +378,10 @@ def drawn_rows(within, n, rng):
 
 @pytest.mark.parametrize("loss", CURVED)
 def test_the_curvature_that_proves_a_distance_is_nowhere_exceeded_within_this_distance(loss):
-    """The largest gradient accepted for a distance r is below r times the smallest eigenvalue of all near Hessians.
+    """The norm of a gradient proves a distance r to the minimiser only if it is below r times the least curvature.
 
-    The near Hessians are the Hessians at points within the distance r. If r is small, the gradient is nearly equal to
-    this limit.
+    The least curvature is the smallest eigenvalue of the Hessians within the distance r. Gradients of .85 (for r =
+    1e-7) and .5 (for r = .05) of this limit are accepted.
     """
     rng = np.random.default_rng(9)
     within, theta = losses(3, loss), np.array([0.1, 0.3, -0.2])
@@ -407,10 +415,10 @@ class ManyTimes(Rows):
 
 @pytest.mark.parametrize("loss", CURVED)
 def test_many_rows_need_no_decimals_and_the_minimiser_is_as_near_as_in_decimals(loss):
-    """There are 2^34 rows.
+    """With 2^34 rows, the minimiser has the required accuracy, without arithmetic in decimals.
 
-    The bound on rounding errors far exceeds the error that is allowed if only the ridge gamma is known, but not the
-    error that is allowed if the curvature is known.
+    The bound on rounding errors far exceeds the allowed error of a gradient if only the ridge gamma is known, but not
+    if the curvature of the loss is known.
     """
     within, asked = losses(3, loss), []
     law, (_, error) = ObjectivePerturbation().law(PureDP(1.0), within, REPLACE), guard_of(1.0)
@@ -425,7 +433,11 @@ def test_many_rows_need_no_decimals_and_the_minimiser_is_as_near_as_in_decimals(
 
 @pytest.mark.parametrize("half_width", [1e-3, 1e-5, 1e-7])
 def test_few_different_rows_and_sharp_bends_need_no_decimals(half_width):
-    """Newton steps that were only halved ended before the bends of the loss; decimals then took minutes."""
+    """If there are few distinct rows and the slope of the loss changes in short intervals, no decimals are needed.
+
+    Earlier, Newton steps were only halved, and ended before these intervals; the computation in decimals then took
+    minutes.
+    """
     rng, asked = np.random.default_rng(3), []
     within = WeightedLosses(3, SmoothedCheck(0.5, half_width), 2.0, 5.0, 2.0, (-1.0, 1.0), (-1.0, 1.0))
     values = within.project(np.column_stack([np.ones((11, 2)), rng.uniform(-1, 1, (11, 3)), np.zeros(11)]))
@@ -439,7 +451,7 @@ def test_few_different_rows_and_sharp_bends_need_no_decimals(half_width):
 
 @dataclass(frozen=True, eq=False)
 class FewPasses(Rows):
-    """Rows that refuse to be read 100 times; only a solver that does not end would read them so often."""
+    """Rows that raise an error if they are read 100 times, as by a solver that does not end."""
 
     passes: list
 
@@ -466,7 +478,10 @@ def test_rows_of_any_small_length_have_the_minimiser_of_longer_rows(bits):
 
 @pytest.mark.parametrize("loss", [Logistic(), SmoothedCheck(0.3, 0.1), ClippedSquares(0.25), ClippedExponential(1.0)])
 def test_the_rounding_of_a_gradient_is_bounded_also_where_rows_lie_at_a_kink(loss):
-    """Residuals equal the half-width or limit of the loss to the last bit, so that rounding decides the curvature."""
+    """The computed bound on the rounding error of a gradient holds if rows lie at a kink of the loss.
+
+    Residuals equal the half-width or limit of the loss to the last bit, so that rounding decides the curvature.
+    """
     rng = np.random.default_rng(8)
     for _ in range(30):
         theta = rng.normal(size=3)
@@ -489,9 +504,10 @@ CAUSES = [(k, cause) for k in range(4) for cause in ("units", "theta", "offset",
 
 @pytest.mark.parametrize(("k", "cause"), CAUSES)
 def test_a_twentieth_of_the_bound_of_rounding_would_not_do(k, cause):
-    """All rows are equal, so that rounding errors add up.
+    """The largest rounding error of a gradient is more than a twentieth of the computed bound, and at most the bound.
 
-    In each case, one cause of rounding errors accounts for nearly the whole bound.
+    All rows are equal, so that rounding errors add up. In each case, one cause of rounding errors accounts for nearly
+    the whole bound.
     """
     loss = [SmoothedCheck(0.3, 0.1), ClippedSquares(0.25), Logistic(), ClippedExponential(1.0)][k]
     rng, most = np.random.default_rng(8), 0.0
@@ -515,7 +531,7 @@ def test_a_twentieth_of_the_bound_of_rounding_would_not_do(k, cause):
 
 
 def in_parts(rows, *cuts, columns=False):
-    """Return a function that passes over the rows, cut into parts that are stored by rows, or by columns."""
+    """Return a function that applies `take` to all parts of the rows, cut at `cuts` and stored by row or by column."""
     parts = [np.array(part, order="F" if columns else "C") for part in np.split(rows, cuts)]
     return lambda take: [take(part) for part in parts]
 
@@ -551,9 +567,10 @@ def test_no_cut_and_no_order_of_the_rows_changes_a_bit_of_the_minimiser(loss, m)
 
 
 def test_no_cut_changes_a_bit_of_a_sure_step_in_decimals():
-    """There are more rows than fit into sums of 53-bit whole numbers.
+    """A step of the solver in decimals has the same bits for all rows at once and for rows that are read in parts.
 
-    All rows lie beyond the limit of the loss, so that their Hessian is zero.
+    There are more rows than fit into sums of 53-bit whole numbers. All rows lie beyond the limit of the loss, so that
+    their Hessian is zero.
     """
     n, loss = 9000, ClippedSquares(0.05)
     within = losses(1, loss, y=(0.0, 4.0))
@@ -597,7 +614,7 @@ def test_every_loss_keeps_its_eps_and_a_quarter_of_the_noise_does_not(name, rela
         b = count @ (slope * x) + gamma * theta
         return math.log(count @ (curvature * x * x) + gamma) - abs(b) * c / within.radius
 
-    # for each response y, the weight with which the row's largest curvature is the largest curvature of the loss
+    # for the responses 0, 1/2 and 1: the weight of a row whose largest curvature is the largest curvature of the loss
     light = [loss.max_curvature / float(loss.steepest(np.array(y))) for y in (0.0, 0.5, 1.0)]
     corners = [[(x, y, w)] for x in (-1.0, 0.3, 1.0) for y, w in zip((0.0, 0.5, 1.0), light, strict=True)]
     commons = [[], [(0.01, 0.0, 4000)], [(0.01, 1.0, 4000)]]

@@ -33,7 +33,7 @@ def test_eps_and_mu_solve_the_exact_equation_to_ten_digits_both_ways(mu, delta):
     eps = gdp_eps(mu, delta)
     if eps == 0:
         assert exact_delta(mu, 0) <= delta
-        eps = mu  # another eps; for this eps, some mu has this delta
+        eps = mu  # another eps, at which some mu has this delta
     else:
         slope = mpmath.exp(eps) * mpmath.ncdf(-mpmath.mpf(eps) / mu - mpmath.mpf(mu) / 2)
         assert abs(exact_delta(mu, eps) - delta) <= 1e-10 * eps * slope

@@ -1,4 +1,7 @@
-"""A Markov chain that draws along lines: it has the law of exact draws, and its windows omit no relevant rows."""
+"""A Markov chain that moves along lines: its steps have the law of exact draws, for every window of the line.
+
+A window is an interval of a line in which the density is computed; outside of it, the density has an upper bound.
+"""
 
 import math
 from dataclasses import replace
@@ -19,7 +22,7 @@ pytestmark = pytest.mark.slow  # this algorithm is for comparison, and used only
 
 
 def chained(rng, target, size, thin=4):
-    """Return `size` states of one chain, every `thin`-th state."""
+    """Return `size` states of one chain, one after every `thin` sweeps."""
     lines, draws = CheckLines(target), []
     for k in range(size * thin):
         lines.sweep(rng, k % 2 == 1)
@@ -44,7 +47,7 @@ def test_the_chain_has_the_law_of_the_exact_draws_and_not_that_of_half_the_noise
 
 
 def awkward(name, rng, n):
-    """Return rows for which chains might fail to mix."""
+    """Return rows of the named kind, for which chains might converge slowly."""
     x, y = rows(rng, n, 3)
     if name == "ties":
         x, y = np.round(x), np.round(3 * y) / 3
@@ -90,14 +93,14 @@ def test_the_chain_has_the_law_of_the_exact_draws_on_awkward_rows_too(name, n, t
     exact = np.array([boxes.draw(rng) for _ in range(400)])
     chain = chained(rng, target, 100, 12)
     assert unlike(exact, chain) > 1e-4
-    if tau < 0.9:  # for these tau, the law depends strongly on the rate
+    if tau < 0.9:  # for tau below 0.9, the law depends so strongly on the rate that a wrong rate is detected
         assert unlike(exact, chained(rng, replace(target, rate=8 * target.rate), 60, 12)) < 1e-4
 
 
 def p_value_of_a_line(norm):
-    """Return the Kolmogorov-Smirnov p-value of steps along one line, and how many of 4,000 rows the chain examines.
+    """Return the Kolmogorov-Smirnov p-value of 300 steps along a line, and the number of rows that the chain examines.
 
-    The scores of the other rows are constant near the minimiser of the loss.
+    There are 4,000 rows. The chain does not examine rows whose scores are constant near the minimiser of the loss.
     """
     rng = public_stream(92)
     x, y = rows(rng, 4000, 2)
@@ -129,7 +132,7 @@ def p_value_of_a_line(norm):
 
 @pytest.fixture
 def narrow(monkeypatch):
-    """Make the windows of a line, from which steps are drawn, so narrow that most of the mass may lie outside."""
+    """Make the windows (intervals) of a line so short that most of the probability may lie outside of them."""
     honest = CheckLines.first_reach
 
     def near(self, way, v, length):

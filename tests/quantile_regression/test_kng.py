@@ -29,7 +29,11 @@ NORMS = ("hull", "linf", "l1", "l2")
 
 @dataclass(frozen=True)
 class Claim:
-    """Claimed bounds on a row's effects: `size` for the score, in a norm with parameter `tilt`; `loss` for the loss."""
+    """Claimed bounds on the effects of one row.
+
+    `size` bounds the change of the score, in the norm `norm` with the parameter `tilt`; `loss` bounds the change of the
+    loss.
+    """
 
     norm: str
     size: float
@@ -94,7 +98,7 @@ POOL = {1: [(1, -1), (1, 0.2), (1, 1)], 2: [(1, -1, -1), (1, 1, 1), (1, 1, -1), 
 
 
 def log_law(values, tau, rate, bound, grid, by="score"):
-    """Return the log probabilities that the density for the rows `values` gives to the points of a grid."""
+    """Return the log probabilities of grid points under the mechanism's density for the rows `values`."""
     stacked = np.array(values, dtype=float).reshape(-1, grid.shape[1] + 1)
     different, many = np.unique(stacked, axis=0, return_counts=True)
     x, u = different[:, :-1], different[:, -1:] - different[:, :-1] @ grid.T

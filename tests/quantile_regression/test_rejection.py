@@ -182,7 +182,11 @@ def test_draws_follow_the_density_where_rows_tie_and_x_have_no_full_rank(kind, n
 
 
 def awkward():
-    """Yield targets with degenerate or tied rows, and the number of boxes that a first draw may need."""
+    """Yield targets (densities of coefficients) with degenerate or tied rows, each with a largest number of boxes.
+
+    The boxes are the sets of coefficients into which rejection sampling has divided the parameter set after the first
+    draw.
+    """
     rng = public_stream(88)
     low = 2.0**-11 * rng.uniform(-1, 1, 60) - 1
     g = np.repeat([-1.0, 1.0], 30)

@@ -74,7 +74,7 @@ def given(names, value, sd, share=0.1, **more):
 
 
 def facts(**changes):
-    """Return the public facts of a linear regression under eps."""
+    """Return the public facts of a linear regression under eps, with some of them changed."""
     usual = {
         "verb": "lm",
         "title": "Private linear regression",
@@ -137,7 +137,7 @@ MU = given(
 
 
 def mu_facts():
-    """Return the facts for example 3.2 of the expected summaries: dp_lm under mu."""
+    """Return the facts for the expected summary of dp_lm under mu."""
     return facts(
         promise=GaussianDP(1),
         used=(20_181.0, 7.0),
@@ -172,7 +172,7 @@ RQ = given(
 
 
 def rq_facts(**changes):
-    """Return the facts for example 3.4 of the expected summaries: dp_rq."""
+    """Return the facts for the expected summary of dp_rq."""
     usual = {
         "verb": "rq",
         "title": "Private quantile regression",
@@ -201,7 +201,7 @@ QUANTILES = given(
 
 
 def quantile_facts(**changes):
-    """Return the facts for example 3.5 of the expected summaries: dp_quantile."""
+    """Return the facts for the expected summary of dp_quantile."""
     usual = {
         "verb": "quantile",
         "title": "Private quantiles",
@@ -241,7 +241,7 @@ MEANS = given(
 
 
 def mean_facts(**changes):
-    """Return the facts for example 3.6 of the expected summaries: dp_mean by group."""
+    """Return the facts for the expected summary of dp_mean by group."""
     usual = {
         "verb": "mean",
         "title": "Private means by group",
@@ -296,7 +296,7 @@ PARTLY = given(
 
 
 def partly_facts(**changes):
-    """Return the facts for example 3.7 of the expected summaries: dp_lm with coefficients that are not given."""
+    """Return the facts for the expected summary of dp_lm with coefficients that are not given."""
     usual = {
         "formula": "np.log(value) ~ np.log(income) + np.log(rooms) + np.log(households) + C(place)",
         "rows": 20_640,
@@ -327,7 +327,7 @@ ODDS = given(
 
 
 def glm_facts(**changes):
-    """Return the facts for example 3.3 of the expected summaries: dp_glm."""
+    """Return the facts for the expected summary of dp_glm."""
     usual = {
         "verb": "glm",
         "title": "Private logistic regression",

@@ -50,7 +50,8 @@ def test_the_same_rows_add_guarantees_and_keep_the_sampling_error(fits):
     assert both.guarantee == ps.PureDP(6.0)
     assert both.nobs == 1000
     variance = np.array([np.diag(one.estimate.sampling) for one in (fits[0], fits[2], both)])
-    assert (variance[2] > 0.99 * variance[:2].min(axis=0)).all()  # the sampling variance is not halved
+    # both fits are of the same rows, so that the sampling variance is not halved
+    assert (variance[2] > 0.99 * variance[:2].min(axis=0)).all()
     assert (variance[2] < 1.01 * variance[:2].max(axis=0)).all()
 
 
@@ -211,7 +212,10 @@ def test_calls_that_are_wrong_name_the_cure(fits):
 
 
 def test_what_rho_implies_is_that_of_all_fits():
-    """Earlier, the implied (eps, delta) was computed from the rho of the first of several combined fits alone."""
+    """The (eps, delta) implied by the rho of combined fits is computed from the joint rho of all fits.
+
+    Earlier, it was computed from the rho of the first fit alone.
+    """
     rows, domain = site(1), {"y": (-6, 6)}
     one = [ps.dp_mean("y", rows, rho=0.5, domain=domain) for _ in range(2)]
     same, disjoint = (ps.combine(one, rows=how) for how in ("same", "disjoint"))

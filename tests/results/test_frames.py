@@ -91,7 +91,7 @@ def test_the_interval_is_that_of_std_error_and_bias_bound():
     np.testing.assert_allclose(frame["conf_high"] - frame["estimate"], half, rtol=1e-3)
     line = "P and interval also allow for clipping; they are wider than std err and z say."
     assert line in str(fit.summary()).splitlines()
-    assert line not in str(results(plain).summary())  # the line is printed only if a bias bound matters
+    assert line not in str(results(plain).summary())  # the line is printed only if the bias bound is not negligible
     little = replace(plain, allowances=(Allowance(1e-3 * np.eye(4), 1.0),))
     assert line not in str(results(little).summary())
     none = results(PointEstimate(LM.names, np.ones(4), (), {}))
@@ -110,7 +110,7 @@ def test_exponentials_leave_errors_and_tests_as_they_are():
 
 @pytest.mark.parametrize("verb", ["hist", "mode"])
 def test_counts_and_modes_have_no_exponentials(verb):
-    """Earlier, summaries of counts and modes ignored `exp` and still added a sentence on exponentials."""
+    """`exp=True` is refused for counts and modes; earlier, it only added a sentence on exponentials to summaries."""
     fit = results(MEANS, mean_facts(verb=verb))
     for call in (fit.summary, fit.tidy, fit.conf_int):
         with pytest.raises(OptionError, match=f"leave exp out after dp_{verb}"):

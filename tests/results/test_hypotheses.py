@@ -56,14 +56,17 @@ def row(**values):
     ],
 )
 def test_a_text_is_read_as_linear_equations(text, rows, values):
-    """Earlier, a chain of equations was refused as not linear."""
+    """A hypothesis is read as linear equations; earlier, a chain of equations was refused as not linear."""
     R, r = parsed_hypothesis(text, NAMES)
     np.testing.assert_allclose(R, rows)
     np.testing.assert_allclose(r, values)
 
 
 def test_lists_dicts_and_matrices_are_read_too():
-    """Earlier, a NumPy number in a dict was taken for the name of a coefficient."""
+    """Hypotheses in lists, dicts and matrices are read like texts.
+
+    Earlier, a NumPy number in a dict was taken for the name of a coefficient.
+    """
     of_numpy = {"x": np.float64(0), "x2": np.int64(1)}
     for hypothesis in (["x = 0", "x2 = 1"], {"x": 0, "x2": 1}, of_numpy, (np.eye(10)[1:3], [0, 1])):
         R, r = parsed_hypothesis(hypothesis, NAMES)
@@ -115,7 +118,7 @@ def test_matrices_of_another_shape_are_refused(array):
 
 
 def test_an_equation_is_written_as_it_can_be_read():
-    """Earlier, a hypothesis with a row of zeros was printed as " = 0"."""
+    """A hypothesis is printed as an equation that can be read again; earlier, a row of zeros was printed as " = 0"."""
     assert in_words(np.zeros(10), 0.0, NAMES) == "0 = 0"
     for text in ("x - 2 x2 = 1", "-x = 0", "Intercept + x = -0.5"):
         R, r = parsed_hypothesis(text.replace("2 x2", "2 * x2"), NAMES)
@@ -184,7 +187,7 @@ def test_tests_print_as_summaries_in_all_formats():
     name = fit.names[1]
     as_written = fit.t_test(f"2*{name} - {name}/3 = 0.5, {name}").names
     assert as_written == (f"2*{name} - {name}/3 = 0.5", f"{name} = 0")
-    other = fit.names[2]  # chains and mappings are written in the package's words
+    other = fit.names[2]  # hypotheses given as chains or dicts are printed as single equations
     assert fit.t_test(f"{name} = {other} = 1").names == (f"{name} - {other} = 0", f"{other} = 1")
     assert fit.t_test({name: 2}).names == (f"{name} = 2",)
     for made in (fit.t_test(f"{name} = 0").summary(alpha=0.1), fit.wald_test(f"{name} = 0").summary()):
@@ -206,7 +209,10 @@ def quantiles():
 
 
 def test_a_difference_of_quantiles_of_the_same_rows_says_that_its_std_error_is_an_upper_bound(quantiles):
-    """Earlier, the sum of two std errors was printed as the std error of a difference of two quantiles."""
+    """The printed test of a difference of two quantiles of the same rows says that the std error is an upper bound.
+
+    Earlier, the sum of two std errors was printed as the std error of the difference.
+    """
     same, other = "y[a, 0.25] = y[a, 0.75]", "y[a, 0.25] = y[b, 0.25]"
     for printed in (repr, lambda test: str(test.summary())):
         assert "Std err is an upper bound: the dependence" in printed(quantiles.t_test(same))
@@ -215,7 +221,7 @@ def test_a_difference_of_quantiles_of_the_same_rows_says_that_its_std_error_is_a
 
 
 def test_a_joint_test_names_its_statistic(quantiles):
-    """Earlier, the largest squared z statistic was printed as "chi2"."""
+    """A joint test prints the name of its statistic; earlier, the largest squared z statistic was printed as "chi2"."""
     groups = quantiles.wald_test("y[a, 0.25] = y[b, 0.25], y[b, 0.25] = y[c, 0.25]")
     assert "chi2 = " in str(groups) and "P>chi2" in str(groups.summary()) and not groups.bonferroni
     same = quantiles.wald_test("y[a, 0.25] = y[b, 0.25], y[a, 0.75] = y[b, 0.75]")
@@ -224,7 +230,10 @@ def test_a_joint_test_names_its_statistic(quantiles):
 
 
 def test_joint_tests_of_quantiles_and_means_do_not_depend_on_how_they_are_written(quantiles):
-    """Earlier, two ways to write that three groups are equal had different statistics and p-values."""
+    """The statistic and the p-value of a joint test do not depend on how the hypothesis is written.
+
+    Earlier, two ways to write that three groups are equal had different statistics and p-values.
+    """
     a, b, c = (f"y[{g}, 0.25]" for g in "abc")
     first = quantiles.wald_test(f"{a} = {b}, {b} = {c}")
     for text in (f"{a} = {b}, {a} = {c}", f"{a} = {b}, {a} = {c}, {b} = {c}"):

@@ -147,7 +147,7 @@ def test_comparisons_and_slopes_of_a_link_are_of_responses_by_the_delta_method()
     first = 2 * norm.sf(abs(frame["estimate"] / frame["std_error"]))
     assert (
         (first - 1e-12 <= frame["p_value"]) & (frame["p_value"] < first + 0.03)
-    ).all()  # p-values are larger if the mean is curved
+    ).all()  # p-values also allow for the curvature of the mean, so that they are larger
     slope = fit.slopes("x", at={"x": 1, "z": 0.5}, by="g").frame
     b = fit.params["x"]
     np.testing.assert_allclose(slope["estimate"], (b * mean * (1 - mean)).mean(axis=1), rtol=1e-8)
@@ -214,7 +214,10 @@ def test_what_no_coefficient_enters_is_known(link, middle):
 @pytest.mark.parametrize("link", [None, "logit"])
 @pytest.mark.filterwarnings("ignore::privstats.errors.PrivstatsWarning")
 def test_a_value_at_which_an_expression_has_none_is_not_blamed_on_the_noise(link):
-    """Earlier, a note said that noise makes the slope of a log at a negative number unidentified."""
+    """A number at which an expression of the formula is undefined is named as the cause of a missing slope.
+
+    Earlier, a note said that noise makes the slope of a log at a negative number unidentified.
+    """
     formula, k = "y ~ np.log(z + 1) + C(h)", 3
     fit = fit_of(formula, link=link)
     for table in (fit.slopes("z", at={"z": [-3, 2]}), fit.means("z", at={"z": [-3, 2]})):
@@ -271,7 +274,10 @@ def test_tables_print_within_80_columns():
     ],
 )
 def test_refusals_name_their_cure(call, words):
-    """Earlier, marginal means for a product of factors were the marginal means of the first factor."""
+    """Each refusal names a valid choice.
+
+    Earlier, means for a product of factors were not refused, and were the marginal means of the first factor.
+    """
     with pytest.raises((FormulaError, OptionError), match=words):
         call(fit_of())
 
@@ -333,9 +339,9 @@ def test_slopes_are_right_far_below_the_declared_bounds_and_at_zero():
 
 
 def test_a_change_beyond_the_bounds_of_a_spline_is_not_given_and_a_value_beyond_them_is_warned_of():
-    """Earlier, an increase by 1 from a spline's upper bound had the difference 0 with std error 0.
+    """A change that leaves the bounds of a spline is not given, and a value outside these bounds causes a warning.
 
-    There was no warning.
+    Earlier, an increase by 1 from a spline's upper bound had the difference 0 with std error 0, without a warning.
     """
     fit = fit_of("y ~ bs(x, knots=[1, 3])")
     with pytest.warns(PrivstatsWarning, match=r"2 of 4 new rows have 'x' outside its bounds"):
@@ -369,7 +375,10 @@ def test_a_change_beyond_the_bounds_of_a_spline_is_not_given_and_a_value_beyond_
 )
 @pytest.mark.parametrize("link", [None, "logit"])
 def test_a_step_and_a_kink_have_no_slope(term, x, link):
-    """Earlier, difference quotients across a step were given as slopes, with small p-values."""
+    """At a step or a kink of the mean, no slope is given.
+
+    Earlier, difference quotients across a step were given as slopes, with small p-values.
+    """
     table = fit_of(f"y ~ {term} + C(g)", link=link).slopes("x", at={"x": [x, 2.3]}, by="g")
     assert table.frame["estimate"].isna().tolist() == (table.frame["x"] == x).tolist()
     assert "no slope; compare the means" in " ".join(str(table).split()) and "unidentified" not in str(table)

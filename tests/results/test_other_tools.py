@@ -1,4 +1,4 @@
-"""Tables of other packages accept private fits: the numbers are ours, and a number that a fit lacks stays empty."""
+"""Tables of other packages accept private fits: numbers equal the fit's numbers, and missing numbers stay empty."""
 
 import warnings
 

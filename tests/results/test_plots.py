@@ -71,7 +71,7 @@ def test_the_title_breaks_a_formula_without_blanks_between_names(terms):
 
 
 def hist_facts(bins, *groups):
-    """Return the facts of a histogram, by group if groups are given."""
+    """Return the facts of a histogram of x, for all rows or for each of the given groups."""
     labels = tuple(("x", *group, name) for group in ([(g,) for g in groups] or [()]) for name in bins)
     return facts(verb="hist", formula="x", keys=("term", *(["group"] * bool(groups)), "bin"), labels=labels)
 
@@ -164,7 +164,10 @@ def test_a_mode_that_is_a_level_is_said_in_words():
 
 
 def test_terms_are_chosen_and_drawn_where_the_user_wants():
-    """Earlier, a plot with an empty list of terms caused a division by zero."""
+    """A plot shows the requested terms in the requested axes, and refuses an empty list of terms.
+
+    Earlier, an empty list of terms caused a division by zero.
+    """
     from matplotlib.figure import Figure
 
     fit = results(LM)
@@ -223,9 +226,9 @@ def test_paths_and_bars_are_readable_too(many):
 
 
 def test_the_title_has_the_confidence_in_full_and_says_that_a_seeded_fit_is_not_private():
-    """Earlier, titles of plots had confidence levels in whole percent.
+    """The title of a plot has all digits of the confidence level, and says that a seeded fit is not private.
 
-    The title of a seeded fit gave its eps without a warning.
+    Earlier, confidence levels were in whole percent, and the title of a seeded fit gave its eps without a warning.
     """
     titles = [results(LM).plot(alpha).get_suptitle().split("\n")[-1] for alpha in (0.05, 0.025, 0.005, 0.0005)]
     assert titles == [f"{kept} intervals, eps = 1" for kept in ("95%", "97.5%", "99.5%", "99.95%")]
@@ -241,7 +244,10 @@ def test_the_title_has_the_confidence_in_full_and_says_that_a_seeded_fit_is_not_
 
 @pytest.mark.parametrize("levels", [["$0-$10k", "$10k-$20k", "over $20k"], ["$x_{$", "$\\frac$", "a"]], ids=str)
 def test_dollar_signs_in_levels_are_drawn_as_they_are(levels):
-    """Earlier, matplotlib read dollar signs as marks of formulas: signs were lost, or saving the figure failed."""
+    """Dollar signs in levels are drawn unchanged.
+
+    Earlier, matplotlib read dollar signs as marks of formulas: signs were lost, or saving the figure failed.
+    """
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({"g": rng.choice(levels, 600), "y": rng.uniform(0, 1, 600)})
     domain = {"g": levels, "y": (0, 1)}

@@ -28,7 +28,7 @@ from tests.results.fits import (
 
 
 def visits(predictors, value, sd, **changes):
-    """Return one fit for the table of the expected output."""
+    """Return a fit of the logarithm of visits, with the given coefficients and std errors."""
     names = tuple(predictors.split(" + "))
     fact = facts(formula=f"np.log1p(mdvis) ~ {predictors}", **{"promise": GaussianDP(0.5), **changes})
     return results(given(names, value, sd), fact)

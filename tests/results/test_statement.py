@@ -188,7 +188,7 @@ def test_a_record_has_the_guarantee_and_its_unit(promise, name, parameters):
     assert loss["privacy_parameters"] == parameters
     assert loss["privacy_unit"] == (promise.neighbors.unit or "row")
     assert loss["number_of_privacy_units"] == 20190
-    # without the decimal point, YAML 1.1 reads a text
+    # YAML 1.1 reads 1e-06, without a decimal point, as a text
     assert "1.0e-06" in changed(FITS["eps"](), promise=BUDGETS[1][0]).deployment()
 
 

@@ -66,7 +66,10 @@ def test_what_is_no_regression_has_no_terms():
 
 
 def test_the_name_of_a_difference_puts_a_negative_level_in_brackets():
-    """Earlier, differences between negative levels were printed as ``0--1`` and ``0 - -1``."""
+    """In the name of a difference, a negative level that is subtracted is in brackets.
+
+    Earlier, differences between negative levels were printed as ``0--1`` and ``0 - -1``.
+    """
     design = bind_regression("y ~ C(s)", Domain({"s": [-2, -1, 0], "y": (0, 10)}))
     fit = results(normal(design), facts(design=design, formula="y ~ C(s)"))
     assert list(fit.t_test_pairwise("s").index) == ["-1-(-2)", "0-(-2)", "0-(-1)"]
@@ -76,7 +79,10 @@ def test_the_name_of_a_difference_puts_a_negative_level_in_brackets():
 
 @pytest.mark.parametrize("many", [12, 13])
 def test_an_unknown_name_is_answered_with_all_names_up_to_a_dozen(many):
-    """Earlier, the error about an unknown name listed only three names if there were four or more."""
+    """The error about an unknown name lists all names if there are at most twelve, else the first three.
+
+    Earlier, it listed only three names if there were four or more.
+    """
     names = [f"g{k}" for k in range(many)]
     terms = [f"C({name})" for name in names]
     design = bind_regression(f"y ~ 0 + {' + '.join(terms)}", Domain({"y": (0, 1), **{key: [1, 2] for key in names}}))
@@ -146,7 +152,10 @@ def test_groups_are_compared_in_pairs_and_a_factor_may_be_called_by_its_column()
 
 
 def test_a_factor_is_found_by_its_column_beside_its_products_and_however_it_is_spelled():
-    """Earlier, a factor with products was not found by its column, and spaces in a term's text had to be the same."""
+    """A factor is found by its column if it also occurs in products, and by its term whatever the spaces and quotes.
+
+    Earlier, a factor with products was not found by its column, and spaces in a term's text had to be the same.
+    """
     fit = fit_of("y ~ C(g) * C(h)")
     pd.testing.assert_frame_equal(fit.t_test_pairwise("g"), fit.t_test_pairwise("C(g)"))
     pd.testing.assert_frame_equal(fit.t_test_pairwise("C(g) : C(h)"), fit.t_test_pairwise("C(g):C(h)"))
@@ -156,7 +165,10 @@ def test_a_factor_is_found_by_its_column_beside_its_products_and_however_it_is_s
 
 
 def test_groups_are_compared_by_the_largest_difference_if_the_joint_law_is_known():
-    """Earlier, method="max-t" was refused for means by group, and the error about medians gave a wrong reason."""
+    """The method "max-t" compares means by group; it is refused if the joint law of the estimates' errors is unknown.
+
+    Earlier, it was refused for means by group, and the error about medians gave a wrong reason.
+    """
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"z": rng.uniform(0, 1, 3000), "x": rng.uniform(0, 1, 3000)})
     rows["y"] = rows["z"] + 0.3 * (rows["x"] > 0.5)

@@ -53,7 +53,7 @@ LONG = "I(np.log(median_house_value_in_the_district) ** 2)"
 
 
 def line(text, label):
-    """Return one header entry of a summary, with its continuation lines joined."""
+    """Return the text of a summary's header entry with this label, its lines joined."""
     lines = text.splitlines()
     first = next(k for k, found in enumerate(lines) if found.startswith(label.ljust(13)))
     whole = [lines[first][13:]]
@@ -150,7 +150,7 @@ def test_the_level_that_counts_as_1_is_named(levels, words):
 
 
 def test_a_family_with_the_name_of_a_person_has_a_capital_letter():
-    """Earlier, the heading of a summary was "Private poisson regression"."""
+    """The family name Poisson is capitalised; earlier, the heading of a summary was "Private poisson regression"."""
     domain = ps.Domain({"x": (0, 1), "y": (0, 9)})
     rows = domain.synthetic(500, seed=1)
     fit = ps.dp_glm("y ~ x", rows, 2.0, domain=domain, family="poisson", rng=1)
@@ -225,7 +225,7 @@ def test_notes_about_all_coefficients_exist():
 
 
 def zoo():
-    """Return summaries with long names, large and small numbers, many levels."""
+    """Yield summaries with long names, with large or small numbers, and with many levels."""
     rng = np.random.default_rng(1)
     for scale in (1e-9, 1e-3, 1.0, 1e5, 1e9, 1e14):
         names = ("Intercept", "x", LONG, f"C({LONG})[T.a]", f"C({LONG})[T.{'b' * 90}]", f"x:{LONG}:z" * 2)
@@ -273,7 +273,10 @@ def test_no_printed_line_is_longer_than_80_characters():
 
 
 def test_exponentials_of_means_are_shown_with_their_intervals():
-    """Earlier, a sentence about exponentials was printed below a table without exponentials."""
+    """With `exp=True`, a summary of means shows exponentials and their intervals.
+
+    Earlier, a sentence about exponentials was printed below a table without exponentials.
+    """
     fit = results(given(("a", "b"), [0.5, 1.0], 0.1), mean_facts(labels=(("x", "a"), ("x", "b"))))
     text = str(fit.summary(exp=True))
     ends = fit.conf_int(exp=True).to_numpy()
@@ -284,13 +287,19 @@ def test_exponentials_of_means_are_shown_with_their_intervals():
 
 @pytest.mark.parametrize(("alpha", "ends"), [(0.05, "[0.025 0.975]"), (0.0005, "[0.00025 0.99975]")])
 def test_headings_of_limits_have_all_digits(alpha, ends):
-    """Earlier, the heading of the upper limit of a 99.95% interval was "1]"."""
+    """Headings of interval limits have all digits.
+
+    Earlier, the heading of the upper limit of a 99.95% interval was "1]".
+    """
     for shown in (results(LM).summary(alpha), results(LM).t_test("disea").summary(alpha)):
         assert ends in " ".join(str(shown).split())
 
 
 def test_labels_in_lines_of_their_own_keep_their_headings():
-    """Earlier, long labels in summaries were joined in one line, without the names of their columns."""
+    """Labels that are too long for columns have lines of their own, below a line with the names of their columns.
+
+    Earlier, these labels were joined in one line, without the names of their columns.
+    """
     labels = tuple(("male - female", "Managers and senior officials " * 2, k) for k in "12")
     numbers = tuple(Column(f"number {k}", ("1.00", "2.00"), 8) for k in range(6))
     lines = TextTable(("level", "occ", "age"), labels, numbers).as_text()
@@ -304,7 +313,7 @@ def test_decimal_points_stand_in_one_column():
         text = str(fit.summary()).split("-" * 80)[1].splitlines()
         rows = [found for found in text[2:] if re.search(r"\d\.\d.*%$", found)]
         places = {tuple(match.start() for match in re.finditer(r"\.(?=\d)", row[18:])) for row in rows}
-        # the place of P is left out, since P may be "<0.001"
+        # the position of the decimal point in column P is left out, since P may be "<0.001"
         fixed = {tuple(p for k, p in enumerate(place) if k != 3) for place in places}
         assert len(fixed) == 1
 
@@ -398,7 +407,7 @@ ROOT = Path(privstats.__file__).parent
 
 
 def literals(file):
-    """Return the texts of a file that may be shown to users: literals with a space that are not docstrings."""
+    """Yield the string literals of a file that contain a space and are not docstrings; users may see these texts."""
     tree = ast.parse(file.read_text())
     documents = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

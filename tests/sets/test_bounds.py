@@ -38,9 +38,10 @@ def sensitivity_of(within, norm, relation):
 
 
 def examined(within, norm):
-    """Whether a case is tested.
+    """Return whether a set is tested in a norm.
 
-    Boxes with a response scale are tested in the norms nuclear and l2, other boxes in all norms except nuclear.
+    Boxes with a response scale are tested in the norms nuclear and l2, other boxes in all norms except nuclear, and
+    other sets in all norms.
     """
     if isinstance(within, BoxProducts) and within.last_scale != 1:
         return norm in ("nuclear", "l2")
@@ -57,7 +58,7 @@ CASES = [
 
 
 def grid_of(within, column):
-    """Return values of a row's entry among which a search looks for the farthest pair of rows."""
+    """Return the values that the search for the farthest pair of rows tries for one entry of a row."""
     match within:
         case Cells():
             return np.arange(within.cells, dtype=float)
@@ -128,7 +129,7 @@ LOOSE = {  # share of the claimed sensitivity that a search must reach, if it is
 
 
 def tight(within, norm):
-    """Whether a search over rows of few entries should reach the claimed sensitivity."""
+    """Return whether the search must find a pair of rows whose distance is nearly the claimed sensitivity."""
     if within.dim > 4 or (isinstance(within, ByCell) and norm == "l1" and within.cells > 1):
         return False
     groups = getattr(within, "groups", ())
@@ -150,7 +151,7 @@ def test_projection_brings_everything_in_and_leaves_members_where_they_are(withi
     rng = np.random.default_rng(3)
     inside = within.project(rng.choice(TOUGH, (500, within.dim)))
     assert np.isfinite(inside).all()
-    if isinstance(within, Shells):  # projected rows are numbers of shells
+    if isinstance(within, Shells):  # a projected row is the number (index) of its shell
         assert set(inside[:, 0]) <= set(range(within.size))
         return
     assert (np.abs(inside) <= within.reach).all()
@@ -319,7 +320,10 @@ def test_the_number_of_a_shell_is_the_number_of_edges_below_a_length_however_man
 
 
 def test_a_group_is_counted_with_the_sensitivity_of_two_groups():
-    """A replaced row may leave one group and join another. Then the answers of both groups change."""
+    """The sensitivity of sums by group is sqrt(2) times the largest norm of a row's contribution.
+
+    A replaced row may leave one group and join another, so that the sums of both groups change.
+    """
     within = ByCell(Squares(1, True), 2)
     sensitivity = within.sensitivity("l2", EXCHANGE)
     here, there = contributions(within, [[0, 1, 1.0], [1, 1, 1.0]])

@@ -1,4 +1,4 @@
-"""Moments with coded factors, and products by level, equal those with all dummies written out, bit by bit."""
+"""Moments of factors stored as codes, and products by level, equal the moments of all dummies, bit by bit."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,10 @@ def test_groups_that_do_not_fit_the_rows_are_refused(groups):
 
 
 def level_rows(rng, within, n):
-    """Return rows given by level, and the vectors they represent; some vectors lie outside the ball."""
+    """Return rows that contain the number of a level, and the vectors that the rows represent.
+
+    Some of the vectors lie outside the ball.
+    """
     level = rng.integers(0, within.levels, n)
     own = rng.standard_normal((n, within.dim - 1)) * within.radius
     whole = np.zeros((n, within.m))

@@ -17,9 +17,10 @@ def site(rng, n, low, high):
 
 
 def test_intervals_of_combined_fits_cover_and_are_shorter():
-    """Fits of two sites in which x has different ranges, and a second fit of the first site.
+    """Intervals of combined fits cover, and are shorter than the intervals of single fits.
 
-    The tolerance of a coverage is three standard deviations of the share of 90 intervals that cover.
+    The combined fits are of two sites in which x has different ranges, or two fits of the same site. The tolerance of a
+    coverage is three standard deviations of the share of 90 intervals that cover.
     """
     rng = np.random.default_rng(4)
     covers, ratios = {"disjoint": [], "same": []}, {"disjoint": [], "same": []}

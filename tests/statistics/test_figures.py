@@ -22,7 +22,7 @@ FAINT = 1e-3  # limit of p-values; if two samplers have the same law, smaller p-
 
 @pytest.fixture(scope="module")
 def logistic_rows():
-    """Return data sets for Figure 2."""
+    """Return 12 data sets for Figure 2 of Awan and Slavkovic (2021)."""
     rng = np.random.default_rng(21)
     return [knorm_figure2.draw(rng) for _ in range(12)]
 

@@ -1,4 +1,4 @@
-"""Awan and Slavkovic (2021), sections 3 and 4: sensitivities of the example and noise on lines, by the benchmark."""
+"""The benchmark reproduces sensitivities and noise on lines in Awan and Slavkovic (2021), sections 3 and 4."""
 
 import numpy as np
 import pytest

@@ -10,9 +10,9 @@ import privstats as ps
 
 
 def test_a_predictor_that_varies_little_for_where_its_bounds_are_is_given():
-    """The coefficient of a nearly constant predictor x is given, although one of the bounds of x is far away.
+    """The coefficient of a nearly constant predictor x is given in at least 8 of 10 fits, although its bounds are wide.
 
-    When the noise of ten columns counted, the coefficient was never given.
+    With an allowance for the noise of ten columns, the coefficient was never given.
     """
     given = 0
     for seed in range(10):
@@ -26,9 +26,10 @@ def test_a_predictor_that_varies_little_for_where_its_bounds_are_is_given():
 
 @pytest.mark.parametrize("promise", [{"eps": 4.0}, {"mu": 1.0}])
 def test_bounds_of_counts_far_beyond_their_scale_are_told(promise):
-    """One district in 303 has 22 times the mean count.
+    """A note reports an upper bound of counts that is far above most counts.
 
-    Noise hides this district's 16 of 5,000 rows in the histogram, and intervals miss, so the fit must have a note.
+    One district in 303 has 22 times the mean count. With the upper bound 15,000, noise hides this district's 16 of
+    5,000 rows in the histogram, and intervals miss.
     """
     schools, noted = sm.datasets.star98.load_pandas().data[["NABOVE", "LOWINC", "PERMINTE"]].astype(float), []
     for most in (1_500, 15_000):
@@ -42,9 +43,10 @@ def test_bounds_of_counts_far_beyond_their_scale_are_told(promise):
 
 @pytest.mark.parametrize("formula", ["y ~ a * x", "y ~ a + I(a**2) + x"])
 def test_products_and_squares_far_from_zero_are_given(formula):
-    """Each coefficient alone moves the linear predictor far, as years are far from 0, but other terms offset the move.
+    """Coefficients of products and squares of years, which are far from 0, are given.
 
-    Earlier, no coefficient was given.
+    Each coefficient alone moves the linear predictor far, but other terms offset the move. Earlier, no coefficient was
+    given.
     """
     domain = {"a": (1990, 2020), "x": (-4, 4), "y": (0, 60)}
     for seed in range(4):
@@ -57,9 +59,10 @@ def test_products_and_squares_far_from_zero_are_given(formula):
 
 
 def test_units_without_a_row_that_counts_are_no_rows_out_of_sight():
-    """A quarter of the units have no value of x.
+    """Units whose rows are all left out do not lengthen intervals.
 
-    Earlier, these units were counted as rows hidden in the histogram, which made intervals 13 times too long.
+    A quarter of the units have no value of x. Earlier, these units were counted as rows hidden in the histogram, which
+    made intervals 13 times too long.
     """
     lengths = []
     for seed in range(12):
@@ -74,9 +77,10 @@ def test_units_without_a_row_that_counts_are_no_rows_out_of_sight():
 
 
 def test_clean_amounts_in_wide_bounds_are_given():
-    """Earlier, noise in the sum of eight bins could pass for rows of high leverage.
+    """In each of 65 fits of gamma amounts in wide bounds, the interval of x is shorter than 0.6.
 
-    The fits with seeds 93 and 152 then did not give the coefficient of x.
+    Earlier, noise in the sum of eight histogram bins could pass for rows of high leverage. The fits with seeds 93 and
+    152 then did not give the coefficient of x.
     """
     for seed in range(90, 155):
         rng = np.random.default_rng(seed)
@@ -91,7 +95,10 @@ def test_clean_amounts_in_wide_bounds_are_given():
 
 @pytest.mark.parametrize("promise", [{"eps": 1.0}, {"mu": 1.0}])
 def test_counts_that_are_declared_to_be_below_one_end_no_fit(promise):
-    """Earlier, counts declared to be below one had an empty range of logarithms, which caused a division by zero."""
+    """If counts are declared to be far below one, the fit gives no coefficient, has a note, and does not fail.
+
+    Earlier, such counts had an empty range of logarithms, which caused a division by zero.
+    """
     rows = pd.DataFrame({"x": np.linspace(-1, 1, 300), "y": 0.0, "e": 1.0})
     domain = {"x": (-1, 1), "y": (0, 1e-50), "e": (0, 2)}
     fit = ps.dp_glm("y ~ x", rows, family="poisson", domain=domain, rng=1, offset="e", **promise)
@@ -99,9 +106,10 @@ def test_counts_that_are_declared_to_be_below_one_end_no_fit(promise):
 
 
 def test_a_logit_of_a_few_doses_is_as_precise_as_without_privacy_where_there_is_hardly_any_noise():
-    """Earlier, long rows were clipped in the Hessian whatever the noise.
+    """With little noise, std errors of a logit with five doses are at most 1.1 times the std errors without privacy.
 
-    Intervals were then 1.58 times as long as without privacy, at any number of rows.
+    Earlier, long rows were clipped in the Hessian whatever the noise. Intervals were then 1.58 times as long as without
+    privacy, at any number of rows.
     """
     rng = np.random.default_rng(3)
     dose = rng.choice([0.0, 10, 25, 50, 100], 50_000, p=[0.4, 0.25, 0.2, 0.1, 0.05])

@@ -1,4 +1,4 @@
-"""Noisy Newton steps: a reduced version of benchmarks/newton_accuracy.py, and models that the budget cannot resolve."""
+"""Noisy Newton steps: a reduced version of benchmarks/newton_accuracy.py, and coefficients that noise hides."""
 
 import numpy as np
 import pandas as pd

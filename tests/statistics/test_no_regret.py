@@ -37,15 +37,19 @@ def test_auto_gives_no_less_than_what_it_chooses_from(kind, design, promise, n, 
 
 
 def test_few_intervals_are_no_evidence_that_they_do_not_cover():
-    """Earlier, one miss among two given intervals was judged like a coverage of one half, below the target .93."""
+    """A method with two given intervals passes although one of them misses, since two intervals are too few to judge.
+
+    Earlier, one miss among two given intervals was judged like a coverage of one half, below the target .93.
+    """
     few, best = Cell(0.06, np.inf, 0.5, 3, 0.01), Cell(0.06, np.inf, 1.0, 3, 0.01)
     assert compared({"newton": best, "auto": few}, 5000, 12, 0.0) == ""
 
 
 def test_auto_is_one_method_where_the_plan_says_so():
-    """If auto always chooses one method, auto is not compared with this method.
+    """`same_as` returns the method that auto always chooses, or None if auto may choose several methods.
 
-    Two series of fits by one method differ by chance.
+    If there is only one method, auto is not compared with it, because two series of fits by one method differ by
+    chance.
     """
     assert same_as("dp_glm", "poisson", "wide", {"mu": 1.0, "mech": "auto"}, 1000) == "newton"
     assert same_as("dp_lm", "lm", "wide", {"eps": 1.0, "mech": "auto"}, 3000) is None

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from benchmarks.persons import CELLS, LEAST, Persons, measured, row
+from tests.conftest import thinned
 
 SEEDS = 24
 
 
+@thinned(3)
 @pytest.mark.parametrize("cell", ["lm of zeros and ones", "logit", "median", "quantile .8"])
 @pytest.mark.parametrize("budget", [{"mu": 1.0}, {"eps": 4.0}], ids=str)
 def test_intervals_of_persons_cover(cell, budget):

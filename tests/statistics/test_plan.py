@@ -49,7 +49,8 @@ def test_plans_with_the_hints_of_a_codebook_are_within_one_and_a_half_times(name
     Two of the twelve populations that ``python -m benchmarks.plans --seed 1`` checks are tested here.
     """
     table = compared(PLANNED[name], {"mu": 1.0}, range(3))
-    assert near(table) and (name == "survey" or not missed(table))  # fits of "survey" have one of two results
+    # the second target is left out for "survey", whose fits have one of two results
+    assert near(table) and (name == "survey" or not missed(table))
 
 
 @pytest.mark.slow
@@ -92,7 +93,8 @@ def test_budget_and_rows_for_a_width_reach_it_and_no_more(price):
         other = ps.plan("lm", formula, 5000, domain=domain, **{**price, currency: budget})
         assert (other.expected(like=like)["width"].drop("Intercept") <= 0.3).all() == meets
     rows = planned.n_for(0.3, term="x1", like=like)
-    # simulated widths of steps and minimisers do not decrease smoothly in the number of rows
+    # expected widths of simulated methods (Newton steps, objective perturbation) do not decrease smoothly in the number
+    # of rows
     fewer = 0.99 if "mech" in price else 0.93
     for n, meets in ((rows, True), (int(fewer * rows), False)):
         other = ps.plan("lm", formula, n, domain=domain, **price)

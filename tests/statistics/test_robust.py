@@ -57,15 +57,16 @@ def test_intervals_of_unbounded_data_are_no_longer_than_the_reference(n, mu, mos
 
 def test_columns_declared_by_their_scale_are_read_in_its_units():
     given = [fit.given for fit in fits_of("linear", "plain", 500, 0.5, 20)]
-    # in 40 fits, half of the coefficients were given; with bounds 30 scales away, only the constants, a fifth of the
-    # coefficients, were given
+    # in 40 fits, half of the coefficients were given; with bounds at 30 times the scale, only the constants, a fifth of
+    # the coefficients, were given
     assert np.mean(given) >= 0.35
 
 
 def test_huber_fits_with_a_far_cluster_in_a_predictor_cover():
-    """Rows of a far cluster are outliers at the start of the fit but not at the end, so that the Hessian changes.
+    """Intervals of Huber's regression cover if a predictor has a far cluster of values.
 
-    Earlier, .78 of the intervals covered.
+    Rows of this cluster are outliers at the start of the fit but not at the end, so that the Hessian changes. Earlier,
+    .78 of the intervals covered.
     """
     case, covered = CASES["far_cluster_huber"], []
     whole = case.population.source(np.random.default_rng(0), 60_000)

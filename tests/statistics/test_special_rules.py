@@ -1,4 +1,7 @@
-"""Special rules of the package: each names a case, and without the rule, intervals of the case are worse."""
+"""Special rules of the package: without a rule, intervals of the case that the rule names are worse.
+
+Intervals are worse if they have too little coverage, are longer, or are given less often.
+"""
 
 import pytest
 

@@ -59,7 +59,7 @@ def test_a_usual_name_of_another_package_is_hinted_only_where_the_argument_exist
 
 
 def test_quantile_levels_are_said_to_belong_to_quantile_functions():
-    """Earlier, the error about tau in dp_lm proposed 'tail'."""
+    """The error about tau in dp_lm proposes dp_rq; earlier, it proposed the argument 'tail'."""
     parameters = inspect.Signature([inspect.Parameter("tail", inspect.Parameter.KEYWORD_ONLY)])
     problem = bound(parameters, "dp_lm", (), {"tau": 0.5})
     assert problem.endswith('; tau belongs to quantile regression, write dp_rq("y ~ x", data, eps=1, tau=0.5)')
@@ -80,7 +80,10 @@ def test_quantile_levels_are_said_to_belong_to_quantile_functions():
     ],
 )
 def test_the_usual_arguments_of_other_packages_have_a_remedy_that_works(verb, keyword, says):
-    """Earlier, the errors proposed 'noise', 'domain', 'steps', 'rho' and 'shares', or nothing."""
+    """The error about an argument of another package proposes a call or an argument that has the same effect.
+
+    Earlier, the errors proposed 'noise', 'domain', 'steps', 'rho' and 'shares', or nothing.
+    """
     with pytest.raises(TypeError, match=re.escape(says)):
         getattr(ps, verb)("y ~ x", None, eps=1, **{keyword: "x"})
 

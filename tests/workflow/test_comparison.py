@@ -1,4 +1,4 @@
-"""Comparison of budgets: each line has the widths that a plan with one budget expects, and the plan's method."""
+"""Comparison of budgets: each line has the method of a plan with one budget, and the widths that this plan expects."""
 
 import math
 
@@ -69,7 +69,7 @@ TERMS = [f"x{k:02d}" for k in range(60)]
 
 
 def drawn(terms, named=None):
-    """Return the drawn comparison of two budgets, for synthetic ratios."""
+    """Return the plot of a comparison of two budgets, with synthetic ratios of widths."""
     pytest.importorskip("matplotlib").use("agg")
     ratios = {"eps = 1": 2.0, "mu = 1": 1.0}
     lines = [(term, budget, ratio + 0.01 * k) for k, term in enumerate(terms) for budget, ratio in ratios.items()]
@@ -78,7 +78,10 @@ def drawn(terms, named=None):
 
 
 def test_of_many_terms_the_median_and_the_range_are_drawn_unless_terms_are_named():
-    """Earlier, a plot with 60 terms had a legend with 61 entries, which hid the axis, and markers repeated."""
+    """A plot of budgets shows the median and the range over many terms, or the terms that are named.
+
+    Earlier, a plot with 60 terms had a legend with 61 entries, which hid the axis, and markers repeated.
+    """
     axes = drawn(["Intercept", *TERMS])
     # medians over all terms except the intercept
     assert axes.lines[0].get_ydata().tolist() == pytest.approx([2.305, 1.305])

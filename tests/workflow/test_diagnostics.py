@@ -1,4 +1,4 @@
-"""Residual plots show releases that are charged together, and they reveal wrong models."""
+"""Residual plots show noisy releases, paid from one budget, and they reveal misspecified models."""
 
 import pickle
 from functools import cache
@@ -105,7 +105,10 @@ def test_nothing_is_read_or_charged_that_is_not_paid_for():
 
 
 def frames():
-    """Return neighbouring frames: one row is replaced by ordinary, extreme, invalid or missing values."""
+    """Yield neighbouring frames: in each frame, another row replaces the first one.
+
+    The values of this row are ordinary, extreme, invalid or missing.
+    """
     data = rows()
     others = [
         (0.0, "a", -4.0),

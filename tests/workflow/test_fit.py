@@ -1,4 +1,7 @@
-"""Fits charge a ledger before they read rows; sources agree; units, kinds of guarantee, estimated bounds."""
+"""Fits charge a ledger before they read rows, and all sources of the same rows give the same results.
+
+Other tests are of units of privacy, kinds of guarantee, and bounds that are estimated from the rows.
+"""
 
 import warnings
 from pathlib import Path
@@ -18,7 +21,7 @@ from tests.workflow.calls import DOMAIN, LM, N, fitted, frame
 
 
 class Spy:
-    """A source that counts passes, and records the spending in a ledger when each pass begins."""
+    """A source of rows that records the spending of a ledger at the start of each pass over the rows."""
 
     in_memory = False
 
@@ -251,7 +254,7 @@ def test_a_declaration_that_fits_nothing_is_warned_of_before_the_charge_at_the_l
     with pytest.warns(PrivstatsWarning, match="the domain declares 'zz', which is no column .*; continuing$") as told:
         fitted(domain={**DOMAIN, "zz": (0, 1)}, ledger=ledger)
     assert [Path(one.filename).name for one in told] == ["calls.py"]
-    # if warnings are errors, the warning is raised unchanged
+    # if warnings are turned into errors, this warning is raised unchanged, and nothing is charged
     with warnings.catch_warnings(), pytest.raises(PrivstatsWarning, match="'zz'"):
         warnings.simplefilter("error")
         fitted(domain={**DOMAIN, "zz": (0, 1)}, ledger=ledger)

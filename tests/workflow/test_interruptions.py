@@ -14,7 +14,10 @@ CALL = {"mu": 1.0, "domain": DOMAIN, "mech": "newton", "rng": 1}  # this call ma
 
 
 class Rows:
-    """Source that yields frames of a CSV file; in the pass `turn`, it calls `happens` after the first frame."""
+    """A source that yields the rows of a CSV file in frames of 100 rows.
+
+    In the pass with the number `turn`, it calls `happens` after the first frame.
+    """
 
     def __init__(self, path, happens, turn):
         self.path, self.happens, self.turn, self.passes = path, happens, turn, itertools.count(1)
@@ -29,7 +32,7 @@ class Rows:
 
 
 def interrupt(path):
-    # the process may have been started with SIGINT ignored
+    # SIGINT must interrupt the fit, even if the process was started with SIGINT ignored
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         signal.raise_signal(signal.SIGINT)

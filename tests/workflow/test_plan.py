@@ -168,7 +168,7 @@ def test_shares_of_a_plan_add_up_to_one_in_each_branch():
 
 def test_branches_are_charged_as_one_entry():
     plan = planned(mech="auto", eps=20.0)
-    # eps = 0.1 is too small for Newton steps, so that there is no second branch
+    # eps = 20 allows two methods (branches); eps = 0.1 is too small for Newton steps, so that there is one method
     assert len(plan.branches) == 2 and not planned(mech="auto", eps=0.1).branches
     charged = dict(plan.charge)
     assert set(charged) == {p.label for p in plan.planned if p.branch is None and not p.within_share_of} | {
@@ -215,7 +215,10 @@ def test_under_eps_and_delta_the_shorter_of_pure_and_normal_noise_is_taken_and_n
 
 
 def test_noise_under_which_most_intervals_are_not_given_is_not_taken():
-    """Earlier, with pure noise, an interval that was not expected to be given counted as a narrow interval."""
+    """Under (eps, delta), a plan does not choose pure noise if with it most intervals are not expected to be given.
+
+    Earlier, an interval that was not expected to be given counted as a narrow interval.
+    """
     plan = ps.plan("glm", "b ~ x + z + g + w", 3000, eps=0.5, delta=1e-7, domain={**DOMAIN, "b": (0, 1)})
     assert isinstance(plan.accounted, GaussianDP)
     assert plan.choice.why.endswith("most intervals are not expected to be given with pure noise")
@@ -234,7 +237,8 @@ def test_a_method_without_normal_noise_is_planned_in_pure_eps():
 # ------------------------------------------------------------------ rehearsals, with a toy estimator
 
 
-INFERRED = []  # class names of the toy estimator's conversations (`ask`) after whose close inference was continued
+# class names of the objects `ask` that passed queries of the toy estimator, if it went on after `ask.close()`
+INFERRED = []
 
 
 @dataclass(frozen=True)
@@ -374,7 +378,8 @@ def test_a_question_that_is_asked_otherwise_than_in_the_turn_before_is_audited_i
     seen, once = rehearsal_module._seen, plan_module.rehearsed
     monkeypatch.setattr(rehearsal_module, "_seen", lambda rows, of: audited.append(of.label) or seen(rows, of))
     monkeypatch.setattr(plan_module, "rehearsed", lambda *args: turns.append(1) or once(*args))
-    plan = toy("line, other noise for a part", shares={"scales": 0.05})  # the first rehearsal assumes the default share
+    # the first trial run (rehearsal) assumes the default share
+    plan = toy("line, other noise for a part", shares={"scales": 0.05})
     assert len(turns) == 3 and [p.mechanism for p in plan.planned] == [Cube(), Laplace()]
     assert audited == [p.label for p in plan.planned for _ in ("whole", "parts")]
 
@@ -547,9 +552,10 @@ def test_a_plan_prints_its_questions_and_is_80_columns_wide(change):
 @pytest.mark.parametrize("budget", [{"eps": 4.0}, {"mu": 1.0}])
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ x + z + C(g)", "y ~ x + z + v + C(g)"])
 def test_the_shares_that_a_plan_prints_add_up_to_100_in_each_branch(budget, formula):
-    """Earlier, shares of the second branch added up to 99%.
+    """The printed shares of queries add up to 100% in each branch (method that the fit may choose).
 
-    The shares of common queries were rounded for the first branch only.
+    Earlier, shares of the second branch added up to 99%, since the shares of common queries were rounded for the first
+    branch only.
     """
     domain = {"y": (0, 5), "x": (0, 5), "z": (0, 60), "v": (0, 8), "g": [0, 1]}
     text = repr(ps.plan("lm", formula, 20_190, domain=domain, **budget)).partition("what is released (")[2]
@@ -623,7 +629,11 @@ def test_branches_of_a_plan_are_told_apart_without_colour():
 
 
 def test_drawn_shares_add_up_to_the_budget_of_each_branch():
-    """Earlier, an optional query was drawn as a bar of its own, and also as a part of the bar of its host query."""
+    """In a drawn plan, the bars of common queries and of the queries of one branch (method) add up to 100%.
+
+    Earlier, an optional query was drawn as a bar of its own, and also as a part of the bar of the query whose share it
+    uses.
+    """
     figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(7, 8), layout="constrained")
     plan = planned(mech="auto", n=4000, eps=1.0)
     assert (plan.questions["part_of"] != "").any()
@@ -775,23 +785,30 @@ def test_the_mean_of_a_rank_is_that_of_its_draws(n, level, rate, digits):
 WIDTHS = {"x": (0, 10), "y": (-10, 20), "g": ["a", "b", "c"]}
 
 
+@thinned(5)
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ x + C(g)", "y ~ x * C(g)", "y ~ x + I(x**2)"])
 @pytest.mark.parametrize("budget", [{"eps": 1.0}, {"mu": 1.0}, {"eps": 1.0, "delta": 1e-6}])
 def test_a_printed_plan_fits_80_columns(formula, budget):
-    """Earlier, the heading of the table of queries in a printed plan had 82 columns."""
+    """Lines of a printed plan have at most 80 columns; earlier, the heading of the table of queries had 82 columns."""
     text = str(ps.plan("lm", formula, n=5000, domain=WIDTHS, **budget))
     assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_comparison_names_an_argument_that_it_does_not_have():
-    """Earlier, a wrong argument of `compare` raised a bare TypeError that named another method."""
+    """The error about a wrong argument of `compare` names the argument and says how budgets are given.
+
+    Earlier, a bare TypeError named another method.
+    """
     plan = ps.plan("lm", "y ~ x", n=5000, eps=1.0, domain=WIDTHS)
     with pytest.raises(OptionError, match="unexpected keyword argument 'delta'; give budgets as eps="):
         plan.compare(eps=[1.0], delta=1e-6)
 
 
 def test_a_method_that_gives_nothing_is_at_least_a_hundred_times_as_long():
-    """Earlier, the header of a fit printed: suffstats: 1e+100."""
+    """If a method is not expected to give intervals, the summary says that its relative length is at least 100.
+
+    Earlier, the header of a fit printed: suffstats: 1e+100.
+    """
     rng = np.random.default_rng(1)
     data = pd.DataFrame({"x": rng.normal(size=3000), "y": rng.normal(size=3000)})
     fit = ps.dp_lm("y ~ x", data, eps=1.0, domain={"x": (-80, 80), "y": (-4, 4)}, rng=1)
@@ -799,7 +816,7 @@ def test_a_method_that_gives_nothing_is_at_least_a_hundred_times_as_long():
 
 
 def test_no_method_is_said_to_be_shorter_than_without_privacy():
-    """Earlier, the header of a fit printed: expected length 0.95 times that without privacy."""
+    """The printed expected length, relative to the length without privacy, is at least 1; earlier, it was 0.95 here."""
     rng = np.random.default_rng(0)
     data = pd.DataFrame({"x": rng.uniform(size=20_000), "y": rng.uniform(size=20_000)})
     fit = ps.dp_lm("y ~ x", data, eps=1.0, domain={"x": (0, 1), "y": (0, 1)}, rng=1)

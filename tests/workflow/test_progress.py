@@ -27,7 +27,7 @@ CALLS = {
     "mean": ("mean", "x", {"mech": "laplace"}),
     "mode": ("mode", "g", {}),
 }
-OPTIONAL = ("steps", "minimised", "rq")  # fits whose optional queries are not always asked
+OPTIONAL = ("steps", "minimised", "rq")  # fits with optional queries, which are not always asked
 
 
 class Terminal(io.StringIO):
@@ -46,7 +46,7 @@ class Terminal(io.StringIO):
 
     @property
     def passes(self):
-        """The numbers of the passes shown, each with the largest possible number of passes."""
+        """The pass numbers that were shown, each with the largest possible number of passes."""
         found = [re.search(r" pass (\d+) of (\d+)", line).groups() for line in self.lines]
         return list(dict.fromkeys((int(number), int(most)) for number, most in found))
 
@@ -61,7 +61,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Return a terminal on which each step is shown at once."""
+    """Return a terminal on which each step of the progress is shown at once."""
     out = Terminal()
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=out))  # pytest replaces sys.stderr itself
     monkeypatch.setattr(progress, "SILENT", 0.0)

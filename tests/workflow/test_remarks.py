@@ -133,9 +133,10 @@ def test_notes_of_a_fit_survive_a_dict():
 
 
 def test_a_remedy_names_no_level_that_is_the_reference_or_as_rare():
-    """With tiny budgets, the level with the largest noisy count was the reference level itself.
+    """A note does not propose to compare with another level if that level is the reference level or also rare.
 
-    The note then said to compare 'a' with Treatment('a').
+    Earlier, with tiny budgets, the level with the largest noisy count was the reference level itself. The note then
+    said to compare 'a' with Treatment('a').
     """
     rng = np.random.default_rng(1)
     data = pd.DataFrame({"x": rng.uniform(0, 10, 900), "g": ["a", "b", "c"] * 300})

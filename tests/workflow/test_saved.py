@@ -284,7 +284,10 @@ def test_an_assumed_number_of_rows_need_not_be_the_true_one():
 
 
 def test_a_reader_is_not_asked_where_the_ledger_is_short():
-    """Earlier, the error about a ledger with too small a budget proposed an argument that `run` does not have."""
+    """If the ledger's budget is too small, data are not read, and the error proposes to save a plan with a smaller eps.
+
+    Earlier, the error proposed an argument that `run` does not have.
+    """
     asked = []
     with pytest.raises(BudgetError, match=r"the ledger has eps = 0.1 left .*; save a plan with eps=0.1 or less$"):
         mean().run(lambda: asked.append(1) or [ROWS], ledger=ps.Ledger(PureDP(0.1)))

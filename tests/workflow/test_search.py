@@ -108,7 +108,8 @@ def test_few_fits_are_simulated_in_a_search(monkeypatch):
     monkeypatch.setattr(forecast, "_expected", lambda estimate: fits.append(estimate) or once(estimate))
     plan.n_for(0.3)
     plan.budget_for(0.3)
-    assert len(fits) <= 56  # there would be 61 fits if every plan computed the ratio of widths
+    # there would be 61 fits if every plan computed the widths relative to the widths without noise
+    assert len(fits) <= 56
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -170,9 +171,9 @@ def test_the_fits_that_are_not_simulated_are_expected_to_change_by_as_much_as_ot
 
 
 def test_what_is_found_is_confirmed_by_its_own_fits():
-    """Bounds on widths assume that widths decrease.
+    """A number that is sufficient by bounds on widths is rejected if its own simulated fits are too wide.
 
-    If they do not, a number that seemed sufficient must be rejected.
+    The bounds assume that widths decrease in the number.
     """
     asked = []
 
@@ -180,7 +181,7 @@ def test_what_is_found_is_confirmed_by_its_own_fits():
         asked.append((number, bounds.rough and not bounds.least and not bounds.most))
         ratio = 1.5 / number
         if asked[-1][1] and number < 1.9:
-            return Widths(np.array([1.1]), np.array([1.0]))  # these simulated fits contradict the bounds
+            return Widths(np.array([1.1]), np.array([1.0]))  # these simulated fits contradict the bounds on widths
         return Widths(np.array([ratio]), np.array([1.0]), sure=asked[-1][1])
 
     enough = narrow_enough(expected, BY_BUDGET, 1.0, 1e-9, 1e4, "plan")
@@ -202,7 +203,10 @@ def test_the_plans_of_a_search_are_those_of_the_calls(verb, call):
 
 
 def test_an_interval_that_one_budget_does_not_give_stays_infinitely_wide():
-    """Earlier, infinity times a change of zero caused warnings, eight for a printed plan of 500 rows at eps = 0.1."""
+    """In a search for a budget, the width of an interval that is not given stays infinite, without warnings.
+
+    Earlier, infinity times a change of zero caused warnings, eight for a printed plan of 500 rows at eps = 0.1.
+    """
     known = {0: np.array([1.0, math.inf]), 1: np.array([2.0, math.inf]), 2: np.array([2.0, math.inf])}
     median = Bounds(least=known, rough=True).median({0: np.zeros(2)}, [0, 1, 2])
     assert median is None or not np.isnan(median).any()

@@ -306,12 +306,15 @@ def test_what_a_prepaid_ledger_cannot_pay_is_not_recorded():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_process_that_is_forked_before_a_fit_takes_no_part_of_the_charge(tmp_path):
-    """Earlier, a process and its fork both released results, because each process had the paid charge in memory."""
+    """If a process is forked after a study is charged, only the process that was charged makes the fits.
+
+    Earlier, a process and its fork both released results, because each process had the paid charge in memory.
+    """
     ledger, answers, asked, child = ps.Ledger(PureDP(1.0), tmp_path / "a.sqlite"), tmp_path / "child", [], []
 
     def frames():
         asked.append(1)
-        if len(asked) == 2:  # before the first pass of the first fit
+        if len(asked) == 2:  # the process is forked before the first pass of the first fit
             child.append(os.fork())
         return [ROWS]
 

@@ -1,4 +1,4 @@
-"""Mechanisms that add noise of a known law (distribution) to exact totals."""
+"""Mechanisms that add noise of a known law (distribution) to exact totals (sums over the rows)."""
 
 from privstats.mechanisms.additive.cube import Cube
 from privstats.mechanisms.additive.laplace import Laplace

@@ -129,7 +129,7 @@ def sample_body(rng: Rng, size: int, q: int) -> Parts:
     done = 0
     while done < size:
         d = _accepted(rng, min(BATCH, (size - done) * 3 // 2 + 8), q)[: size - done]
-        # the k coordinates u_j with |u_j| > 1 are a uniformly random subset, of size k, of the q linear coordinates
+        # random order: the k coordinates u_j with |u_j| > 1 are a uniformly random subset of the q linear coordinates
         d = np.take_along_axis(d, rng.uniform(0.0, 1.0, d.shape).argsort(axis=1), axis=1)
         new = slice(done, done + len(d))
         linear[new] = (1 + d) * (2.0 * rng.integers(0, 2, d.shape) - 1)
@@ -241,7 +241,8 @@ def _ratio(above: FloatArray, J: FloatArray, q: int) -> FloatArray:
     """Return the probability with which `sample_body` accepts each of n proposals, shape (n,).
 
     Each row of `above`, shape (n, k), has the k positive numbers d_i of one proposal. The array J, shape (n,), has the
-    integral over [0, 1] of ``h(t) = prod_i (1 - (d_i - t)_+ / 2)``; its power q - k is a factor of the target density.
+    integral over [0, 1] of ``h(t) = prod_i (1 - (d_i - t)_+ / 2)``; its power q - k is a factor of the target density
+    of `sample_body`, for rows of q entries.
     """
     k = above.shape[1]
     steps = _steps(q)[1][max(k, 1) - 1, np.minimum((above * CELLS).astype(int), CELLS - 1)]

@@ -1,4 +1,4 @@
-"""Cube noise: the K-norm mechanism of the linf ball."""
+"""K-norm mechanism with cube noise: the unit ball K of the norm is the cube (the unit ball of the linf norm)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -27,11 +27,12 @@ class CubeLaw(ScaledLaw):
 
 @dataclass(frozen=True)
 class Cube(KNorm):
-    """Cube noise, scaled to the linf sensitivity.
+    """Mechanism that adds cube noise to a total (sum over rows), scaled to the linf sensitivity of the total.
 
-    Privacy: eps-DP (`KNorm`, with K the cube). Neighbouring relation: the relation for which the sensitivity is
-    computed. Noise in dim coordinates: a Gamma(dim + 1) variable times a uniform point of [-1, 1]^dim, drawn exactly
-    (Awan and Slavkovic 2021, Algorithm 7; the sensitivity in this algorithm must be the linf sensitivity Delta_inf).
+    Privacy: eps-DP (`KNorm`, with K the cube). The guarantee holds for the neighbouring relation for which the
+    sensitivity is computed. The noise in dim coordinates, before it is scaled, is a Gamma(dim + 1) variable times a
+    uniform point of [-1, 1]^dim; both are drawn exactly (Awan and Slavkovic 2021, Algorithm 7; the sensitivity in this
+    algorithm must be the linf sensitivity Delta_inf).
     """
 
     label: ClassVar[str] = "cube"

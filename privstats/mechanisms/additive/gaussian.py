@@ -1,4 +1,8 @@
-"""Normal noise for Gaussian DP, with the exact scale in place of the classical bound sqrt(2 ln(1.25/delta))/eps."""
+"""Normal noise for Gaussian DP, with the smallest standard deviation that satisfies the guarantee.
+
+The classical formula for normal noise, ``sqrt(2 ln(1.25 / delta)) / eps`` times the sensitivity, is an upper bound of
+this standard deviation for eps < 1.
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,14 +27,14 @@ class NormalLaw(ScaledLaw):
 
 @dataclass(frozen=True)
 class Gaussian(Additive):
-    """Normal noise, scaled to the l2 sensitivity.
+    """Mechanism that adds normal noise to a total (sum over rows), scaled to the l2 sensitivity of the total.
 
     Privacy: exactly mu-GDP (Gaussian differential privacy; Dong, Roth and Su 2022, Theorem 2.7). The proved bound on
     the sensitivity is ``|weights * (T - T')|_2 <= size`` for the totals T and T' of two neighbouring data sets, with a
     positive weight for each coordinate. The noise of coordinate j has standard deviation ``size / (mu weights_j)``.
     Proof: multiply the releases of two neighbouring data sets by the weights and divide them by size / mu. Along the
     line through the two means, the laws are N(0, 1) and N(t, 1) with t at most mu; orthogonally to this line, the two
-    laws are equal. Neighbouring relation: the relation for which the sensitivity is computed.
+    laws are equal. The guarantee holds for the neighbouring relation for which the sensitivity is computed.
     """
 
     label: ClassVar[str] = "gaussian"

@@ -92,9 +92,9 @@ class HullLaw(ScaledLaw):
 class Hull(Additive):
     """K-norm mechanism for second moments, with a convex unit ball K that contains the differences of rows' moments.
 
-    Privacy: eps-DP (`KNorm`), with noise scaled to the sensitivity in the norm with unit ball K. Neighbouring
-    relation: the relation for which the sensitivity is computed. The noise in dim moments is a Gamma(dim + 1) variable
-    times a uniform point of K, drawn exactly by rejection, times the scale.
+    Privacy: eps-DP (`KNorm`), with noise scaled to the sensitivity in the norm with unit ball K. The guarantee holds
+    for the neighbouring relation for which the sensitivity is computed. The noise in dim moments is a Gamma(dim + 1)
+    variable times a uniform point of K, drawn exactly by rejection, times the scale.
 
     K contains the difference of the moments of any two rows (with squares multiplied by two), because K is an
     intersection of half-spaces and cylinders, and each half-space and cylinder contains all these differences. Awan and

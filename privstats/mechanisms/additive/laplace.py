@@ -1,4 +1,4 @@
-"""Laplace noise: the K-norm mechanism of the l1 ball."""
+"""K-norm mechanism with Laplace noise: the unit ball K of the norm is the l1 ball."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -23,11 +23,11 @@ class LaplaceLaw(ScaledLaw):
 
 @dataclass(frozen=True)
 class Laplace(KNorm):
-    """Independent Laplace noise on every coordinate, scaled to the l1 sensitivity of the whole vector.
+    """Mechanism that adds Laplace noise to a total (sum over rows), scaled to the l1 sensitivity of the total.
 
-    Privacy: eps-DP (`KNorm`, with K the l1 ball). Neighbouring relation: the relation for which the sensitivity is
-    computed. Noise: independent Laplace variables (Dwork, McSherry, Nissim and Smith 2006, Theorem 1), with full
-    precision in the tails.
+    Privacy: eps-DP (`KNorm`, with K the l1 ball). The guarantee holds for the neighbouring relation for which the
+    sensitivity is computed. The noise of the coordinates is independent (Dwork, McSherry, Nissim and Smith 2006,
+    Theorem 1), and is drawn with full precision in the tails.
     """
 
     label: ClassVar[str] = "laplace"

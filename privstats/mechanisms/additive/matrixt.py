@@ -56,9 +56,9 @@ ROW_BY_ROW = 32  # largest order of noise matrices that are sampled row by row
 def exponent(order: int, beyond: int = 0) -> float:
     """Return the exponent s of the density ``det(I + W^2)^-s`` of a noise matrix W.
 
-    W has `order` rows and columns. A density exists for s > order / 2; the choice of s makes the noise variances small
-    at a given eps. If `beyond` is positive, W is a principal submatrix of a noise matrix that has `beyond` more rows
-    and columns, and s is the exponent of the submatrix's law.
+    W has `order` rows and columns. A density exists for s > order / 2. For a matrix that is released, s is 1.1 order +
+    1, but at least 3; this rule gives small noise variances at a given eps. If `beyond` is positive, W is a principal
+    submatrix of a noise matrix that has `beyond` more rows and columns, and s is the exponent of the submatrix's law.
     """
     return max(1.1 * (order + beyond) + 1, 3.0) - beyond / 2
 
@@ -178,7 +178,7 @@ def parts(pairs: Pairs) -> Iterator[Part]:
 
 @dataclass(frozen=True)
 class MatrixT(Additive):
-    """Matrix-t noise on a symmetric matrix, scaled to the sensitivity in the nuclear norm.
+    """Mechanism that adds matrix-t noise to a total that is a symmetric matrix, scaled to its nuclear-norm sensitivity.
 
     Privacy: eps-DP. The noise matrix W has density proportional to ``det(I + W^2 / t^2)^-s``, with scale t and exponent
     s, on a space of symmetric matrices that contains all differences of the totals (sums over rows) of neighbouring
@@ -186,8 +186,8 @@ class MatrixT(Additive):
     / t, because 2 w / (1 + w^2) <= 1. So if totals differ by at most D in the nuclear norm, log densities differ by at
     most ``s D / t``. With D the sensitivity and the scale ``t = s D / eps``, this bound is eps. If submatrices have
     independent noise, the gradient is block diagonal, and its operator norm has the same bound. Releasing only some
-    entries is post-processing. Neighbouring relation: the relation for which the sensitivity is computed. The noise is
-    sampled exactly (`sample`).
+    entries is post-processing. The guarantee holds for the neighbouring relation for which the sensitivity is computed.
+    The noise is sampled exactly (`sample`).
     """
 
     label: ClassVar[str] = "matrixt"
@@ -205,7 +205,7 @@ def matrix_entries(sensitivity: ProvedBound, noise: str) -> Pairs:
     """Return the row and column indices of the coordinates of a total that is a symmetric matrix.
 
     `sensitivity` is the bound on the sensitivity of the total. If the total is not a matrix, the function raises an
-    error, which names the noise law that the user chose, `noise`.
+    error that names `noise`, the noise law chosen by the user.
     """
     if sensitivity.pairs is None:
         raise OptionError(f"noise='{noise}' is for matrices of products only; choose noise='l2'")

@@ -1,4 +1,4 @@
-"""Spherical noise: the K-norm mechanism of the l2 ball."""
+"""K-norm mechanism with spherical noise: the unit ball K of the norm is the l2 ball."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -33,9 +33,9 @@ class SphericalLaw(ScaledLaw):
 class Spherical(KNorm):
     """Mechanism that adds spherical noise to a total (sum over rows), scaled to the l2 sensitivity of the total.
 
-    Privacy: eps-DP (`KNorm`, with K the l2 ball). Neighbouring relation: the relation for which the sensitivity is
-    computed. Noise in dim coordinates: before the noise is scaled, its norm is Gamma(dim) and its direction uniform,
-    and both are drawn exactly (Awan and Slavkovic 2021, section 4).
+    Privacy: eps-DP (`KNorm`, with K the l2 ball). The guarantee holds for the neighbouring relation for which the
+    sensitivity is computed. The noise in dim coordinates has, before it is scaled, a Gamma(dim) norm and a uniform
+    direction; both are drawn exactly (Awan and Slavkovic 2021, section 4).
     """
 
     label: ClassVar[str] = "spherical"

@@ -1,10 +1,10 @@
 """Draws with full precision in the tails: exponential variables, and events with a given, possibly tiny probability.
 
 Points of a public grid are never drawn by applying a quantile function to one uniform number. A uniform number has 53
-bits, so it has only 2^53 possible values. If about 2^50 grid points have equal probabilities, 7 of these values would
-lead to some points and 8 values to others, and the data would determine which points are less likely. Instead, a grid
-point is drawn as a uniform whole number (`Rng.integers` is exact) and accepted with the required probability
-(`passes`).
+bits, so it has only 2^53 possible values. On a grid of about 2^50 equally probable points, the quantile function would
+map 7 of these values to some points and 8 to other points, and the data would determine which points are less likely.
+Instead, a grid point is drawn as a uniform whole number (`Rng.integers` is exact) and accepted with the required
+probability (`passes`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def exponential(rng: Rng, shape: Any) -> FloatArray:
     Parameters
     ----------
     rng : Rng
+        Source of randomness.
     shape : int or tuple of int
+        Shape of the result.
 
     Returns
     -------
@@ -48,7 +50,7 @@ def exponential(rng: Rng, shape: Any) -> FloatArray:
 
 
 def _below(end: int, rng: Rng, shape: Any) -> FloatArray:
-    """Return exponential variables of mean 1, conditioned on being below `end`."""
+    """Return independent exponential variables of mean 1, conditioned on being below `end`, with shape `shape`."""
     draws: FloatArray = -np.log1p(math.expm1(-end) * rng.uniform(0.0, 1.0, shape))
     return np.minimum(draws, math.nextafter(end, 0))
 
@@ -56,13 +58,15 @@ def _below(end: int, rng: Rng, shape: Any) -> FloatArray:
 def passes(rng: Rng, fall: Any) -> NDArray[np.bool_]:
     """Return independent random truth values, one per entry of `fall`; true has the probability ``exp(-fall)``.
 
-    The probability is accurate even if it is below 2^-53. It is a product of factors e^-16 and one remaining factor. A
-    factor e^-16 is the probability that a uniform number with 2^53 possible values is below e^-16. About 2^53 e^-16, or
-    1e9, of these values are below e^-16, so each factor contributes a relative error of about 1e-9.
+    The probability is accurate even if it is below 2^-53, because an entry is true only if a sequence of independent
+    events with probability e^-16 and one last event all occur (`exponential`). The factor e^-16 is the probability that
+    a uniform number with 2^53 possible values is below e^-16. About 2^53 e^-16, or 1e9, of these values are below
+    e^-16, so each factor contributes a relative error of about 1e-9.
 
     Parameters
     ----------
     rng : Rng
+        Source of randomness.
     fall : float or ndarray
         Minus the log probability. If `fall` is negative (because of rounding), the result is always true; if `fall` is
         infinite, the result is always false.
@@ -88,6 +92,7 @@ def choose(rng: Rng, log_weights: FloatArray, size: int) -> NDArray[np.intp]:
     Parameters
     ----------
     rng : Rng
+        Source of randomness.
     log_weights : ndarray, shape (m,)
         Any finite values, or -inf for a weight of zero; at least one is finite.
     size : int

@@ -2,11 +2,11 @@
 
 Two neighbouring data sets with the quantiles T and T' release ``T + N Z`` and ``T' + N' Z``, where Z is noise of a
 fixed law, and N and N' are the scales of the noise. The ratio of the scales is at most e^beta, and T and T' differ by
-at most alpha times the smaller scale (alpha is the shift). For each number in the array `beta`, the functions of this
-module return alpha(beta), the largest alpha with which the two laws satisfy the guarantee in both directions, or 0 if
-the guarantee does not hold for any positive alpha. For Laplace noise, alpha(beta) is the largest alpha up to eps. For
-normal and Laplace log-normal noise, the guarantee is proved for the returned alpha, but may also hold for a larger
-alpha.
+at most the shift alpha times the smaller scale. The guarantee is eps-DP for Cauchy noise and (eps, delta)-DP for all
+other noise. For each number in the array `beta`, the functions of this module return alpha(beta), the largest shift
+alpha for which the laws of the two releases satisfy the guarantee in both directions, or 0 if the guarantee holds for
+no positive alpha. For Laplace noise, alpha(beta) is the largest alpha up to eps. For normal and Laplace log-normal
+noise, the guarantee is proved for the returned alpha, but may also hold for a larger alpha.
 
 *beta may be chosen from the data*, if the law of Z is fixed. Let S_beta be the smooth sensitivity of a data set, and
 ``min over beta of S_beta / alpha(beta)`` its noise scale. Of two neighbours, let the first data set have the smaller
@@ -43,8 +43,8 @@ LN_SPREAD = math.sqrt(0.2)
 def betas(eps: float, count: int = 64) -> FloatArray:
     """Return `count` values of beta, an upper limit on the log ratio of the noise scales of two neighbours.
 
-    The values form a geometric sequence from top / 1000 to below top, the smaller of eps and `STEEPEST`. The values do
-    not depend on the data, so a mechanism may use the data to choose one of the values.
+    Let top be the smaller of eps and `STEEPEST`. The values form a geometric sequence that begins with top / 1000 and
+    ends below top. The values do not depend on the data, so a mechanism may use the data to choose one of the values.
     """
     top = min(eps, STEEPEST)
     return np.geomspace(1e-3 * top, top, count, endpoint=False)

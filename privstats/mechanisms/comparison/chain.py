@@ -15,7 +15,7 @@ from privstats.numerics.law import FloatArray, Rng
 
 EXACT_DIM = 3  # largest number of columns for which draws are exact (`sample_geometric`)
 STEPS = 2000  # number of steps of the Markov chain, which is used for more than EXACT_DIM columns
-# UNIFORM: probability that a proposal of the Markov chain is uniform on the grid.
+# UNIFORM: probability that a proposal of the Markov chain is uniform in the union of all grid cells.
 # CELL: probability that a proposal is uniform in the grid cell of the geometric median.
 UNIFORM, CELL = 0.05, 0.05
 # largest number of steps of `geometric_median` that reduce the loss (sum of distances), and also the largest number of
@@ -81,7 +81,10 @@ def _loss(rows: DistinctRows, theta: FloatArray) -> float:
 
 
 def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
-    """Return the candidates for the point after theta in `geometric_median`; no candidate if theta is a median."""
+    """Return the five candidates, shape (d,) each, for the step of `geometric_median` from theta.
+
+    The list is empty if theta is a geometric median.
+    """
     away, weights = _pulls(rows, theta)
     gradient, steep, score = away @ weights, weights.sum(), least_location_score(rows, theta)
     if score == 0:
@@ -96,14 +99,15 @@ def _steps(rows: DistinctRows, theta: FloatArray) -> list[FloatArray]:
 class Proposal:
     """Proposal law of the Markov chain in `chain_geometric`, a mixture of three laws.
 
-    A proposal is uniform on the grid with probability `UNIFORM`, uniform in the grid cell of the geometric median with
-    probability `CELL`, and otherwise near the median. A proposal near the median is ``median + (rate C)^-1 u``, where
-    u has density proportional to ``exp(-|u|_2)``. The matrix C is the derivative, at the median, of the score (the
-    gradient of the sum of distances from the rows). This law resembles the stationary law, with log density ``-rate
-    |score|``, because the score at theta is about ``C (theta - median)``.
+    A grid cell is the cube with side 1, in grid steps, around a grid point. With probability `UNIFORM`, a proposal is
+    uniform in the union of all grid cells; with probability `CELL`, it is uniform in the cell of the geometric median.
+    Otherwise, it is ``median + M^-1 u``, where u has density proportional to ``exp(-|u|_2)``. M is the matrix ``rate
+    C`` with clipped eigenvalues (see below), where C is the derivative, at the median, of the score (the gradient of
+    the sum of distances from the rows). The law of these proposals resembles the stationary law, with log density
+    ``-rate |score|``, because the score at theta is about ``C (theta - median)``.
 
-    The columns of `axes` are the eigenvectors of the matrix ``rate C``. `slopes` are its eigenvalues, clipped to the
-    interval from 1/g to 1, where g is the number of grid points per column.
+    The columns of `axes` are the eigenvectors of ``rate C`` and of M. `slopes` has the eigenvalues of M: the
+    eigenvalues of ``rate C``, clipped to the interval from 1/g to 1, where g is the number of grid points per column.
     """
 
     median: FloatArray

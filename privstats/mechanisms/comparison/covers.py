@@ -1,4 +1,4 @@
-r"""Sets that contain a level set of a residual norm on the l1 ball: volumes, uniform draws, and dual bounds.
+r"""Sets of known volume that contain a level set of a residual norm on the l1 ball, with uniform draws from the sets.
 
 Notation: for a matrix A and a vector b, the residual is ``e = A theta - b``, its norm is ``g = ||e||``, and the l1
 ball of radius t is ``|theta|_1 <= t``. For any vector y of dual norm at most 1, with ``c = A'y`` and ``mu = |c|_inf``,
@@ -7,10 +7,10 @@ the norm is exactly the sum
     g = G(t) + mu (t - |theta|_1) + sum_j (mu |theta_j| - c_j theta_j) + (||e|| + y'e),      G(t) = b'y - mu t,
 
 and every summand after G(t) is non-negative on the ball. Hence ``g >= G(t)`` for every such y (weak duality). On a
-level set ``g <= gamma``, the summands after G(t) add up to at most ``gamma - G(t)``, and so does any selection of these
-summands. The function `corner` selects summands and computes from this inequality a `Cover`, which contains the level
-set.
-The function `nested` computes covers from bounds on entries of e and of theta.
+level set ``g <= gamma``, the sum of the summands after G(t) is at most ``gamma - G(t)``, and so is the sum of any
+selection of these summands. The function `corner` selects summands and computes from this inequality a `Cover`, which
+contains the level set. The function `nested` computes covers from bounds on entries of e and of theta. The function
+`dual` returns a vector y with a large lower bound G(t).
 """
 
 from __future__ import annotations
@@ -297,7 +297,8 @@ def dual(norm: str, A: FloatArray, b: FloatArray, radius: float) -> FloatArray:
 
     The dual norm is the dual of the norm ``||.||`` that `norm` names. For every vector y of dual norm at most 1, the
     value is a lower bound of ``||A theta - b||`` on the ball ``|theta|_1 <= radius``. So the solvers that search for
-    the largest value need not be accurate. y is zero if A and b are zero, or if the solver fails.
+    the largest value need not be accurate. y is zero if A and b are zero, or if the linear program for the norms l1 and
+    linf is not solved.
     """
     d = len(b)
     scale = max(float(np.abs(A).max()) * radius, float(np.abs(b).max()))

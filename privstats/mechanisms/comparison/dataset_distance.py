@@ -34,7 +34,10 @@ class Grid:
 
     @classmethod
     def within(cls, low: float, high: float, step: float, bits: int) -> Grid:
-        """Return the grid on [low, high] whose step is `step`, doubled until there are at most 2^bits grid steps."""
+        """Return a grid on [low, high] with at most 2^bits grid steps.
+
+        The unit of the grid is `step`, doubled until the number of grid steps is at most 2^bits.
+        """
         width = max(high / 2 - low / 2, 1e-300)
         excess = math.ceil(math.log2(width) + 1 - math.log2(step)) - bits
         return cls(low, high, math.ldexp(step, max(0, excess)))
@@ -79,6 +82,7 @@ def quantile_replacing(below: IntArray, equal: IntArray, above: IntArray, level:
     below, equal, above : ndarray of int, shape (m,)
         Numbers of values below each x, equal to x and above x.
     level : Fraction
+        Probability p/q of the quantile.
 
     Returns
     -------
@@ -107,7 +111,7 @@ def quantile_adding(below: IntArray, equal: IntArray, above: IntArray, level: Fr
     p, q = level.numerator, level.denominator
     missing = (equal == 0).astype(np.int64)
     a = equal + missing
-    F = (q - p) * (below + a) - p * above  # q times the number F of the docstring; this product is whole
+    F = (q - p) * (below + a) - p * above  # q times the number F of the docstring; q F is a whole number
     M = max(p, q - p)
     return missing + np.where(F < 0, -(F // M), np.where(q * a <= F, (F - q * a) // M + 1, 0))
 
@@ -129,6 +133,7 @@ def quantile_pieces(offsets: IntArray, top: int, level: Fraction, kind: str) -> 
     top : int
         Upper end of the grid, in grid steps.
     level : Fraction
+        Probability of the quantile, in (0, 1).
     kind : {"replace", "add_remove"}
         Whether a change replaces a value, or adds or removes a value.
 
@@ -156,6 +161,7 @@ def sample_quantile(rng: Rng, offsets: IntArray, top: int, level: Fraction, kind
     Parameters
     ----------
     rng : Rng
+        Source of randomness.
     offsets, top, level, kind
         As in `quantile_pieces`.
     rate : float

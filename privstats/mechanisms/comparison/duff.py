@@ -1,4 +1,7 @@
-"""Dataset-distance mechanisms: choose a number that would be the exact answer if only few rows were changed."""
+"""Dataset-distance mechanisms: choose a random number that is likely to have a small dataset distance.
+
+The dataset distance of a number is the smallest number of changed rows after which the number is the exact answer.
+"""
 
 from __future__ import annotations
 

@@ -87,6 +87,7 @@ def sample_location_quantile(rng: Rng, units: Units, level: float, grid: Locatio
     Parameters
     ----------
     rng : Rng
+        Source of randomness.
     units : ndarray of int, shape (n,)
         The values, as points of the grid, in any order.
     level : float
@@ -148,12 +149,12 @@ def sample_geometric(rng: Rng, units: Units, grid: LocationGrid, rate: float) ->
 
     The score is the norm of the shortest subgradient, at theta, of the sum of the distances from the rows. It is the
     norm of the sum of the unit vectors from the rows to theta, minus the number of rows at theta, or 0 if this
-    difference is negative. Points are proposed from boxes of the grid and rejected or accepted (`LocationBoxes`),
-    which takes little time in few dimensions.
+    difference is negative. Points are proposed from boxes of the grid, and accepted or rejected (`LocationBoxes`).
 
     Parameters
     ----------
     rng : Rng
+        Source of randomness.
     units : ndarray of int, shape (n, d)
         The rows, as points of the grid.
     grid : LocationGrid

@@ -29,8 +29,8 @@ class KNormGradient(Mechanism):
     Privacy: eps-DP (Reimherr and Awan 2019, Theorem 3.1). Between neighbours, the score at theta changes by at most D
     (1 + |theta|_1) in the norm |.|_K, with a number D that does not depend on theta or `theta_bound` (`SquaredLosses`).
     So the exponent changes by at most eps / 2, and so does the log normaliser. The factor 1/2 in the exponent is needed
-    because the normaliser differs between neighbours, as theta is in a bounded set. Because D does not grow with
-    `theta_bound`, the choice of `theta_bound` hardly affects accuracy.
+    because the normaliser differs between neighbours, as theta is in a bounded set. D does not grow with `theta_bound`,
+    so a larger `theta_bound` does not lower the factor of |score(theta)|_K in the exponent at any theta.
 
     The bound on the parameters, `theta_bound=`, replaces the base measure in Remark 4.2 of Reimherr and Awan. Without a
     bound or a base measure, the density would tend to a positive constant and have no finite integral.

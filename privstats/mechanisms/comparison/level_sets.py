@@ -29,15 +29,15 @@ from privstats.mechanisms.comparison.covers import ULP, Cover, corner, dual, las
 from privstats.numerics.law import FloatArray, Rng
 
 FIRST, MOST = 32, 1 << 15  # numbers of proposals in the first batch and in the largest batch
-# the function `corner` computes covers of the level sets ``s <= s0 + h`` of a potential s with the lower bound s0, for
-# the heights h = d (number of coefficients) times these factors
+# covers of the level sets ``s <= s0 + h`` of a potential s with the lower bound s0 are computed by `corner` at these
+# heights h, each divided by the number d of coefficients
 LEVELS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 TINY = float(np.finfo(float).tiny)
 # upper limit of the factor `rate` of a log density; up to this limit, float64 is precise enough for 1e7 rows, and a
 # lower rate is more private
 STEEP = 1e4
-# Heights above a limit form one bin, in which the whole l1 ball is the cover. The limit is so large that at most about
-# the share exp(-FLAT) of the proposals has such heights. FLAT affects only the speed.
+# Heights above a limit form one bin, in which the whole l1 ball is the cover. The limit increases with FLAT, so that a
+# proposal has a height above the limit with a probability of at most about exp(-FLAT). FLAT affects only the speed.
 FLAT = 40.0
 
 
@@ -180,7 +180,7 @@ def gradient_union(A: FloatArray, b: FloatArray, rate: float, norm: str, radius:
     inner[0] = -1.0
     size, y = residual_bounds(norm, A, b, inner, outer, radius)
     fine = min(rate * float(size[-1]) / (1.0 + radius), 1e12)
-    if np.any(y != 0.0) and fine > 1.0:  # thin shells are added near the ball's boundary, where most mass may lie
+    if np.any(y != 0.0) and fine > 1.0:  # thin shells: most of the probability may lie near the ball's boundary
         thin = radius - (radius - max(inner[-1], 0.0)) * 0.5 ** np.arange(1, math.ceil(math.log2(fine)) + 1)
         inner, outer = np.append(inner, thin), np.concatenate([outer[:-1], thin, outer[-1:]])
         size = np.concatenate([size[:-1], np.maximum(size[-1], lower(A, b, y, outer[len(size) - 1 :]))])
@@ -248,8 +248,8 @@ def loss_union(A: FloatArray, b: FloatArray, rate: float, radius: float) -> Unio
     values, vectors = np.linalg.eigh(A)
     root = np.sqrt(np.maximum(values, 0.0))
     B = root[:, None] * vectors.T
-    # Square roots of eigenvalues of A below a limit are replaced by this limit, so that a division by them is possible
-    # if A is singular. The bounds on the loss below hold for any point p of the ball.
+    # Square roots of eigenvalues of A are raised to a positive limit, because the next line divides by these roots, and
+    # A may be singular. The bounds on the loss below hold for any point p of the ball.
     lifted = np.maximum(root, 1e-4 * max(float(root.max()), math.sqrt(float(np.abs(b).max()) / radius), TINY))
     p = lasso(lifted[:, None] * vectors.T, vectors.T @ b / lifted, radius)
     c = b - A @ p
@@ -351,7 +351,7 @@ def shells(d: int, radius: float) -> FloatArray:
 
 
 def lower(A: FloatArray, b: FloatArray, y: FloatArray, t: FloatArray) -> FloatArray:
-    """Return a lower bound of a norm ||A theta - b|| on the l1 ball |theta|_1 <= t, for each radius in the array t.
+    """Return a lower bound of a norm ||A theta - b|| on the l1 ball |theta|_1 <= t, for each of n radii t, shape (n,).
 
     The bound is ``b'y - t |A'y|_inf`` minus its rounding error. By weak duality, the bound holds for every norm ||.||
     for which the vector y has a dual norm of at most 1.

@@ -24,7 +24,8 @@ from privstats.numerics.law import FloatArray, Rng
 # A person sends the entries of a a', for a vector a, plus noise with standard deviation sd. The entries of a are
 # rounded to multiples of about 2^-15 sqrt(sd), so that the entries of a a' are multiples of a step of about 2^-30 sd.
 FACTOR_BITS = 15
-# lower and upper limit of the noise scale; between these limits, the sum of an answer and its noise is exact
+# lower and upper limit of the noise scale length^2 / mu in `RowHolder`; between these limits, the sum of an answer and
+# its noise is exact
 SMALLEST, LARGEST = 1e-6, 1e100
 
 
@@ -40,8 +41,11 @@ def randomised(truths: NDArray[np.bool_], eps: float, rng: Rng) -> NDArray[np.bo
     Parameters
     ----------
     truths : ndarray of bool, shape (n,)
+        True answers of the n persons; true for "yes".
     eps : float
+        Privacy budget of each person.
     rng : Rng
+        Source of randomness.
 
     Returns
     -------
@@ -138,7 +142,9 @@ class RowHolder:
         y : ndarray, shape (n,)
             Response, divided by its scale.
         theta : ndarray, shape (p,)
+            Coefficients of the scaled predictors.
         rng : Rng
+            Source of randomness.
 
         Returns
         -------
@@ -193,9 +199,10 @@ def _triangle_sd(p: int, longest: float, mu: float) -> FloatArray:
 
 
 def _sent_products(a: FloatArray, sd: FloatArray, rng: Rng) -> FloatArray:
-    """Return the upper triangle of x x' plus normal noise, for each row x of `a`; each entry has the noise sd in `sd`.
+    """Return the upper triangle of x x' plus normal noise, for each row x of `a`, shape (n, p (p + 1) / 2).
 
-    Each x is first rounded toward zero, to a grid on which the products x_i x_j have no rounding error.
+    `sd`, shape (p (p + 1) / 2,), has the noise standard deviation of each entry of a triangle. Each x is first rounded
+    toward zero, to a grid on which the products x_i x_j have no rounding error.
     """
     step = step_of(math.sqrt(sd.min()), FACTOR_BITS)
     a = toward_zero(a, step)

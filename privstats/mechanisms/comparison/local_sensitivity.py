@@ -1,8 +1,8 @@
 """Ladders of a quantile: bounds on the change of the quantile if l = 1, 2, ... rows of a data set change.
 
 The quantile of level tau is ``T = y_m`` with the rank m = ceil(tau n), where y_1 <= ... <= y_n are the sorted values.
-Beyond these ranks, y_i is an end of the public range: low for i < 1, and high for i > n. So T = low if there are no
-values.
+For ranks outside 1, ..., n, y_i denotes an end of the public range: low for i < 1, and high for i > n. So T = low if
+there are no values.
 
 A step is the replacement, insertion or removal of one row. A **ladder** is a chain of intervals (or sets of intervals)
 V(0) = {T}, V(1), ... such that V(l) of one data set lies in V(l + 1) of every data set that differs by one step. Let

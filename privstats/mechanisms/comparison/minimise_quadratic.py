@@ -30,7 +30,7 @@ from privstats.numerics.law import FloatArray
 Numbers = NDArray[Any]  # arrays of float64, or of Fraction objects
 Solve = Callable[[Numbers, Numbers], Numbers]
 UNIT = 2.0**-53  # relative rounding error of one float64 operation
-MOST_CHANGES = 10  # largest number of changes of the corral (the set of atoms in use) in float64, per coordinate
+MOST_CHANGES = 10  # largest number of changes of the corral (set of atoms) per coordinate of theta, in float64
 
 
 def minimise_on_l1_ball(
@@ -125,8 +125,9 @@ def fast_quadratic(A: FloatArray, b: FloatArray, radius: float, tolerance: float
     """Return an approximate minimiser of ``theta'A theta / 2 - b'theta`` on the l1 ball, computed in float64.
 
     The ball has the radius `radius`. The steps of `wolfe` end if every entry of the gradient is within ``tolerance / (4
-    sqrt(d))`` of the optimality condition, or if there are too many steps. So the result is usually close to the
-    minimiser, but this is not certain. The result is zero if a linear system is singular or an entry is not finite.
+    sqrt(d))`` of the optimality condition, or if there are too many steps. No bound on the distance between the result
+    and the minimiser is proved here (see `residual`). The result is zero if a linear system is singular or an entry is
+    not finite.
     """
     # A is scaled so that its largest entry is about 1, because the linear systems of `wolfe` also have an equation
     # with coefficients 1, for the sum of the weights; this improves the systems' condition number
@@ -167,6 +168,7 @@ def wolfe(
     A, b : ndarray, shapes (d, d) and (d,)
         Arrays of float64 or of Fractions.
     radius : float or Fraction
+        Radius of the l1 ball, positive.
     solve : callable
         Function that returns the solution of a linear system, given its matrix and right-hand side.
     slack : float or int
@@ -175,6 +177,7 @@ def wolfe(
     most : int or None
         Largest number of steps; None for no limit.
     start : ndarray, shape (d,), optional
+        Approximate minimiser, in the number type of `A` and `b`.
 
     Returns
     -------
@@ -195,7 +198,7 @@ def wolfe(
         solution = solve(system, right)
         wanted, multiplier = solution[:-1], solution[-1]
         out = (wanted <= 0).nonzero()[0]
-        if len(out) and step != most:  # move toward the minimiser over the atoms' affine hull, within their convex hull
+        if len(out) and step != most:  # move toward `wanted`, until a weight becomes zero
             ratios = [weights[k] / (weights[k] - wanted[k]) if weights[k] > 0 else 0 for k in out]
             weights = weights + min(ratios) * (wanted - weights)
             weights[out[ratios.index(min(ratios))]] = 0

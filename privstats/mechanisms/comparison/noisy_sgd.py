@@ -1,4 +1,4 @@
-"""NoisySGD: noisy gradient steps on random subsamples of the rows; the last iterate is released."""
+"""NoisySGD: noisy gradient steps on random subsamples of the rows, and release of the last coefficients."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ class LinearGradient:
 
     def __call__(self, rows: FloatArray, theta: FloatArray) -> FloatArray:
         weight, x, y, eta = rows[:, 0], rows[:, 1:-2], rows[:, -2], rows[:, -1].copy()
-        for column, coefficient in zip(x.T, theta.tolist(), strict=True):  # the order of summation is fixed
+        # the columns are added in a fixed order, so that a seed gives the same result on all processors
+        for column, coefficient in zip(x.T, theta.tolist(), strict=True):
             eta += coefficient * column
         return -(weight * self.loss.psi(eta, y))[:, None] * x
 
@@ -96,7 +97,8 @@ class NoisySGD(Mechanism):
     belong to the missing rows. If more than n rows were given, each row would be drawn with a smaller probability than
     the proof assumes, so the guarantee would hold, too.
 
-    No interval is given, because the variance of the last theta due to the subsamples depends on the rows.
+    No confidence interval is computed, because the variance of the last theta due to the subsamples depends on the
+    rows.
 
     Parameters
     ----------
@@ -182,6 +184,7 @@ class NoisySGD(Mechanism):
         sigma : float
             Noise multiplier: the noise's standard deviation, divided by the sensitivity 2 `clip` of the sum.
         rng : Rng
+            Source of randomness.
         """
         theta, places = np.zeros(self.gradient.size(rows.shape[1])), max(self.rows, len(rows))
         noise = NormalLaw(np.full(len(theta), 2 * sigma * self.clip))

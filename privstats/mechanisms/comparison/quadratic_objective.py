@@ -1,4 +1,7 @@
-"""Least squares by objective perturbation: the minimiser, on an l1 ball, of the loss plus a random linear term."""
+"""Objective perturbation for least squares.
+
+The mechanism releases the minimiser, on an l1 ball, of the loss plus a random linear term.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +34,8 @@ class QuadraticPerturbation(Mechanism):
     The set is |theta|_1 <= theta_bound, the loss is half the weighted sum of squared residuals, and gamma is the
     coefficient of a ridge penalty.
 
-    Privacy: eps-DP. The share `GUARD` of eps is for the guard below. Let e be the remaining eps, and q = `split` the
-    share of e for the linear term.
+    Privacy: eps-DP. The share `GUARD` of eps is for a second noise, the *guard* (see *Guard*). Let e be the remaining
+    eps, and q = `split` the share of e for the linear term.
 
     *Linear term*: b has density proportional to ``exp(-q e |b|_K / D)``, where D is the sensitivity of the score (the
     gradient of the loss) on the set, in the norm |.|_K, which `norm` names. The b for which a given theta is the

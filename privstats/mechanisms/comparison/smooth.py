@@ -1,4 +1,4 @@
-"""Noise scaled to a quantile's smooth sensitivity, which is small if a few rows cannot change the quantile much."""
+"""Noise scaled to the smooth sensitivity of a quantile: a data-dependent bound on the change of the quantile."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def on_the_line(point: float, within: Any, largest: float) -> FloatArray:
 
     `point` is the noisy quantile, `within` has the public range and grid, and `largest` is a public bound on the scale
     of its noise. Only every 2^j-th grid point is used, with the smallest j >= 0 for which these points are at least
-    2^-30 of `largest` apart. So about 2^20 floats, or more, are rounded to each point, and the last bits of `point`,
-    which depend on the rows, are lost.
+    2^-30 of `largest` apart. So about 2^20 floats, or more, are rounded to each of these grid points: the rounding
+    removes the last bits of `point`, because the last bits carry information about the rows.
     """
     low, high, step = within.low, within.high, within.grid
     step = math.ldexp(step, max(0, math.ceil(math.log2(largest) - DRAWN_BITS - math.log2(step))))

@@ -14,11 +14,11 @@ smallest eigenvalue of every Hessian of f within the distance r of theta. If ``|
 every theta + v with ``|v|_2 = r`` the derivative of f along v is at least ``-|grad f(theta)| r + m r^2 >= 0``; since f
 is convex, theta* lies within r of theta.
 
-*Finitely many steps.* Let B be a matrix such that B - H is positive semidefinite for all Hessians H of f; an example
-is ``B = sum w k x x' + gamma I``, where k is the largest curvature of a row's loss (Boehning and Lindsay 1988). With
-the gradient g at theta, ``f(theta - B^-1 g) <= f(theta) - g'B^-1 g / 2``. As f is bounded below, g tends to zero if
-all steps are ``-B^-1 g``. A step with another matrix is taken only if the new gradient is at most half as long as the
-shortest gradient so far. This happens only finitely often before the gradient is short enough.
+*Finitely many steps.* Let B be a matrix such that B - H is positive semidefinite for all Hessians H of f; an example is
+``B = sum w k x x' + gamma I``, where k is the largest curvature of a row's loss (Boehning and Lindsay 1988). With the
+gradient g at theta, ``f(theta - B^-1 g) <= f(theta) - g'B^-1 g / 2``. As f is bounded below, g tends to zero if all
+steps are ``-B^-1 g``. A step with another matrix is taken only if the new gradient is at most half as long as the
+shortest gradient so far. Finitely many such steps make the gradient shorter than any positive limit.
 
 Rows are read in passes, part by part, on the machine where they are stored. A pass adds whole numbers, so that no bit
 of theta depends on the division of the rows into parts, or on their order.
@@ -45,16 +45,18 @@ ROWS = 8000  # number of rows processed at a time, below 2^13, so that intermedi
 SCORE_BITS = 49
 # the grid step of the vectors v (a row's Hessian is vv') is about 2^-20 times the bound on the norm of v
 HESSIAN_BITS = 20
-# largest number of Newton steps in float64, halved steps included; number of steps after which bisection is tried
+# MOST_STEPS: largest number of Newton steps in float64, halved steps included.
+# PATIENT: number of steps after which the minimum along the line of a halved step is found by bisection.
 MOST_STEPS, PATIENT = 1000, 60
 # a Newton step is halved if the slope of the objective f along the step, at the end of the step, exceeds this share of
 # the absolute slope at the start of the step
 CLOSE = 0.1
-DIGITS = 60  # smallest number of decimal digits in computations, and of digits after the decimal point in sums
-# a row's rounding error is at most about 10^-40 times the tolerance, which is negligible in sums over 10^15 rows
+DIGITS = 60  # least number of decimal digits of a score, and of digits after the decimal point of a sum of scores
+# number of decimal digits beyond the digits of the tolerance: the rounding error of a row's score is at most about
+# 10^-40 times the tolerance, so that the error of a sum over 10^15 rows is negligible
 SPARE_DIGITS = 40
 
-Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies a function to each part of the rows
+Scan = Callable[[Callable[[FloatArray], Any]], Iterable[Any]]  # applies its argument to each part of the rows
 
 
 class BoundedLosses(Protocol):
@@ -92,7 +94,9 @@ class Derivatives:
     Parameters
     ----------
     loss : RowLoss
+        Loss of a row of weight 1.
     theta : ndarray, shape (d,)
+        Coefficients at which the derivatives are taken.
     step, root : float
         Grid steps of the scores and of the vectors v, both powers of two.
     errors : bool
@@ -227,9 +231,10 @@ def fast(f: Tilted, tolerance: float) -> tuple[FloatArray, bool]:
     point, the point with the smallest gradient is returned; the curvature of f near this point may still prove the
     distance (`curved_enough`).
 
-    A Newton step beyond the minimum of f along it is halved. If losses bend sharply, as check losses with narrow
-    smoothing do, a halved step ends before the bend, so that no Hessian contains the curvature of the bend. After
-    `PATIENT` steps, the minimum along a step that was too long is therefore found by bisection.
+    A Newton step is halved if it ends beyond the minimum of f along the line of the step. Some losses, such as check
+    losses with narrow smoothing, have a large curvature in a narrow interval only. Halved steps may end on one side of
+    this interval, so that the Hessian never contains the large curvature. After `PATIENT` steps, the minimum along the
+    line of a halved step is therefore found by bisection.
     """
     theta = step = np.zeros(len(f.tilt))
     best, least, most, start, errors, long = theta, math.inf, math.inf, 0.0, None, False
@@ -328,9 +333,9 @@ def digits_for(within: BoundedLosses, tolerance: float) -> int:
 
     With n rows and d coefficients, the rounding error of the sum of scores (gradients of the rows' losses) is about ``n
     d max(1, S) 10^-digits``. Here ``S = radius max_slope``, computed from the bounds in `within`, bounds the norm of a
-    row's score. The error grows with the norm of the coefficients, which is limited only by the ridge penalty, to a
-    multiple of n. So the error can be n times as large. The number of digits is at least ``log10(max(1, S) / tolerance)
-    + SPARE_DIGITS``; 10^SPARE_DIGITS is far larger than ``n^2 d``.
+    row's score. The error grows with the norm of the coefficients, which the ridge penalty limits to a multiple of n.
+    So the error can be of the order ``n^2 d max(1, S) 10^-digits``. The number of digits is at least ``log10(max(1, S)
+    / tolerance) + SPARE_DIGITS``; 10^SPARE_DIGITS is far larger than ``n^2 d``.
     """
     largest = max(1.0, within.radius * within.loss.max_slope)
     return max(DIGITS, SPARE_DIGITS + math.ceil(math.log10(largest) - math.log10(tolerance)))

@@ -108,8 +108,8 @@ class ObjectivePerturbation(Mechanism):
     scaling and of adding the noise; r includes these errors. At small eps, the scale of the noise is increased to ``4
     ROUNDING / (GUARD eps)`` to cover the rounding errors.
 
-    Neighbouring relation: the argument `relation` of `release`; neighbours may differ in replaced, added, removed or
-    missing rows. A guarantee in mu is satisfied through a stricter guarantee in eps.
+    The guarantee holds for the neighbouring relation `relation`, an argument of `release`; neighbours may differ in
+    replaced, added, removed or missing rows. A guarantee in mu is satisfied through a stricter guarantee in eps.
 
     Parameters
     ----------

@@ -38,8 +38,8 @@ from privstats.mechanisms.additive.tails import choose, passes
 from privstats.mechanisms.order.ranked import Ranked, RankGrid, Stretches, those
 from privstats.numerics.law import FloatArray, IntArray, Rng
 
-# the cells around zero and around both ends of the grid, where ties are frequent, are widened by this share of the
-# range in total
+# total width added to the cells around zero and around both ends of the grid, where ties are frequent, as a share of
+# the length of the range
 HEAPED = 0.03
 # a boundary (noisy quantile) outside its window of ranks is proposed with probability at most about exp(-RARE)
 RARE = 30.0
@@ -184,7 +184,7 @@ class Targets:
 def draw_joint(
     values: Ranked, targets: FloatArray, rates: FloatArray, rng: Rng, width: float | None = None
 ) -> FloatArray:
-    """Return random boundaries that divide the values into cells with nearly the target numbers of values.
+    """Return random boundaries that divide the values into cells; the cells' numbers of values are near target numbers.
 
     The boundaries are drawn jointly and exactly, from the density that the module docstring defines.
 
@@ -199,9 +199,10 @@ def draw_joint(
         For each cell, the decrease of the log density per value above or below the cell's target number of values;
         positive.
     rng : Rng
+        Source of randomness.
     width : float, optional
         Half-width of the windows of ranks around the targets. Values outside the windows are read only if a proposed
-        boundary lies outside its window, which is improbable with the default.
+        boundary lies outside its window. With the default, the probability of this event is at most about exp(-RARE).
 
     Returns
     -------
@@ -213,7 +214,8 @@ def draw_joint(
     if width is None:
         # The cost of a draw is minus its log density (`Targets.cost`). If every boundary has the whole rank nearest to
         # its target rank, the cost is `nearest`. If a boundary lies outside its window of ranks, the cost is at least
-        # 2 width min(rates). The half-width computed here is large enough to make such a boundary improbable.
+        # 2 width min(rates). With the half-width computed here, such a boundary has a probability of at most about
+        # exp(-RARE).
         nearest = float(rates @ np.abs(np.diff(np.rint(targets) - targets, prepend=0.0, append=0.0)))
         volumes = len(targets) * math.log(parts.cells * (n + 1.0))
         width = (nearest + volumes + RARE) / (2 * rates.min()) + 1

@@ -55,8 +55,8 @@ class PermuteAndFlip(ModeMechanism):
     candidate with the largest sum of total and noise is chosen. Given the noise of all other candidates, a candidate is
     chosen if and only if its own noise exceeds a threshold. Let t be this threshold in units of the scale. The
     candidate is chosen with probability ``min(1, exp(-t))``. Between neighbours t changes by at most eps, so this
-    probability changes by a factor of at most e^eps. Neighbouring relation: the relation for which the sensitivity is
-    computed.
+    probability changes by a factor of at most e^eps. The guarantee holds for the neighbouring relation for which the
+    sensitivity is computed.
 
     The expected difference between the largest total and the total of the chosen candidate is never larger than with
     `ModeExponential`.
@@ -66,7 +66,7 @@ class PermuteAndFlip(ModeMechanism):
 
     def choose(self, deficits: FloatArray, rng: Rng) -> int:
         noisy = exponential(rng, deficits.shape) - deficits
-        # if several sums of total and noise are the largest, which only rounding can cause, one is chosen at random
+        # one of the largest sums of total and noise is chosen at random; two sums can be equal only by rounding
         first = np.flatnonzero(noisy == noisy.max())
         return int(first[int(rng.integers(0, len(first), None))])
 
@@ -82,8 +82,8 @@ class ModeExponential(ModeMechanism):
     with weight w is the sum of ``w_j / w`` over the weights w_j of all candidates, and between neighbours each ratio
     changes by a factor of at most e^eps. If one row is added or removed, the weight is proportional to ``exp(eps
     total)``. The factor 1/2 of the general theorem (McSherry and Talwar 2007, Theorem 6) is not needed, because totals
-    change in one direction only. If one row is replaced, the weight is proportional to ``exp(eps total / 2)``.
-    Neighbouring relation: the relation for which the sensitivity is computed.
+    change in one direction only. If one row is replaced, the weight is proportional to ``exp(eps total / 2)``. The
+    guarantee holds for the neighbouring relation for which the sensitivity is computed.
     """
 
     label: ClassVar[str] = "mode expmech"
@@ -101,8 +101,8 @@ class DuffMode(ModeMechanism):
 
     Privacy: eps-DP. The mechanism also satisfies the stricter guarantee (eps / 2)-DP, because the factor 1/2 in the
     exponent is not needed (`ModeExponential`). The deficit corresponds to the dataset distance of Gillenwater and Munoz
-    Medina (2020); the mechanism in their Section 4.1 has the factor 1/2. Neighbouring relation: the relation for which
-    the sensitivity is computed.
+    Medina (2020); the mechanism in their Section 4.1 has the factor 1/2. The guarantee holds for the neighbouring
+    relation for which the sensitivity is computed.
     """
 
     label: ClassVar[str] = "mode duff"

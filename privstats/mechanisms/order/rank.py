@@ -54,8 +54,8 @@ class Rank(Mechanism):
     Privacy: eps-DP (McSherry and Talwar 2007, Theorem 6). The density is proportional to ``exp(-eps error / (2 S
     rows))``. One changed row changes the error by at most the sensitivity S, so the rows in which neighbours differ, at
     most `rows`, change the error by at most ``S rows``. So the exponent changes by at most eps / 2, and the log
-    normaliser changes by at most eps / 2, too. Neighbouring relation: the argument `relation` of `release`, under which
-    at most ``rows = relation.rows`` rows are replaced, or added or removed.
+    normaliser changes by at most eps / 2, too. The guarantee holds for the neighbouring relation `relation`, an
+    argument of `release`: at most ``rows = relation.rows`` rows are replaced, or added or removed.
 
     *One level* tau (Smith 2011). The error is ``|rho - tau (n + 1)|``, where rho is the rank of a grid point x among n
     values: R(rho) = x, where R is the piecewise linear function through (0, low), (1, y_1), ..., (n, y_n), (n + 1,
@@ -169,9 +169,9 @@ class Rank(Mechanism):
     ) -> FloatArray:
         """Return the random lower endpoint, quantile and upper endpoint for each level, in one array.
 
-        The endpoints are NaN for levels whose intervals cannot have the stated confidence; the quantiles at these
-        levels are drawn separately. `law` describes a joint draw for all levels, and its method `hopeful` omits these
-        levels. If ``law.alone`` is true, the array contains only endpoints. The other arguments are as in `drawing`.
+        `law` describes a joint draw for all levels; its method `hopeful` omits the levels whose intervals cannot have
+        the stated confidence. At the omitted levels, the endpoints are NaN and the quantiles are drawn separately. If
+        ``law.alone`` is true, the array contains only endpoints. The other arguments are as in `drawing`.
         """
         draw = law.hopeful(within.about[0]) if within.about else law
         kept = np.isin(self.levels, () if draw is None else draw.levels)

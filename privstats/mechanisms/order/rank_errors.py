@@ -1,7 +1,8 @@
 """Laws of the rank errors in draws by the exponential mechanism; these laws are public.
 
 A rank error is the rank of a drawn number minus the target rank. The laws are computed as if ranks could be any real
-number; because of the gaps between values and the ends of the range, the law of an actual draw is slightly different.
+number. The law of an actual draw differs from the computed law, because of the gaps between values and the ends of the
+range.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ class RankErrors:
 
         If `largest` is true (see the class), the errors are independent and uniform on [-r, r], given a gamma variable
         r with shape J + 1 and rate parameter `rate`. Otherwise, the errors are the first J partial sums of J + 1
-        increments (the Laplace bridge). Of these, k are positive and have the sum s, and the others are negative and
-        have the sum -s. Here s has a gamma law with shape J and rate parameter ``2 rate``, and k has a probability
-        proportional to ``binom(J + 1, k) / ((k - 1)! (J - k)!)``. Given k and s, the positive increments divided by s
-        are uniform on their simplex, and so are the negative increments divided by -s.
+        increments (the Laplace bridge). k of the increments are positive, with the sum s; all other increments are
+        negative, with the sum -s. The number s has a gamma law with shape J and rate parameter ``2 rate``, and k has a
+        probability proportional to ``binom(J + 1, k) / ((k - 1)! (J - k)!)``. Given k and s, the positive increments
+        divided by s are uniform on their simplex, and so are the negative increments divided by -s.
         """
         radius = np.asarray(rng.standard_gamma(float(self.J + self.largest), (size, 1))) / self.rate
         if self.largest:
@@ -55,7 +56,7 @@ class RankErrors:
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
         positive = 1 + np.searchsorted(np.cumsum(weights) / weights.sum(), rng.uniform(0.0, 1.0, size), side="right")
-        # the positive increments are a random subset of all m increments
+        # the indices of the positive increments are a uniformly random subset of all m indices
         order = np.argsort(rng.uniform(0.0, 1.0, (size, m)), axis=1)
         up = order < np.minimum(positive, self.J)[:, None]
         parts = exponential(rng, (size, m))
@@ -65,7 +66,7 @@ class RankErrors:
 
     @cached_property
     def _increment(self) -> float:
-        """Variance of each increment ``e_j - e_(j-1)`` of rank errors e, for a Laplace bridge (see class) at rate 1."""
+        """Variance of each increment ``e_j - e_(j-1)`` of the rank errors e, if `largest` is false and `rate` 1."""
         m, k = self.J + 1, np.arange(1, self.J + 1)
         weights = special.binom(m, k) / (special.gamma(k) * special.gamma(m - k))
         # mean of the sum of squared increments, divided by s^2, given the number k of positive increments and their

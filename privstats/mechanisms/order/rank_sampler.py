@@ -74,7 +74,7 @@ class Runs:
         with np.errstate(divide="ignore"):
             length = np.clip(np.floor(1 / fall), 1.0, self.count[run]).astype(np.int64)
         blocks = -(-count // length)
-        drop = np.maximum(fall * length, 0.5)  # decrease of log density per block, above 0.5 with several blocks
+        drop = np.maximum(fall * length, 0.5)  # decrease of log density per block; above 0.5 in a run of several blocks
         step, open_ = np.empty(len(run), dtype=np.int64), np.arange(len(run))
         while len(open_):
             inside = rng.integers(0, length[open_], None)
@@ -103,8 +103,8 @@ def draw_rank(values: Ranked, level: float, rate: float, width: float | None = N
     rate : float
         Decrease of the log density per rank, positive.
     width : float, optional
-        Number of knots in the window on each side of the target rank T. The default is large enough to make draws
-        outside the window improbable.
+        Number of knots in the window on each side of the target rank T. With the default, a point outside
+        the window is proposed with a probability of at most about exp(-RARE).
 
     Returns
     -------

@@ -1,1 +1,1 @@
-"""Mechanisms that draw the coefficients of quantile regressions, and their samplers."""
+"""Mechanisms that draw the coefficients of quantile regressions, and the samplers of these mechanisms."""

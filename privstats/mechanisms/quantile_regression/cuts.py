@@ -14,9 +14,9 @@ from privstats.numerics.law import FloatArray
 class Cuts:
     """Lower bounds on the norm of the score or, if the target density depends on the loss, on the loss, at any theta.
 
-    The bounds are computed, without the rows, from the loss and the score at a few values q of theta. The loss lies
-    above its tangents at the points q, and its gradient, the score G, is monotone: ``(G(theta) - G(q))' (theta - q) >=
-    0``. Hence ``|G(theta)| >= G(q)'(theta - q) / |theta - q|_*``, with the dual ``|.|_*`` of the score's norm.
+    The bounds are computed, without the rows, from the loss and the score at k values q of theta. The loss lies above
+    its tangents at the points q, and its gradient, the score G, is monotone: ``(G(theta) - G(q))' (theta - q) >= 0``.
+    Hence ``|G(theta)| >= G(q)'(theta - q) / |theta - q|_*``, with the dual ``|.|_*`` of the score's norm.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Draws of quantile-regression coefficients by a Markov chain, for more columns than rejection sampling can handle.
 
-A draw is the last state of the chain. The target density depends on the loss (the sum of the check losses), or on the
-score (its derivative). Each step draws theta from the conditional law on a line through the current theta. Along a
-line the score is constant, and the loss linear, in each piece between two points where a residual is zero. So the
-conditional law is known piece by piece, and no step size is tuned.
+Each state of the chain is a vector theta of coefficients, and a draw is the last state. The target density depends on
+the loss (the sum of the check losses), or on the score (its derivative). Each step draws theta from the conditional law
+on a line through the current theta. Along a line the score is constant, and the loss linear, in each piece between two
+points where a residual is zero. So the conditional law is known piece by piece, and no step size is tuned.
 
 Only the pieces in an interval of the line, the *window*, are computed; there, large residuals keep their signs, so
 that their rows add a constant to the score. Beyond each end of the window the density has an upper bound, since the
@@ -53,6 +53,7 @@ def sample_lines(rng: Rng, target: Target, sweeps: int = SWEEPS) -> FloatArray:
     rng : Rng
         Source of randomness.
     target : Target
+        Density of theta, and the rows of the regression.
     sweeps : int
         Number of sweeps of d steps each; public.
 
@@ -255,7 +256,7 @@ class CheckLines:
         picked = picked[order]
         rising = slopes[picked] > 0
         pulls = np.empty((len(v), len(picked) + 1))
-        change = pulls[:, 1:]  # jump of the score at each point where the residual of a row is zero
+        change = pulls[:, 1:]  # jumps of the score: by x or -x where a row's residual is zero
         np.multiply(np.take(self.x, picked, axis=1), np.where(rising, 1.0, -1.0), out=change)
         behind = (self.u[picked] <= 0) == rising
         pulls[:, 0] = self.pull - change @ behind
@@ -325,7 +326,10 @@ def segment(theta: FloatArray, v: FloatArray, radius: float) -> tuple[float, flo
 
 
 def segment_of_box(phi: FloatArray, way: FloatArray, halves: FloatArray) -> tuple[float, float]:
-    """Return the ends t of the part of the line ``phi + t way`` that lies in the box from -halves to halves."""
+    """Return the smallest t (at most 0) and the largest t (at least 0) for which ``phi + t way`` lies in a box.
+
+    The box contains the vectors whose entry j is at most ``halves[j]`` in absolute value; phi lies in the box.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         there, back = (halves - phi) / np.abs(way), (halves + phi) / np.abs(way)
     ups, downs = np.where(way >= 0, there, back), np.where(way >= 0, back, there)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from privstats.numerics.law import FloatArray
 
-SAMPLE = 1500  # number of rows in the first linear program of the search for the minimiser
-# largest number of rows in the first linear program of `_certified`, and of rows that are added for each later program
+SAMPLE = 1500  # largest number of rows in the subsample whose minimiser starts the search for the minimiser
+# largest number of rows whose check losses the first linear program of `_certified` keeps, and of rows whose check
+# losses each later program keeps in addition
 WORST = 4000
 NEWTON, ROUNDS = 8, 60
 # the search for the minimiser ends if the loss exceeds its lower bound by at most this number times the number of rows
@@ -95,7 +96,10 @@ def dual_size(norm: str, v: FloatArray, tilt: float = 0.0) -> FloatArray:
 
 
 def score(x: FloatArray, y: FloatArray, tau: float, theta: FloatArray) -> FloatArray:
-    """Return ``sum (1{y <= x'theta} - tau) x``, shape (d,): a (sub)gradient of the sum of check losses at theta."""
+    """Return ``sum (1{y <= x'theta} - tau) x``, shape (d,): a (sub)gradient of the sum of check losses at theta.
+
+    The rows have the predictors x, shape (n, d), and the responses y, shape (n,). The check losses are at level tau.
+    """
     return np.asarray(((y <= x @ theta) - tau) @ x)
 
 
@@ -111,7 +115,9 @@ def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatAr
     Parameters
     ----------
     x : ndarray, shape (n, d)
+        Predictors, the constant included.
     y : ndarray, shape (n,)
+        Responses.
     tau : float
         Probability of the quantile, in (0, 1).
     radius : float
@@ -140,8 +146,8 @@ def minimise(x: FloatArray, y: FloatArray, tau: float, radius: float) -> FloatAr
 def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
     """Return an estimate, at theta, of the Hessian of the loss's expected value: a positive definite (d, d) matrix.
 
-    The loss is the sum of check losses of the rows (x, y). The Hessian is estimated from the rows with the smallest
-    absolute residuals, about n^(3/4) rows.
+    The loss is the sum of check losses of the n rows (x, y). The Hessian is estimated from the rows with the smallest
+    absolute residuals (`nearest`).
     """
     n, d = x.shape
     H = np.eye(d)
@@ -152,10 +158,11 @@ def curvature(x: FloatArray, y: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np.intp], float]:
-    """Return the indices of about n^(3/4) rows with the smallest absolute residuals, and a bound on these residuals.
+    """Return the indices of the rows with the smallest absolute residuals, and a bound on these residuals.
 
-    The residuals of the rows (x, y) are taken at theta. The bound is the larger of two numbers: the largest of these
-    absolute residuals, and (d + 1) / (n + 1), for n rows and d predictors.
+    The number of indices is ``4 d + n^(3/4)``, at most n. The residuals of the rows (x, y) are taken at theta. The
+    bound is the larger of two numbers: the largest of these absolute residuals, and (d + 1) / (n + 1), for n rows and d
+    predictors.
     """
     n, d = x.shape
     away = np.abs(y - x @ theta)
@@ -165,7 +172,7 @@ def nearest(x: FloatArray, y: FloatArray, theta: FloatArray) -> tuple[NDArray[np
 
 
 def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return theta after a few Newton steps toward the minimiser of the sum of check losses of the rows (x, y).
+    """Return theta after at most `NEWTON` Newton steps toward the minimiser of the rows' sum of check losses.
 
     A step is taken only if it reduces the l1 norm of the score by at least a tenth and stays in the ball ``|theta|_1 <=
     radius``.
@@ -182,7 +189,7 @@ def _newton(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: Floa
 
 
 def _certified(x: FloatArray, y: FloatArray, tau: float, radius: float, theta: FloatArray) -> FloatArray:
-    """Return the minimiser on ``|theta|_1 <= radius`` of the sum of check losses, by linear programs with few rows.
+    """Return the minimiser on ``|theta|_1 <= radius`` of the sum of check losses, by linear programs.
 
     Each program keeps the check losses of some of the rows (x, y), at first of the rows with the smallest absolute
     residuals at `theta`. For every other row, a linear function replaces the check loss; this function is equal to the

@@ -72,13 +72,14 @@ class ThetaBox:
 
 
 def sample_boxes(rng: Rng, target: Target) -> FloatArray:
-    """Return theta, shape (d,), drawn exactly from the density `target`.
+    """Return quantile regression coefficients theta, shape (d,), drawn exactly from the density `target`.
 
     Parameters
     ----------
     rng : Rng
         Source of randomness.
     target : Target
+        Density of theta, and the rows of the regression.
 
     Returns
     -------

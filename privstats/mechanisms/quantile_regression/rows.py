@@ -85,7 +85,7 @@ class RowFrame:
         lower limit. If the density of theta (`Target`) depends on the score, the basis is the inverse of H. If the
         density depends on the loss, the basis is the square root of this inverse, so that the loss is approximately
         spherical. If `turned` is true, the basis is also rotated, so that its columns are parallel to the eigenvectors
-        of H. A box is then long in directions of theta that hardly change the fits.
+        of H. A box is then long in directions of theta in which the fits change little.
         """
         centre = minimise(target.x, target.y, target.tau, target.radius)
         values, vectors = np.linalg.eigh(curvature(target.x, target.y, centre))
