@@ -1,8 +1,9 @@
-"""AdaSSP, Algorithm 2 of Wang (2018), "Revisiting differentially private linear regression", for comparison.
+"""AdaSSP, adaptive sufficient statistics perturbation, for linear regression: Algorithm 2 of Wang (2018).
 
-AdaSSP solves the normal equations of sufficient statistics with Gaussian noise, under (eps, delta)-DP; a ridge is
-chosen from a private release of the smallest eigenvalue of X'X. The code uses float64 arithmetic and an ordinary random
-generator: it is for benchmarks, not for private data.
+The paper is "Revisiting differentially private linear regression". AdaSSP solves the normal equations of sufficient
+statistics with Gaussian noise, under (eps, delta)-DP; a ridge is chosen from a private release of the smallest
+eigenvalue of X'X. The code uses float64 arithmetic and an ordinary random generator: it is for benchmarks, not for
+private data.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Sweeps that the Markov chain for quantile regression needs on difficult rows: distance from exact draws, by sweeps.
+"""Distance of the Markov chain for quantile regression from exact draws, for growing numbers of sweeps of the chain.
 
-The model has three coefficients and 60 rows. The chain starts at the minimiser, as in `hit_and_run.sample_lines`. Data
-sets: "near" has two predictors with correlation .999, "same" has two equal predictors, "ties" has few distinct rows,
-and in "one" a single row determines a slope. The table has the largest Kolmogorov-Smirnov distance between the chain
-and exact draws, over the coefficients and the sum and the difference of the slopes. "chance" is the 95 % point of this
-distance for two samples of exact draws.
+The model has three coefficients and 60 rows. The chain starts at the minimiser of the loss, as in
+`hit_and_run.sample_lines`. The data set "plain" has two independent predictors; "near" has two predictors with
+correlation .999, "same" has two equal predictors, "ties" has few distinct rows, and in "one" a single row determines a
+slope. The table has the largest Kolmogorov-Smirnov distance between the states of the chains and exact draws, over the
+coefficients and the sum and the difference of the slopes. "chance" is the 95 % point of this distance for two samples
+of exact draws.
 
     python benchmarks/chain_sweeps.py --seed 1 [--replicates 120]
 """
@@ -24,7 +25,8 @@ from privstats.mechanisms.quantile_regression.rejection import CheckBoxes
 from privstats.numerics.law import FloatArray
 
 MARKS = (5, 20, 50, 100, SWEEPS)
-SETTINGS = ((0.5, 0.2), (0.95, 0.2), (0.95, 2.0), (0.99, 8.0))  # quantile level, factor of the score's norm
+# quantile level, and factor of the score's norm in the log density
+SETTINGS = ((0.5, 0.2), (0.95, 0.2), (0.95, 2.0), (0.99, 8.0))
 ROWS, EXACT, AGAIN = 60, 1000, 200
 WAYS = np.column_stack([np.eye(3), [0.0, 1.0, 1.0], [0.0, 1.0, -1.0]])
 
@@ -43,9 +45,9 @@ def rows(name: str, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
 
 
 def apart(one: FloatArray, other: FloatArray) -> float:
-    """Return the largest Kolmogorov-Smirnov distance between two samples, over linear functions of the coefficients.
+    """Return the largest Kolmogorov-Smirnov distance between two samples of coefficients, over linear functions.
 
-    The columns of `WAYS` are the weights of the linear functions.
+    The samples have shape (draws, 3). The columns of `WAYS` are the weights of the linear functions.
     """
     return max(float(ks_2samp(a, b).statistic) for a, b in zip((one @ WAYS).T, (other @ WAYS).T, strict=True))
 

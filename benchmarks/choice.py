@@ -1,17 +1,18 @@
-"""Errors and interval lengths of every method for a linear regression under eps: the choice of mech="auto".
+"""Errors and interval lengths of linear regression under eps: mech="auto" against every other method.
 
 Data: X ~ U(-1, 1), intercept 0, p slopes from -1 to 1, N(0, 1) errors, responses clipped to public bounds of 6 (8 for p
 = 12). Each combination of n = 1e3, 1e4, 1e5, p = 1, 2, 5, 12 and eps = .25, 1, 4 is a cell. Errors are medians over
 replicates of the L2 distance of all coefficients from the truth, in original units; lengths are median lengths of the
 slopes' 95 % intervals. A method that gives no intervals in more than a tenth of a cell's fits ("-") is left out of the
-comparison in this cell. objpert is run with theta_bound = 1, which holds in every cell, and with 2; kng has the default
-of 2.
+comparison in this cell. Objective perturbation ("objpert") is run with theta_bound = 1, a bound that holds in every
+cell, and with 2; the K-norm gradient mechanism ("kng") has the default of 2.
 
-auto chooses within a fit, after its first releases. Targets: with intervals, auto is within 10 %, and 2 Monte Carlo
-standard errors, of the best method in at least two thirds of the cells, by length and by error (exceptions are printed;
-hull for one or two predictors is expected among them). Without intervals, in at least two thirds of the cells the error
-of auto is not above the error of moments with intervals, up to 2 standard errors of the paired difference, and the
-geometric mean over all cells of the ratio of the two errors is below 1.
+mech="auto" ("auto") chooses a method within a fit, after the fit's first releases. Targets: with intervals, auto is
+within 10 %, and 2 Monte Carlo standard errors, of the best method in at least two thirds of the cells, by length and by
+error. The other cells are printed; cells with one or two predictors in which noise="hull" is best are expected among
+them. Without intervals, in at least two thirds of the cells the error of auto is not above the error of noisy moments
+with intervals (noise="matrixt"), up to 2 standard errors of the paired difference, and the geometric mean over all
+cells of the ratio of the two errors is below 1.
 
     python benchmarks/choice.py --seed 1 [--replicates 12] [--n 1000 ...] [--p 1 ...] [--eps 1 ...]
 """
@@ -135,7 +136,7 @@ def misses(found: dict[Key, Cell]) -> tuple[list[str], list[str]]:
     ratios, fine = [], 0
     for cell in found.values():
         ours, theirs = cell["auto, alone"].errors, cell["matrixt"].errors
-        both = np.isfinite(theirs)  # replicates in which moments give no estimate are left out
+        both = np.isfinite(theirs)  # replicates without an estimate by noisy moments are left out
         if both.sum() < 2:
             fine += 1
             continue

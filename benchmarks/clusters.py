@@ -1,16 +1,17 @@
-"""Fits to the same rows in a frame, on Dask's workers and on Spark: bitwise equality, and processor times.
+"""Fits to the same rows in a pandas data frame, on Dask's workers and on Spark: equal results, and processor times.
 
 The clusters are Dask with two processes and Spark with two threads (`local[2]`, which does not retry a failed task),
-each if it is installed. Targets: equal releases and estimates under one seed in each of `--replicates` turns, for
-moments, steps, a binomial GLM by steps and by a perturbed minimiser, three quantiles and means by group, with
-`subset=`, `weights=`, `unit=` and missing values; processor time of Dask, over all processes, of at most `--most` times
-the time of one process that reads the same Parquet files, plus `START` seconds for the fixed cost of Dask, in the best
-turn after the first. The processor time of the idle cluster is measured before and subtracted.
+each if it is installed. There are `--replicates` turns. The first target is that releases and estimates are bitwise
+equal under one seed in each turn: for linear regression by noisy moments and by noisy Newton steps, a binomial GLM
+under mu and under eps, three quantiles and means by group, with `subset=`, `weights=`, `unit=` and missing values. The
+second target is that the processor time of Dask, over all processes, is at most `--most` times the time of one process
+that reads the same Parquet files, plus `START` seconds for the fixed cost of Dask, in the best turn after the first.
+The processor time of the idle cluster is measured before the fits and subtracted.
 
-Dask's workers are started with the settings of memory that the guide on scale recommends; ``--usual-memory`` leaves
-the settings out. The workers read the files once and hold the rows and their blocks until the fit ends; the single
-process reads the files in each pass, as it does without `memory_limit=`. The time of one process with all rows in
-memory is also printed, without a target.
+Dask's workers are started with the memory settings recommended in the guide on scale; ``--usual-memory`` leaves the
+settings out. The workers read the files once and hold the rows and their blocks until the fit ends; the single process
+reads the files in each pass, as it does without `memory_limit=`. The time of one process with all rows in memory is
+also printed, without a target.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.clusters --seed 1 [--n 1000000] [--parts 8]
 """

@@ -37,7 +37,7 @@ LONGEST = 1.05
 
 @dataclass(frozen=True)
 class Case:
-    """A function call without its rows and its budget; `budget` is the kind of the budget, "eps" or "mu"."""
+    """Function, formula and options of a call, and the kind of its budget ("eps" or "mu"), without rows and budget."""
 
     verb: Callable[..., Any]
     formula: str
@@ -96,7 +96,10 @@ def truth(case: Case) -> np.ndarray:
 
 
 def fits(case: Case, scene: str, size: float, rng: np.random.Generator) -> tuple[list[Any], str]:
-    """Return the fits of one scene (numbers of rows, budgets) to new rows, and the argument `rows` of `combine`."""
+    """Return fits to new rows, and the argument `rows` of `ps.combine`.
+
+    `SCENES[scene]` has the numbers of rows and the shares of the budget `size` of the fits.
+    """
     sites, parts, same = SCENES[scene]
     frames = [draw(rng, n) for n in sites] * (len(parts) if same else 1)
     made = [
@@ -141,7 +144,7 @@ class Cell:
 
 
 def cell(case: Case, wanted: np.ndarray, scene: str, size: float, replicates: int, rng: np.random.Generator) -> Cell:
-    """Return the results of the replicates of one case, scene and size of the budget; `wanted` are the true values."""
+    """Return results over replicates for one case, one entry of `SCENES`, one budget and the true values `wanted`."""
     hits, single, ratios, differ = [], [], [], 0
     for _ in range(replicates):
         made, rows = fits(case, scene, size, rng)

@@ -1,4 +1,4 @@
-"""Functions shared by the benchmark scripts: command-line arguments, noise laws of moments, plots, verdict."""
+"""Functions shared by the benchmark scripts: command-line arguments, noise of second moments, plots, exit status."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURES = Path(__file__).with_name("figures")
-STEP = 2.0**-42  # unit of exact totals: products of two entries of `privstats.numerics.exact.ROW_BITS` bits
+STEP = 2.0**-42  # grid step of sums of products of two entries, each of `privstats.numerics.exact.ROW_BITS` bits
 REPLACED = REPLACE_ROW.relation(folded=False, may_be_absent=False)  # one row is replaced, and no row is left out
 
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
-    """A column of values, shape (n,), with the methods by which a mechanism reads rows."""
+    """A column of values in memory, shape (n,), with the interface of the rows that a mechanism receives."""
 
     values: np.ndarray
     rows: int = 1 << 15  # number of rows in a block
 
     def scan(self, take: Callable[[np.ndarray], Any] = np.asarray) -> Iterator[Any]:
-        """Return an iterator over the values of the function `take` at each block of values, shape (m, 1)."""
+        """Yield the result of the function `take` for each block of m values; a block has shape (m, 1)."""
         return (take(self.values[start : start + self.rows, None]) for start in range(0, len(self.values), self.rows))
 
     def parts(self) -> list[np.ndarray]:
-        """Return the blocks of values as a list."""
+        """Return the values as a list of blocks, each of shape (m, 1)."""
         return list(self.scan())
 
     def all(self) -> np.ndarray:
@@ -46,7 +46,7 @@ class InMemory:
         return self.values[:, None]
 
     def cell(self, k: int) -> InMemory:
-        """Return the rows of cell k; there is only one cell."""
+        """Return all values: without groups, the rows form a single cell, whatever k is."""
         return self
 
 
@@ -61,12 +61,12 @@ def arguments(doc: str | None, replicates: int, figure: str | None = None) -> ar
 
 
 def as_total(sums: np.ndarray) -> Total:
-    """Return floating-point sums as an exact total, which mechanisms take."""
+    """Return floating-point sums, rounded to multiples of `STEP`, as a `Total`: the input of mechanisms."""
     return Total(tuple(int(unit) for unit in np.rint(sums / STEP)), STEP)
 
 
 def moments_of(p: int, groups: tuple[tuple[int, ...], ...] = ()) -> BoxProducts:
-    """Return the set of the products of entries of rows (1, p predictors, response), as in dp_lm.
+    """Return the set of the second moments of rows (1, p predictors, response), as in dp_lm.
 
     Each tuple in `groups` has the positions, from 1, of the dummies of one factor among the predictors.
     """
@@ -75,14 +75,14 @@ def moments_of(p: int, groups: tuple[tuple[int, ...], ...] = ()) -> BoxProducts:
 
 
 def noise_law(name: str, within: BoxProducts) -> ScaledLaw:
-    """Return the noise law `name` for the products `within`, at eps = 1 if one row is replaced.
+    """Return the noise distribution called `name` for the set `within` of second moments, at eps = 1.
 
-    For another eps, divide the draws by eps.
+    One row is replaced. For another eps, divide the draws by eps.
 
-    "K" is the hull law of the package; from three predictors on, the body of the law is the body in the paper, which is
-    larger than the convex hull. "l1 crude" is the l1 law of the paper: squares are doubled, so that every entry changes
-    by at most 2, and the l1 sensitivity is 2 times the number of entries. "l1" has the sensitivity of `BoxProducts`,
-    about half as large.
+    "K" is the K-norm noise of the package (noise="hull"). Its unit ball is the convex hull of the changes of the
+    moments for up to two predictors, and from three predictors on the larger convex set of Awan and Slavkovic (2021).
+    "l1 crude" is the l1 noise of their paper: squares are doubled, so that every entry changes by at most 2, and the l1
+    sensitivity is 2 times the number of entries. "l1" has the sensitivity of `BoxProducts`, about half as large.
     """
     if name == "l1 crude":
         linf = within.sensitivity("linf", REPLACED)

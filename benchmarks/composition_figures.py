@@ -1,22 +1,24 @@
 """Composition rules and the classical Gaussian noise of lecture notes, compared with exact answers.
 
-Nothing here is a guarantee. Sums of eps, the "advanced" rule and normal limits are drawn for comparison with
-`privstats.privacy.composition`, by which the package charges; the classical noise is compared with `ps.gdp_mu`.
+No number of this script is used as a guarantee. Sums of eps, the "advanced" rule and normal limits are drawn for
+comparison with `privstats.privacy.composition`, the rule by which the package charges a budget; the classical noise is
+compared with `ps.gdp_mu`.
 
-*Steps.* The total eps of K steps, each of eps = .1, at delta = 1e-5, by six rules. *Basic*: K eps. *Advanced*, as it is
-taught: ``eps' = 2 eps sqrt(2 K ln(1/delta'))``, which is no better than basic below K = 8 ln(1/delta') (better from K =
-93 on). It simplifies a theorem *in full*, ``eps sqrt(2 K ln(1/delta')) + K eps (e^eps - 1)`` (Dwork and Roth 2014,
-Theorem 3.20), for eps' < 1; without this condition it is wrong: for steps of eps = 1 from K = 176 on, of eps = 2 from K
-= 97 on. *Limit*: G_{2 mu / s} of the central limit theorem, where mu and s^2 are the sums over steps of ``kappa_1 = -
-int log|f'|`` and ``kappa_2 = + int log^2 |f'|`` (Dong, Roth and Su 2022, section 3.2). With the minus sign that the
-notes print before kappa_2, s^2 is negative. *Gaussian*: eps-GDP steps, whose exact total is sqrt(K) eps. *Exact*: the
-package, checked against the Neyman-Pearson test of K answers of randomised response.
+*Steps.* The total eps of K steps, each of eps = .1, at delta = 1e-5, is computed by six rules. *Basic*: K eps.
+*Advanced*, as in the lecture notes: ``eps' = 2 eps sqrt(2 K ln(1/delta'))``, which is no better than basic below K = 8
+ln(1/delta') (better from K = 93 on). The advanced rule simplifies, for eps' < 1, the theorem called *in full*: ``eps
+sqrt(2 K ln(1/delta')) + K eps (e^eps - 1)`` (Dwork and Roth 2014, Theorem 3.20). Without the condition eps' < 1 the
+advanced rule is wrong: for steps of eps = 1 from K = 176 on, of eps = 2 from K = 97 on. *Limit*: G_{2 mu / s} of the
+central limit theorem, where mu and s^2 are the sums over steps of ``kappa_1 = - int log|f'|`` and ``kappa_2 = + int
+log^2 |f'|`` (Dong, Roth and Su 2022, section 3.2). With the minus sign that the notes print before kappa_2, s^2 is
+negative. *Gaussian*: eps-GDP steps, whose exact total is sqrt(K) eps. *Exact*: the package, checked against the
+Neyman-Pearson test of K answers of randomised response.
 
 *Error of the limit.* Let f be the trade-off function of K steps of eps = mu / sqrt(K), mu = 1. ``K sup|f - G_mu|`` lies
 between .116 (K = 3) and .132 (K = 2) for K = 2 ... 100, and within .001 of .125 from K = 27 on: the error is of order
 1/K. At some levels f is below G_mu, so the limit promises too much there. The theorem, ``G(alpha + c/K) - c/K <=
 f(alpha) <= G(alpha - c/K) + c/K`` on [c/K, 1 - c/K], holds for c = .05 and all these K. With ``z_{1 - alpha - c/K}`` in
-both bounds, as printed, the upper bound fails at K = 100 for each c tried from .05 to 10.
+both bounds, as printed in the lecture notes, the upper bound fails at K = 100 for each c tried from .05 to 10.
 
 *Gaussian noise.* The classical sigma = sqrt(2 ln(1.25/delta)) GS / eps (GS: global sensitivity), proved for eps < 1, is
 compared with the smallest sigma. At delta = 1e-5 it is 1.58 times as large at eps = .1, and 1.01 times at eps = 8;
@@ -163,7 +165,7 @@ def outside(k: int, c: float, printed: bool) -> float:
     c : float
         Constant of the theorem; less than k / 2.
     printed : bool
-        Whether the upper bound has the shift of the lower bound, as in the notes.
+        Whether the upper bound has the shift of the lower bound, as printed in the lecture notes.
     """
     shift = c / k
     corner, beta = corners(MU / math.sqrt(k), k)

@@ -1,15 +1,15 @@
 """The effect of each constant of `privstats.estimators`: coverage and length with the constant halved and doubled.
 
-Linear regressions by Newton steps: uniform predictors under mu, a concave mean of a skewed predictor, t errors with
-three degrees of freedom, a predictor in four per cent of its bounds with its square, and a level with 1 % of the rows;
-the last two also by objective perturbation under eps, and uniform predictors under eps with mech="auto". Further
-designs are a logit with 8 % of ones under mu and under eps, a Poisson regression under mu, and median regressions with
-errors that grow with a predictor, under mu and under eps. The script prints a line for each constant: its meaning, and
-with the constant halved and doubled the lowest coverage over designs and coefficients, the length relative to intervals
-without privacy (mean over designs of medians), and the share of intervals not given. The first line has these numbers
-for unchanged constants. The only target: with unchanged constants, the lowest coverage of a coefficient is at most
-three binomial standard errors below .93. With ``--write`` each line is written to the table in a page, METHODS.md, as
-soon as it is known.
+Five designs are linear regressions by noisy Newton steps: uniform predictors, a response with a concave mean given a
+skewed predictor, t errors with three degrees of freedom, a predictor whose values fill four per cent of its bounds and
+the square of this predictor, and a factor with a level in 1 % of the rows. The last two are also fitted by objective
+perturbation under eps, and the first also under eps with mech="auto". Further designs are a logit with 8 % of ones
+under mu and under eps, a Poisson regression under mu, and median regressions with errors that grow with a predictor,
+under mu and under eps. The script prints a line for each constant: its meaning, and with the constant halved and
+doubled the lowest coverage over designs and coefficients, the length relative to intervals without privacy (mean over
+designs of medians), and the share of intervals not given. The first line has these numbers for unchanged constants. The
+only target is a lowest coverage, with unchanged constants, of at least .93 up to three binomial standard errors. With
+``--write METHODS.md`` each line is written to the table in this page as soon as the line is computed.
 
     python -m benchmarks.constants --seed 1 [--replicates 20] [--names VISIBLE MOVE] [--write METHODS.md]
 """
@@ -135,7 +135,7 @@ def table() -> dict[str, str]:
 
 @contextmanager
 def replaced(others: Mapping[str, Any]) -> Iterator[None]:
-    """Replace constants by `others`, new values by name, in all modules that import the constants, within a context.
+    """Replace constants in all modules that import them, within a context; `others` maps names to new values.
 
     The constants are defined in the modules `constants` and `inference.estimate`.
     """
@@ -205,7 +205,7 @@ def written(page: str, name: str, new: str) -> str:
 
 
 def main() -> int:
-    """Print the table; return 1 if intervals with unchanged constants cover too rarely."""
+    """Print the table; return 1 if the lowest coverage with unchanged constants misses the target."""
     meanings = table()
     parser = arguments(__doc__, replicates=20)
     parser.add_argument("--names", nargs="*", default=list(meanings), choices=list(meanings))

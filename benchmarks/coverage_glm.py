@@ -1,7 +1,8 @@
 """Coverage and length of 95 % intervals of dp_glm: logistic regression.
 
-The p predictors are uniform on [-1, 1] with slopes from -1 to 1; the intercept makes half of the outcomes ones
-("balanced"), or one in twenty ("rare"). Neighbouring data sets differ in one replaced row, and no value is missing.
+The p predictors are uniform on [-1, 1] with slopes from -1 to 1; the intercept is chosen so that half of the outcomes
+are 1 ("balanced"), or one in twenty ("rare"). The budget is eps, or mu of Gaussian differential privacy. Neighbouring
+data sets differ in one replaced row, and no value is missing.
 
 Targets: among fits that give intervals, the coverage over all coefficients of a cell is in [.93, .97] up to 3 Monte
 Carlo standard errors. From 10,000 rows on and eps = 1 (mu = .5) on, at most 2 % of the fits give no intervals (NaN);
@@ -39,7 +40,7 @@ PUBLIC = 200_000  # number of simulated rows for the intercept and for lengths w
 class Cell:
     """Coverage and length of the intervals over the replicates of one cell of the design."""
 
-    coverage: float  # share of covered coefficients, of all coefficients in fits with intervals
+    coverage: float  # coverage over the coefficients of all fits with intervals
     error: float  # Monte Carlo standard error of the coverage
     worst: float
     length: float
@@ -47,7 +48,7 @@ class Cell:
     nothing: float  # share of fits without intervals
 
     def misses(self, n: int, promise: str) -> list[str]:
-        """Return the targets this cell misses by more than chance."""
+        """Return the targets that this cell misses by more than `TOLERANCE` Monte Carlo standard errors."""
         name, value = promise.split("=")
         found = []
         if n >= LARGE and float(value) >= DUE[name] and self.nothing > MOST_SILENT:
@@ -97,7 +98,7 @@ def cell(outcome: str, p: int, n: int, promise: str, replicates: int, seed: int)
         return Cell(math.nan, math.nan, math.nan, math.nan, math.nan, 1.0)
     covered = ((ends[..., 0] <= theta) & (theta <= ends[..., 1]))[told]
     length = float(np.median(ends[told, 1:, 1] - ends[told, 1:, 0]))
-    # std dev over fits, because the errors of the coefficients of one fit are correlated
+    # standard deviation over fits: the errors of the coefficients of one fit are correlated
     spread = max(float(covered.mean(axis=1).std()), 0.22 / math.sqrt(p + 1))
     return Cell(
         coverage=float(covered.mean()),

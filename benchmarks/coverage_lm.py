@@ -1,11 +1,12 @@
 """Coverage and length of 95 % intervals of dp_lm, on the design of Figure 3 of Awan and Slavkovic (2021).
 
-p = 5 predictors U(-1, 1), coefficients (.5; -1, -.5, 0, .5, 1), N(0, 1) errors, response bounds (-6, 6). Let kappa be
-the released ratio of noise to information in the direction with the least information (median over replicates).
-Targets: if kappa is at most .4, the mean coverage is in [.93, .97] and each coefficient's coverage is within 3.5 Monte
-Carlo standard errors of .95, where a missing interval (NaN) counts as a miss; otherwise the mean coverage of given
-intervals is at least .93. If all intervals are given, the median length of the slopes' intervals is at most 1.1 times
-the median length of the reference implementation.
+The model has p = 5 predictors U(-1, 1), coefficients (.5; -1, -.5, 0, .5, 1), N(0, 1) errors, and bounds (-6, 6) of the
+response. Let kappa be the ratio of privacy noise to information in the direction with the least information, as
+computed from the fit's releases (`noise_to_signal` in `fit.diagnostics`, median over replicates). Targets: if kappa is
+at most .4, the mean coverage is in [.93, .97] and each coefficient's coverage is within 3.5 Monte Carlo standard errors
+of .95, where a missing interval (NaN) counts as a miss; otherwise the mean coverage of given intervals is at least .93.
+If all intervals are given, the median length of the slopes' intervals is at most 1.1 times the median length of a
+reference implementation of the same method (numbers in `METHODS`).
 
     python benchmarks/coverage_lm.py --seed 1 [--method matrixt] [--replicates 300] [--n 500 2000 ...]
 """
@@ -38,7 +39,8 @@ def _column(*lengths: float) -> dict[tuple[int, float], float]:
     return dict(zip(CELLS, lengths, strict=True))
 
 
-# options of dp_lm, and median lengths of a reference implementation by (n, eps), with nonrobust variances
+# By method: options of dp_lm, and median interval lengths by (n, eps) of a reference implementation, which computes
+# variances under homoskedasticity.
 METHODS: dict[str, tuple[dict[str, Any], dict[tuple[int, float], float]]] = {
     "matrixt": (
         {"noise": "matrixt", "mech": "suffstats", "cov_type": "nonrobust"},

@@ -37,7 +37,7 @@ SIZES, BUDGETS = (200, 1000, 10_000), (0.2, 1.0)
 VERBS = ("q0.5", "q0.1", "q0.25", "q0.9", "mean")
 SETTINGS = {"public": ("replace", True), "missing": ("replace", False), "private": ("add_remove", False)}
 TOLERANCE = 3.0  # tolerance of the targets, in Monte Carlo standard errors
-MIDDLE = 0.37  # centre of symmetric laws; zero, a special value of the mechanism, would be too easy
+MIDDLE = 0.37  # centre of symmetric laws; not 0, the centre of the bounds
 NONE = 0.9  # share of fits without an interval above which a cell has no target
 
 
@@ -162,7 +162,7 @@ class Cell:
     replicates: int
 
     def misses(self, law: str) -> list[str]:
-        """Return the targets this cell misses by more than chance."""
+        """Return the targets that this cell misses by more than `TOLERANCE` Monte Carlo standard errors."""
         found = []
         told = max(1.0, (1 - self.nothing) * self.replicates)
         if self.nothing > NONE:
@@ -238,7 +238,7 @@ def row(design: tuple[str, int, float, str, str], found: Cell) -> tuple[str, ...
 
 
 def settings_of(verb: str) -> Sequence[str]:
-    """Return the names of the settings to compare for the estimate `verb`, a mean or a quantile.
+    """Return the names of the settings to compare; `verb` is "mean" or a quantile such as "q0.5".
 
     Settings "public" and "missing" differ for means only.
     """

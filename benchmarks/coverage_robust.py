@@ -1,10 +1,11 @@
 """Coverage and length of intervals of robust and logistic regression under Gaussian differential privacy.
 
 The four predictors are normal with autoregressive correlations .3^|i - j|. Linear regression: coefficients (1, .5, -.5,
-.25, 0), N(0, 1) errors, Huber's loss with unknown scale; predictors are declared by Scale(0, 1), the response by
-Scale(1, 1), without bounds. Logistic regression: coefficients (-.3, .5, -.5, .25, 0), predictors with bounds (-6, 6).
-Variants of linear regression: strong signal (coefficients times 10), correlations .9^|i - j|, t3 errors, 5 % of errors
-times 20; of logistic regression: strong signal, correlations .9^|i - j|, and 5 % of outcomes equal to 1.
+.25, 0), N(0, 1) errors, Huber's loss with unknown scale; predictors are declared without bounds by a centre and a
+scale, `ps.Scale(0, 1)`, and the response by `ps.Scale(1, 1)`. Logistic regression: coefficients (-.3, .5, -.5, .25, 0),
+predictors with bounds (-6, 6). Variants of linear regression: strong signal (coefficients times 10), correlations .9^|i
+- j|, t3 errors, 5 % of errors times 20; of logistic regression: strong signal, correlations .9^|i - j|, and 5 % of
+outcomes equal to 1.
 
 Targets: the mean coverage over the five coefficients, where a missing interval (NaN) is a miss, is at least .93 in each
 cell of the grid n = 500 ... 20,000, mu = .25 ... 2, and in the variants, up to half a Monte Carlo standard error; on
@@ -52,7 +53,7 @@ HARD = ((2000, 1.0), (5000, 0.5), (20_000, 1.0))  # n and mu of the variants
 class Fit:
     """Results of one replicate: shares of true coefficients covered and of intervals given, median length of intervals.
 
-    `noise_to_signal` is the ratio of noise to information.
+    `noise_to_signal` is the ratio of privacy noise to information in the fit's diagnostics.
     """
 
     covered: float

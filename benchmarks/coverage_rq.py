@@ -1,16 +1,17 @@
 """Coverage and length of 95 % intervals of dp_rq.
 
 ``y = 0.5 + x_1 + error``; predictors are uniform on [-1, 1], the response is declared within (-8, 8), and d is the
-number of coefficients, intercept included. Errors: normal, exponential (skewed), and ``(1 + x_1 / 2)`` times normal, so
-that the slope differs between quantiles. Budgets: eps, or mu (Gaussian). Neighbouring data sets differ in one replaced
-row, and no value is missing. Other settings: "add_remove", where the number of rows is private; "no intercept", where
-the conditional quantile has intercept 0; "factor", where a factor with two levels replaces the last predictor.
+number of coefficients, intercept included. Errors are normal, exponential (skewed), or ``(1 + x_1 / 2)`` times normal;
+with the last errors the slope differs between quantiles. The budget is eps, or mu of Gaussian differential privacy.
+Neighbouring data sets differ in one replaced row, and no value is missing. Other settings: "add_remove", where the
+number of rows is private; "no intercept", where the conditional quantile has intercept 0; "factor", where a factor with
+two levels replaces the last predictor.
 
 Targets: among fits that give intervals, the coverage over all coefficients of a cell is at least .93, and from 10,000
 rows on at most .97, up to 3 Monte Carlo standard errors. From 10,000 rows and eps = 1 (mu = .5) on, every fit gives
 intervals; with fewer rows the budget may be too small for intervals (NaN). "worst" is the lowest coverage of a
-coefficient, "length" the median length for the slope of x_1, "ratio" the ratio of this length to the length without
-privacy, with known density.
+coefficient, "length" the median length for the slope of x_1, "ratio" the ratio of this length to the length of the
+asymptotic interval without privacy, computed from the true density of the errors.
 
     python benchmarks/coverage_rq.py --seed 1 [--replicates 100] [--n 1000 10000 100000] [--tau 0.5 ...] [--d 2 ...]
     python benchmarks/coverage_rq.py --seed 1 --mech kng --promises mu=0.5 mu=1
@@ -70,7 +71,7 @@ class Errors:
         return pd.DataFrame(X, columns=predictors(d)).assign(g=levels, y=y)
 
     def textbook(self, tau: float, n: int) -> float:
-        """Return the length of the interval of the slope of x_1 without privacy, with known density."""
+        """Return the asymptotic interval length for the slope of x_1, without privacy, from the true error density."""
         x = (np.arange(2000) + 0.5) / 1000 - 1
         rows = np.column_stack([np.ones_like(x), x])
         f = self.density(self.quantile(tau)) / (1 + self.spread * x)
@@ -98,7 +99,10 @@ class Cell:
     told: int  # number of fits with intervals
 
     def misses(self, n: int) -> list[str]:
-        """Return the targets missed by more than chance, as if each fit had two independent coefficients."""
+        """Return the targets that this cell misses by more than `TOLERANCE` Monte Carlo standard errors.
+
+        The standard error of the coverage is computed as if a fit had two coefficients with independent errors.
+        """
         found, told = [], max(1, self.told)
         if n >= LARGE and self.nothing > 0:
             found.append("NaN")

@@ -1,9 +1,10 @@
-"""Error of Duff and its bounds from smooth sensitivity: Gillenwater and Munoz Medina (2020), section 4.2.
+"""Error of the mechanism Duff and bounds of this error: Gillenwater and Munoz Medina (2020), section 4.2.
 
-Medians of 1000 values from the sources of `duff_figure1`; rows are added or removed. All bounds depend on the data, so
-they are for teaching: no fit prints a bound. Exact tail probabilities are computed from Duff's distribution, and draws
-of the package are compared with these probabilities. Notation: x is the answer, T the sample median, [a, b] the public
-range, H_t the set of answers at a distance of at most t rows, and lambda its length.
+Duff chooses an answer x with probability proportional to exp(-eps k(x) / 2), where k(x) is the smallest number of rows
+to add or remove such that the median becomes x. The medians are of 1000 values from the sources of `duff_figure1`. All
+bounds depend on the data, so they are for teaching: no fit prints a bound. Exact tail probabilities are computed from
+Duff's distribution, and draws of the package are compared with these probabilities. Notation: x is the answer, T the
+sample median, [a, b] the public range, H_t the set of answers at a distance of at most t rows, and lambda its length.
 
 * Proposition 4: ``P(distance > t) <= (b - a) / lambda(H_(t / 2)) e^(-eps t / 4)`` for the *distance* of data sets;
 * Theorem 1: ``P(|x - T| > t) <= 2 exp(-eps gamma / 2) (b - a) / lambda(H_gamma)``, ``gamma = 1 / (2 beta*)``, where
@@ -21,9 +22,9 @@ eta" is right: Corollary 1 is below the Cauchy noise of Proposition 7 (with the 
 eta below a printed value.
 
 Targets: every bound holds at eta = .5, .1, .01, .001; Theorem 1 is never above Corollary 1; for evenly spaced values
-lambda(H_100) is within 1 % of 100 (b - a) / n, and C within 1 % of (b - a) / (2 n); draws exceed the exact quantiles
-with the right frequency up to 4 standard errors; Cauchy noise is longer than Corollary 1 at eta = 1e-6 for each source
-and budget.
+lambda(H_100) is within 1 % of 100 (b - a) / n, and C within 1 % of (b - a) / (2 n); the share of draws beyond the exact
+quantile of level eta is eta up to 4 standard errors; Cauchy noise is longer than Corollary 1 at eta = 1e-6 for each
+source and budget.
 
     python -m benchmarks.duff_bounds --seed 1 [--replicates 2000] [--plot PATH]
 """
@@ -100,7 +101,7 @@ class Bounds:
         return float(brentq(lambda t: self.beyond(t) - eta, 0.0, 2 * self.width, xtol=1e-9))
 
     def level_set(self, t: float) -> float:
-        """Return lambda(H_t), the total length of the answers at a distance of at most t rows."""
+        """Return lambda(H_t), the total length of the set H_t of answers at a distance of at most t rows."""
         _, widths, distances = self.pieces
         return float(widths[distances <= t].sum())
 

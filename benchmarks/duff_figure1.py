@@ -1,5 +1,8 @@
 """Figure 1 of Gillenwater and Munoz Medina (2020): medians of 1000 values by Duff, and by smooth-sensitivity noise.
 
+Duff, the mechanism of the paper, chooses an answer x with probability proportional to exp(-eps k(x) / 2), where k(x) is
+the smallest number of changes of rows such that the median becomes x.
+
 Sources: N(0, 1) on [-10, 10], U(0, 1) and Beta(.5, .5); eps = .1, .5, 1, 2; delta = .001 for mechanisms that need a
 delta. An error is the expected distance of the release, clipped to the range, from the sample median, which in the
 paper is the 500th value. It is exact for each data set, so only the data sets are random (the paper: 100 data sets, 100
@@ -11,10 +14,10 @@ computed for both relations. Ratios are relative to Duff under added or removed 
 
 *Statements of the paper on N(0, 1).* Cauchy noise has 187 times the error of Duff at eps = .1 and 34 times at eps = 2:
 both numbers lie between the ratios under the two relations. Laplace noise has 130 and 4 times the error: the ratios
-here are about two thirds of 130, and 4. LaplaceLN has 4 and 15 times the error: not reproduced. With its conversion
-from concentrated privacy (Bun and Steinke 2019, Lemma 9) the ratio is near 280 and 30: it falls with eps, like all of
-these ratios. Without a conversion ("c = eps", not known to be (eps, delta)-DP) it falls too, from 50 or more to 3 or
-less.
+here are about two thirds of 130, and 4. LaplaceLN has 4 and 15 times the error: these numbers are not reproduced. With
+its conversion from concentrated privacy (Bun and Steinke 2019, Lemma 9) the ratio is near 280 and 30: it falls with
+eps, like all of these ratios. Without a conversion ("c = eps", not known to be (eps, delta)-DP) it falls too, from 50
+or more to 3 or less.
 
 *How much of the gain is due to Duff.* For quantiles Duff is the rank mechanism (Smith 2011), which the paper leaves
 out: "rank" interpolates ranks and aims at the midpoint of the 500th and the 501st value. And the paper's calibrations
@@ -198,7 +201,7 @@ def compare(cells: dict[float, Cell]) -> None:
 
 
 def plot(found: dict[str, dict[float, Cell]], rest: dict[str, dict[float, dict[str, np.ndarray]]], path: Path) -> None:
-    """Draw mean errors against eps; a band reaches from one neighbouring relation to the other."""
+    """Draw mean errors against eps; the ends of a band are the errors under the two neighbouring relations."""
     figure, panels = new_figure(len(found), share_y=False)
     colors = {DUFF: "k", RANK: "tab:red", "Cauchy": "tab:blue", "Laplace": "tab:green", "LaplaceLN": "tab:orange"}
     for panel, (source, cells) in zip(panels, found.items(), strict=True):

@@ -1,4 +1,4 @@
-"""Run every script that draws a figure of the papers; save figures and tables for the gallery of the site.
+"""Run every script that reproduces a figure of a published paper; save figures and tables for the site's gallery.
 
 `benchmarks/gallery.toml` lists the figures. Figures and printed tables are written to `benchmarks/figures/`.
 
@@ -31,7 +31,7 @@ def drawn(script: str, options: list[str]) -> bool:
 
 
 def main() -> int:
-    """Run the scripts; the exit status says whether one failed or missed a target."""
+    """Run the scripts; return 1 if a script failed or missed a target, and 0 otherwise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--quick", action="store_true", help="fewer replicates, and smaller samples")

@@ -1,10 +1,10 @@
-"""The memory of methods that need all rows at once, compared with the number of bytes that the plan states.
+"""Memory of methods that hold all rows at once, compared with the bytes for each row that a plan (`dry_run=`) states.
 
-The script measures the peak memory of a fit without its data, by Python's `tracemalloc`, with all rows and with half of
-the rows (more than one block); the difference is the memory of the other half. Almost nothing is kept between passes
-(`memory_limit`). Targets: the measured memory is at most the bytes for each row that the plan states, and for each
-method at least .4 times these bytes in one of the method's calls; a method that takes the rows in parts needs at most
-`PARTS` bytes for each row.
+The script measures by Python's `tracemalloc` the peak memory of a fit, without its data, with all rows and with half of
+the rows (more than one block of rows); the difference is the memory for the other half. With `memory_limit=` 1 MB,
+almost no rows are kept between passes over the data. Targets: the measured memory is at most the bytes for each row
+that the plan states, and for each method at least .4 times these bytes in one of the method's calls; a method that
+takes the rows in parts needs at most `PARTS` bytes for each row.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.gathered --seed 1 [--n 1000000]
 """
@@ -63,7 +63,7 @@ def rows(n: int, seed: int) -> pd.DataFrame:
 
 
 def called(name: str) -> Callable[..., Any]:
-    """Return the fit of this name as a function of the data."""
+    """Return a function of the data that makes the fit `CALLS[name]`."""
     verb, formula, options = CALLS[name]
     given = {"domain": {**DOMAIN, "k": (-6, 6), "b": bool}, "rng": 1, "memory_limit": 1e6, **options}
     return lambda data, **more: getattr(ps, f"dp_{verb}")(formula, data, **given, **more)
@@ -80,10 +80,10 @@ def peak(call: Callable[..., Any], data: pd.DataFrame) -> int:
 
 
 def measured(name: str, data: pd.DataFrame) -> tuple[int, float]:
-    """Return the bytes for each row that the plan of a call states (0 if none are stated), and the measured bytes."""
+    """Return the bytes for each row: as stated by the plan of the fit (0 without a statement), and as measured."""
     call, few = called(name), len(data) // 2
     gathered = call(data, dry_run=True).gathered
-    call(data[:2_000])  # the first call imports modules and fills caches, which is not measured
+    call(data[:2_000])  # a first call, not measured, imports modules and fills caches
     taken = (peak(call, data) - peak(call, data[:few])) / (len(data) - few)
     return (0 if gathered is None else gathered.row), taken
 

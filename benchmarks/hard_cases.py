@@ -1,7 +1,7 @@
-"""Coverage and length of intervals in hard cases, in which intervals failed or may fail, each with its own budgets.
+"""Coverage and length of intervals in hard cases: populations in which intervals failed in the past or may fail.
 
-Targets are as in `benchmarks.populations`: samples are drawn from a population, and the truth is the fit to all its
-rows.
+Each case has its own budgets. Targets are as in `benchmarks.populations`: samples are drawn from a population, and the
+truth is the fit to all its rows.
 
     python -m benchmarks.hard_cases --seed 1 --names rare_5 collinear --replicates 40
 """
@@ -84,13 +84,13 @@ def three_levels(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def two_values(rng: Rng, n: int) -> pd.DataFrame:
-    """Return counts with means .2 and 3.7 at the two values of a predictor with shorter tails than a normal law."""
+    """Return rows of a predictor with the values 0 and 1, and Poisson counts with means .2 and 3.7 at these values."""
     x = rng.integers(0, 2, n).astype(float)
     return pd.DataFrame({"x": x, "y": np.minimum(rng.poisson(np.exp(-1.7 + 3 * x)), 100)})
 
 
 def rare_and_varied(rng: Rng, n: int) -> pd.DataFrame:
-    """Return amounts, and a factor whose reference level has .8 % of the rows and 7 times the relative variance."""
+    """Return gamma amounts; a factor's reference level has .8 % of the rows and 7 times the relative variance."""
     x, g = rng.uniform(-1, 1, n), rng.choice(["rare", "a", "b"], n, p=[0.008, 0.592, 0.4])
     shape = np.where(g == "rare", 0.5, 3.5)
     return pd.DataFrame({"x": x, "g": g, "y": np.exp(0.4 * x + 0.3 * (g == "b")) * rng.gamma(shape, 1 / shape)})
@@ -103,7 +103,7 @@ def straight(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def totals(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of districts with three correlated totals (rooms, households, people) and a nonlinear mean."""
+    """Return rows of districts with three correlated totals (rooms, homes, people); E(y) is not linear in them."""
     size = rng.normal(6, 0.7, n)
     rooms, homes, people = (size + shift + 0.2 * rng.normal(size=n) for shift in (1.5, 0.0, 1.0))
     y = 0.4 * (rooms - people) + 0.1 * np.square(homes - 6) + 0.3 * rng.normal(size=n)
@@ -167,7 +167,7 @@ def zeros(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def tolls(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows with a predictor that is zero in 95 % of the rows, as road tolls in taxi fares."""
+    """Return rows with a predictor that is zero in 95 % of the rows, such as the road toll in data on taxi fares."""
     x = np.where(rng.uniform(size=n) < 0.05, rng.lognormal(1.7, 0.3, n), 0.0)
     z = rng.integers(1, 7, n)
     return pd.DataFrame({"x": x, "z": z, "y": 14 + 2 * x + 0.1 * z + rng.gamma(2, 5, n)})
@@ -182,7 +182,7 @@ def five_points(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def off_center(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of predictors far from zero; the mean depends on a product and on a square of predictors."""
+    """Return rows of two predictors far from zero; E(y) has a square and a product of the predictors."""
     age, hours = rng.uniform(25, 65, n), rng.normal(40, 6, n)
     y = 8 + 0.05 * age - 0.0005 * age**2 + 0.0004 * age * hours + 0.4 * rng.normal(size=n)
     return pd.DataFrame({"age": age, "hours": hours, "y": y})
@@ -208,7 +208,7 @@ def far_group(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def far_cluster(share: float, rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a predictor that is ten times as large in a share of the rows, with a mean that is not linear."""
+    """Return rows of a predictor that is ten times as large in a share of the rows; E(y) is not linear in it."""
     far = rng.uniform(size=n) < share
     x = np.where(far, rng.normal(20, 1.5, n), rng.normal(2, 0.6, n)).clip(0, 30)
     return pd.DataFrame({"x": x, "y": (np.where(far, 4, 0.8 * x) + rng.normal(0, 0.8, n)).clip(-5, 12)})
@@ -241,20 +241,20 @@ def rare_ones(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def levels_alone(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a factor of three levels, the only predictor, and a response in a small part of its bounds."""
+    """Return rows of a factor with three levels, the only predictor; y fills a tenth of its bounds (0, 100)."""
     g = rng.choice(3, n, p=[0.6, 0.3, 0.1])
     y = 50 + np.array([0.0, 2.0, -3.0])[g] + rng.normal(size=n)
     return pd.DataFrame({"g": np.array([*"abc"])[g], "y": y.clip(0, 100)})
 
 
 def cubic(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a response with a cubic mean, and a positive predictor, whose powers are nearly collinear."""
+    """Return rows of a response whose mean is cubic in a predictor; the predictor's powers are nearly collinear."""
     x = rng.uniform(0, 10, n)
     return pd.DataFrame({"x": x, "y": 1 + 3 * x - 0.6 * x**2 + 0.03 * x**3 + rng.normal(size=n)})
 
 
 def years(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a year of construction, which varies over a hundredth of its bounds."""
+    """Return rows of a year of construction; its standard deviation is .4 % of the width of its bounds (0, 2100)."""
     x = rng.uniform(0, 1, n)
     return pd.DataFrame({"x": x, "y": 1975 + 5 * x + 8 * rng.normal(size=n)})
 
@@ -274,7 +274,7 @@ def rare_by_level(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def rare_when_short(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows of a skewed predictor and an outcome that is rare except at large values, as tolls of taxis."""
+    """Return rows of a skewed predictor and an outcome that is rare except at large values of the predictor."""
     x = np.minimum(rng.lognormal(0.55, 1.0, n), 50)
     return pd.DataFrame({"x": x, "y": (rng.uniform(size=n) < 1 / (1 + np.exp(5.5 - 0.42 * x))).astype(int)})
 
@@ -286,14 +286,14 @@ def counts(mean: float, slope: float, rng: Rng, n: int) -> pd.DataFrame:
 
 
 def curved_counts(rng: Rng, n: int) -> pd.DataFrame:
-    """Return Poisson counts whose log mean has a square and a product of two predictors."""
+    """Return Poisson counts whose log mean has the square of a predictor and the product of two predictors."""
     x, z = rng.gamma(4, 2.5, n).clip(0, 60), rng.normal(size=n).clip(-4, 4)
     eta = -1 + 0.12 * x - 0.002 * x**2 + 0.3 * z + 0.03 * z * (x - 10)
     return pd.DataFrame({"x": x, "z": z, "y": rng.poisson(np.exp(eta)).clip(0, 50)})
 
 
 def counts_by_level(rng: Rng, n: int) -> pd.DataFrame:
-    """Return Poisson counts whose slopes differ between five levels; two levels together have a tenth of the rows."""
+    """Return Poisson counts at five levels of a factor: one level has another slope, two have 5 % of the rows each."""
     k, x = rng.choice(5, n, p=[0.4, 0.3, 0.2, 0.05, 0.05]), rng.normal(size=n).clip(-4, 4)
     eta = -0.15 + 0.25 * x + np.array([0, 0.15, -0.15, 0.1, 0.2])[k] + 0.1 * x * (k == 1)
     return pd.DataFrame({"g": np.array(list("abcde"))[k], "x": x, "y": rng.poisson(np.exp(eta)).clip(0, 30)})
@@ -320,13 +320,13 @@ def curved(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def few_of_some(rng: Rng, n: int) -> pd.DataFrame:
-    """Return counts at six levels; three of the levels together have a tenth of the rows."""
+    """Return counts at six levels of a factor; three of the levels together have a tenth of the rows."""
     k = rng.choice(6, n, p=[0.4, 0.3, 0.2, 0.06, 0.02, 0.02])
     return pd.DataFrame({"g": np.array(list("abcdef"))[k], "y": rng.poisson(2 * np.exp(0.2 * k)).clip(0, 40)})
 
 
 def skewed_level(rng: Rng, n: int) -> pd.DataFrame:
-    """Return counts at six levels; three, with a tenth of the rows together, have a scatter several times as large."""
+    """Return counts at six levels; three rare levels (a tenth of the rows) have thrice the standard deviation."""
     k = rng.choice(6, n, p=[0.4, 0.3, 0.2, 0.06, 0.02, 0.02])
     rare, x, h = k >= 3, rng.normal(size=n) + 0.6 * (k - 1), rng.integers(0, 2, n)
     eta = (0.35 + 0.6 * rare) * x + 0.1 * k + 0.2 * h + 0.1 * rng.normal(size=n) + 0.5 * rare
@@ -335,7 +335,7 @@ def skewed_level(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def rare_slopes(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows at six levels; three levels, with a tenth of the rows together, have another slope."""
+    """Return rows at six levels of a factor; at three rare levels (a tenth of the rows) the slope of x is larger."""
     k = rng.choice(6, n, p=[0.4, 0.3, 0.2, 0.06, 0.02, 0.02])
     x, h = (rng.normal(size=n) + 0.3 * k - 0.4).clip(-5, 5), rng.integers(0, 2, n)
     y = 0.5 * k + (0.5 + 0.3 * (k >= 3)) * x + 0.3 * h + rng.normal(size=n)
@@ -350,14 +350,14 @@ def several(rng: Rng, n: int) -> pd.DataFrame:
 
 
 def saturating(rng: Rng, n: int) -> pd.DataFrame:
-    """Return rows with a mean that is logarithmic in a long-tailed predictor: a line fails at large values of it."""
+    """Return rows with E(y) logarithmic in a long-tailed predictor: a line misfits large values of the predictor."""
     x, z = rng.lognormal(0, 1.2, n).clip(0, 150), rng.normal(size=n).clip(-5, 5)
     y = (2 * np.log1p(x) - 0.3 * z + 0.5 * rng.normal(size=n)).clip(-5, 20)
     return pd.DataFrame({"x": x, "z": z, "y": y})
 
 
 def spending(rng: Rng, n: int) -> pd.DataFrame:
-    """Return spending that is zero in 60 % of the rows, a skewed predictor in wide bounds, and a binary predictor."""
+    """Return spending that is 0 in 60 % of the rows, a skewed predictor (mean 3, bounds (0, 25)) and a binary one."""
     x, z = rng.gamma(2, 1.5, n).clip(0, 25), (rng.random(n) < 0.3) * 1.0
     y = np.where(rng.random(n) < 0.6, 0, np.exp(1 + 0.1 * x + 0.4 * z + 0.7 * rng.normal(size=n))).clip(0, 200)
     return pd.DataFrame({"x": x, "z": z, "y": y})
@@ -507,7 +507,7 @@ CASES = {
         for constant in (-4.0, -5.5)
     },
     **{
-        # noise hides the predictor `cause`; without a remedy the predictor `proxy` would take the effect of `cause`
+        # noise hides the predictor `cause`; a fit that ignores this noise ascribes the effect of `cause` to `proxy`
         f"hidden_cause_{name}": Case(
             lm(cause_and_proxy, "y ~ cause + proxy", {"cause": bounds, "proxy": (-4, 4), "y": (-5, 5)}),
             1000,
@@ -600,11 +600,11 @@ CASES = {
         lm(levels_alone, "y ~ C(g)", {"g": [*"abc"], "y": (0, 100)}),
         promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 0.5}),
     ),
-    "cubic": Case(  # with few rows, no coefficient is given
+    "cubic": Case(  # no coefficient gets an interval with few rows
         lm(cubic, "y ~ x + I(x**2) + I(x**3)", {"x": (0, 10), "y": (-60, 60)}),
         promises=({"eps": 1.0}, {"eps": 2.0}, {"eps": 4.0}, {"mu": 1.0}),
     ),
-    "years": Case(  # under eps = 1, noise may hide rare values far away, so that intervals are long (see README)
+    "years": Case(  # long intervals at eps = 1: they allow for rare far values below the noise (see README)
         lm(years, "y ~ x", {"x": (0, 1), "y": (0, 2100)}), promises=({"eps": 1.0}, {"eps": 4.0}, {"mu": 1.0})
     ),
     "zeros": Case(lm(zeros, "y ~ x", {"x": (0, 20), "y": (0, 200)})),
@@ -696,7 +696,7 @@ CASES = {
         8000,
         ({"eps": 4.0}, {"mu": 1.0}),
     ),
-    "schooling_rq25": Case(  # no intervals are given: 3 in 8 men have twelve years of schooling, and slopes are 0
+    "schooling_rq25": Case(  # no intervals are given: 3 in 8 men have 12 years of schooling, and the slopes are 0
         rq("cps_1988_wages.csv", "education ~ np.log(wage) + C(ethnicity) + C(parttime)", WAGES, 0.25),
         promises=({"mu": 0.5}, {"mu": 1.0}, {"eps": 4.0}),
     ),
@@ -707,7 +707,7 @@ CASES = {
     "city_sizes": Case(  # README says that coverage is not guaranteed: one row in forty is a city of 7.3 million
         lm(partial(shipped, "anes96"), "popul ~ 1", {"popul": (0, 7500)}), 2000, ({"eps": 1.0}, {"mu": 0.5})
     ),
-    "visits_mean": Case(  # before `Problem.one_sided`: .70
+    "visits_mean": Case(  # coverage .70 without the rule `Problem.one_sided`
         lm(partial(shipped, "randhie"), "mdvis ~ 1", {"mdvis": (0, 80)}), 1000, ({"mu": 0.25},)
     ),
     "randhie_counts": Case(
@@ -750,7 +750,7 @@ CASES = {
         5000,
         ({"mu": 1.0}, {"eps": 4.0}),
     ),
-    "house_prices": Case(  # before `Problem.one_sided`: .82 at eps = 1, .75 at mu = .5
+    "house_prices": Case(  # without `Problem.one_sided` the coverage is .82 at eps = 1, .75 at mu = .5
         lm(
             "king_county_house_sales.csv",
             "price ~ grade + I(sqft_living > 2000)",
@@ -793,7 +793,7 @@ CASES = {
     "taxi_payment_medians": Case(rq("nyc_taxis_2019.csv", BY_PAYMENT, TRIPS | PAYMENT, 0.5)),
     "fair": Case(lm(partial(shipped, "fair"), f"affairs ~ {MARRIED_TERMS}", MARRIED)),
     "fair_logit": Case(glm(partial(shipped, "fair"), f"I(affairs > 0) ~ {MARRIED_TERMS}", MARRIED)),
-    # the formulas of the next two cases are our own choice
+    # the formulas of the next two cases were chosen for this benchmark
     "voters": Case(lm(partial(shipped, "anes96"), "income ~ age + I(age**2) + educ + PID", VOTERS)),
     "voters_logit": Case(glm(partial(shipped, "anes96"), "vote ~ selfLR + PID + age + educ + TVnews", VOTERS)),
 }

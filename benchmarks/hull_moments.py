@@ -1,10 +1,11 @@
-"""Second moments of uniform points of the convex hull of moment differences, stored as constants in the module `body`.
+"""Simulated second moments of uniform points in a convex hull, for comparison with constants in the module `body`.
 
     python benchmarks/hull_moments.py --seed 1 [--draws 20000000]
 
-The script prints E u^2 of the coordinates u of uniform points (first-order products, squares, doubled, and cross
-products), for one and two predictors, with Monte Carlo standard errors. It exits with a non-zero status if a stored
-constant is more than four standard errors away.
+The convex hull contains all changes of the second moments of (1, predictors, response) by one replaced row. For one and
+two predictors the script prints E u^2, with Monte Carlo standard errors, for three kinds of coordinates u of a uniform
+point: a first-order product, a doubled square, and a cross product. It exits with a non-zero status if a stored
+constant differs from the simulated number by more than four standard errors and 1e-4.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ BATCH = 100_000
 
 
 def simulated(q: int, draws: int, seed: int) -> list[tuple[float, float]]:
-    """Return the mean of u^2, and its standard error, for each kind of coordinate u of uniform points.
+    """Return the mean of u^2 and its standard error for the three kinds of coordinates u of a uniform point.
 
-    The points are in the convex hull for q - 1 predictors.
+    The point lies in the convex hull for q - 1 predictors.
     """
     chance = public_stream(seed)
     means = []
@@ -48,7 +49,7 @@ def main() -> int:
         for kind, (mean, error), stored in zip(
             kinds, simulated(q, options.draws, options.seed), second_moments_hull(q), strict=True
         ):
-            off |= abs(mean - stored) > 4 * error + 1e-4  # 1e-4, because stored constants have four digits
+            off |= abs(mean - stored) > 4 * error + 1e-4  # stored constants have four decimals
             rows.append((q, kind, f"{mean:.5f}", f"{error:.5f}", f"{stored:.4f}"))
     print(tabulate(rows, ("q", "coordinate", "E u^2", "std err", "stored"), disable_numparse=True))
     return int(off)

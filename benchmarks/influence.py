@@ -12,13 +12,14 @@ derivative of a sign is zero. The sensitivity curve ``n (T_n - T_{n-1})`` at nor
 .0026 at n = 1000.
 
 *Realised delta.* The releases of two neighbours have normal laws, so the smallest delta for a given eps is computed
-exactly. The claim is eps = 1, delta = 1e-5. Huber's location with half of the rows at -10, half at 10, and one row
-between (n = 201): a second row between halves gamma and the noise, and delta is .197; it is .197 at n = 200,001 too.
-From two to three rows between (n = 200), delta is .067. A smooth psi, c tanh(r / c), does not help (from one to two
-rows between: .067). If half of the rows form a cluster that comes within distance c of T when one row is moved, delta
-is .946 with one row in a hundred between, at n = 200 as at n = 200,000. Tukey's estimate jumps from one half of the
-rows to the other, and delta is 1. The claim holds with 16 or more rows between, so with one in a hundred of 1600 rows
-but not of 1200; and for all replacements tried of a row of N(0, 1) quantiles at n = 50 and 100, but not at n = 30.
+exactly. The claim is eps = 1, delta = 1e-5. Let m rows lie at 0 "between" two equal halves of the other rows, at -10
+and at 10; in the neighbour one row is moved from -10 to 0. For Huber's location with m = 1, the second row at 0 halves
+gamma and the noise, and delta is .197, at n = 201 as at n = 200,001. With m = 2 (n = 200) delta is .067. A smooth psi,
+c tanh(r / c), does not help (m = 1: .067). If half of the rows form a cluster that comes within distance c of T when
+one row is moved, delta is .946 with m = n / 100, at n = 200 as at n = 200,000. If one moved row changes which half is
+larger, Tukey's estimate jumps from one half to the other, and delta is 1. The claim holds from m = 16 on, so with m = n
+/ 100 for 1600 rows but not for 1200; and for all replacements tried of a row of N(0, 1) quantiles at n = 50 and 100,
+but not at n = 30.
 
 *Error*: the mean L2 distance to the truth at eps = 1, delta = 1e-5, --seed 1. Location, n = 1000: .085 for the release,
 .030 for dp_lm, .027 without privacy; n = 20,000: .0078, .0060, .0059. Four predictors, n = 20,000: .036, .016, .014.
@@ -54,7 +55,7 @@ from privstats.privacy.tradeoff import gaussian_profile
 
 EPS, DELTA = 1.0, 1e-5
 CLAIMED = DELTA
-FAR = 10.0  # distance from zero of the two halves of the rows
+FAR = 10.0  # the two halves of the rows lie at -FAR and FAR
 HUBER_C, TUKEY_C = 1.345, 4.685
 
 
@@ -136,7 +137,7 @@ class Sample(NamedTuple):
         return int(self.counts.sum())
 
     def mean(self, of: np.ndarray) -> float:
-        """Return the mean over rows of `of`, which has a number for each distinct value."""
+        """Return a mean over rows; the array `of` has the number to average at each distinct value."""
         return float(self.counts @ of) / self.n
 
 
@@ -315,7 +316,7 @@ def worst(n: int, every: int = 1) -> float:
     return max(realised("Huber", pair) for pair in itertools.islice(replacements(n), 0, None, every))
 
 
-BROKEN = {  # pairs of neighbours of about 200 rows that break the claim
+BROKEN = {  # pairs of neighbours of about 200 rows whose realised delta exceeds the claimed delta
     "one, then two between": ("Huber", between(201, 1)),
     "two, then three between": ("Huber", between(200, 2)),
     "one, then two between, smooth": ("log cosh", between(201, 1)),
@@ -328,9 +329,11 @@ BY_ROWS: dict[str, tuple[tuple[int, ...], Callable[[int], float]]] = {
     "1 % between, a cluster": ((200, 2000, 20_000, 200_000), lambda n: realised("Huber", out_of_reach(n, n // 100))),
     "N(0, 1) quantiles": ((10, 20, 30, 50, 100), worst),
 }
-NEVER = ("one between", "1 % between, a cluster")  # pairs that break the claim at every number of rows
-ENOUGH = {"1 % between": 1600, "N(0, 1) quantiles": 50}  # smallest numbers of rows with which the claim holds
-BETWEEN = 16  # smallest number of rows at 0 with which the claim holds
+# pairs whose realised delta exceeds the claimed delta at every number of rows
+NEVER = ("one between", "1 % between, a cluster")
+# smallest number of rows at which the realised delta is at most the claimed delta
+ENOUGH = {"1 % between": 1600, "N(0, 1) quantiles": 50}
+BETWEEN = 16  # smallest number of rows at 0 at which the realised delta is at most the claimed delta
 GROSS = {"mean": math.inf, "median": 1.2533, "Huber": 1.6375, "Tukey": 1.7696}
 NEARBY = (20, 100, 1000)  # numbers of rows of sensitivity curves
 SHOWN = np.setdiff1d(np.arange(-6, 6.25, 0.25), [0.0])
@@ -408,7 +411,7 @@ def misses_of_influence(curves: dict[str, list[float]]) -> list[str]:
     Parameters
     ----------
     curves : dict
-        Largest distances from the influence function of sensitivity curves of growing samples, by estimator.
+        By estimator: largest distance of the sensitivity curve from the influence function, for growing samples.
     """
     missed = []
     for name in TAUGHT:
@@ -424,7 +427,7 @@ def misses_of_influence(curves: dict[str, list[float]]) -> list[str]:
 
 
 def distances(name: str, sizes: Iterable[int] = NEARBY) -> list[float]:
-    """Return the largest distance of sensitivity curves at normal quantiles from the influence function, by size."""
+    """Return, for each sample size, the largest distance of the sensitivity curve at normal quantiles from IF."""
     at = influence(name, SHOWN)
     return [float(np.abs(sensitivity_curve(name, SHOWN, quantiles(n - 1)) - at).max()) for n in sizes]
 
@@ -446,9 +449,10 @@ def misses_of_delta(broken: dict[str, float], by_rows: dict[str, dict[int, float
 
 
 def misses_of_errors(cells: dict[tuple[str, int], Errors]) -> list[str]:
-    """Return texts about the cells in which dp_lm errs more than the release, or the release errs too much.
+    """Return texts about the cells that miss a target for the errors.
 
-    For location, an error of the release above a third of gamma / eps is too much.
+    The error of dp_lm may exceed the error of the release by at most 3 Monte Carlo standard errors. For location, the
+    error of the release may be at most a third of gamma / eps.
     """
     missed = []
     for (model, n), found in cells.items():

@@ -1,8 +1,9 @@
-"""Processes that are killed in the middle of fits: no release without its charge, and no charge is lost.
+"""Test of a ledger on disk while processes are killed in the middle of fits: every release must have its charge.
 
-A process repeatedly charges a ledger in a file, fits, and writes down the release, until it is killed at a random time;
-this is repeated with new processes. Targets: the number of charges is at least the number of releases, and exceeds the
-number of releases by at most one for each kill; and the ledger can be read.
+A process repeatedly charges a ledger in a file, fits, and writes the release to a second file, until the process is
+killed at a random time after its first release; this is repeated with new processes. Targets: each process makes at
+least one release; the number of charges is at least the number of releases, and exceeds the number of releases by at
+most one for each kill; and the ledger can be read.
 
     python -m benchmarks.killed_ledger --seed 1 [--kills 1000]
 """
@@ -24,11 +25,11 @@ import pandas as pd
 import privstats as ps
 from benchmarks.common import verdict
 
-LONGEST = 0.05  # longest time in seconds between a process's first release and its end
+LONGEST = 0.05  # longest time in seconds from a process's first release to its kill
 
 
 def fits(path: Path, releases: Path) -> None:
-    """Fit without end, and write each release to a file."""
+    """Repeat a fit that charges the ledger `path`, and write each release to a file, until the process is killed."""
     ledger, rows = ps.Ledger(path=path), pd.DataFrame({"x": np.linspace(0, 1, 50)})
     with releases.open("ab", buffering=0) as file:
         while True:

@@ -1,8 +1,9 @@
 """Figure 1 of Reimherr and Awan (2019): linear regression by KNG and other mechanisms, by number of rows.
 
-Data by their Algorithm 1: d = 12 predictors, the first predictor constant, the other predictors U(-1, 1); coefficients
-(0, -1, -1 + 2/11, ..., 1 - 2/11), N(0, 1) errors, eps = 1. The figure shows mean L2 distances to the truth, in two
-versions.
+KNG, the K-norm gradient mechanism, draws theta with a density that falls exponentially in a norm of the loss's gradient
+(the score) at theta, divided by the sensitivity of the score. Data by their Algorithm 1: d = 12 predictors, the first
+predictor constant, the other predictors U(-1, 1); coefficients (0, -1, -1 + 2/11, ..., 1 - 2/11), N(0, 1) errors, eps =
+1. The figure shows mean L2 distances to the truth, in two versions.
 
 *The paper's version is neither private nor valid.* It divides the response by the largest abs(Y) of the data, which is
 one person's value, and its parameter set, abs(theta)_1 <= 1, does not contain the scaled truth for small n

@@ -1,12 +1,13 @@
 """Figure 2 of Reimherr and Awan (2019): median regression by KNG and the exponential mechanism, by number of rows.
 
-Data by their Algorithm 1 with d = 2: a constant, one predictor U(-1, 1), coefficients (0, 1), N(0, 1) errors, tau =
-1/2, eps = 1, ``|theta|_1 <= 1`` in scaled units. The figure shows mean L2 distances to the truth, in two versions, both
-with exact draws (the paper uses 1000 steps of a random walk that moves one coordinate at a time).
+KNG is the K-norm gradient mechanism (see `kng_figure1`). Data by their Algorithm 1 with d = 2: a constant, one
+predictor U(-1, 1), coefficients (0, 1), N(0, 1) errors, tau = 1/2, eps = 1, ``|theta|_1 <= 1`` in scaled units. The
+figure shows mean L2 distances to the truth, in two versions, both with exact draws (the paper uses 1000 steps of a
+random walk that moves one coordinate at a time).
 
 *The paper's version is not private.* It divides the response by the largest abs(Y) of the data, which is one person's
 value. Its exponential mechanism has twice the necessary sensitivity; it is drawn with this sensitivity, and with the
-tight one. Its sensitivity of the score is right for tau up to 1/2 if a row is replaced; an added or removed row changes
+tight one. Its sensitivity of the score is valid for tau up to 1/2 if a row is replaced; an added or removed row changes
 the score by half as much.
 
 *The honest version* is `dp_rq` with a public bound of 6; one response in 2e7 lies beyond the bound and is clipped.

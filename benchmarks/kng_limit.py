@@ -1,9 +1,9 @@
 """Theorem 3.2 of Reimherr and Awan (2019): the distance of the law of KNG from its K-norm limit, by number of rows.
 
-The theorem: let theta be drawn by KNG, theta^ the estimate without privacy, and z = n (theta - theta^). The density of
-z tends to a density proportional to ``exp(-eps |H z|_K / (2 D))``, where H is the limit of the mean Hessian and D the
-sensitivity at the true theta. In the limit |H z|_K is 2 D / eps times a Gamma(d) variable. The table has Kolmogorov
-distances.
+KNG is the K-norm gradient mechanism (see `kng_figure1`). The theorem: let theta be drawn by KNG, theta^ the estimate
+without privacy, and z = n (theta - theta^). The density of z tends to a density proportional to ``exp(-eps |H z|_K / (2
+D))``, where H is the limit of the mean Hessian and D the sensitivity at the true theta. In the limit |H z|_K is 2 D /
+eps times a Gamma(d) variable. The table has Kolmogorov distances.
 
 *Least squares*, three coefficients, in linf and l2, by exact draws of the package (`level_sets.sample_gradient`, with
 the sensitivity at each theta, which tends to the sensitivity at the true theta). At small n the distance is due to the
@@ -54,7 +54,7 @@ def normal_equations(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.n
 def least_squares(n: int, norm: str, draws: int, rng: np.random.Generator, eps: float = EPS) -> np.ndarray:
     """Return the scaled lengths |A (theta - theta^)| of draws theta by KNG, shape (draws,), where A is X'X.
 
-    The lengths are in the norm `norm`, divided by a scale with which their limit is Gamma(d).
+    The lengths are in the norm `norm`, and scaled such that their limit distribution is Gamma(d).
     """
     A, b = normal_equations(n, rng)
     ordinary = np.linalg.solve(A, b)

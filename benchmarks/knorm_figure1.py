@@ -1,11 +1,12 @@
 """Figure 1, Examples 3.1 and 3.6 and section 4 of Awan and Slavkovic (2021): the norm with the least noise.
 
 *Figure 1*: the adjacent output space S of ``T(X) = (sum x_i, sum 2 x_i^2)``, x in [-1, 1], which has all changes of T
-by one row, and balls of the norms l1, l2 and linf around S. The radii are the sensitivities, (1), 3.125, 2.268 and 2,
-and the usual bounds, (2), 4, sqrt(8) and 2. The last panel has the hull of S and the curve that Example 8.1 prints for
-it, ``2 - (1 - u)^2`` in place of ``2 - 2 (1 - u)^2`` (1.75 and 1.5 at u = 1.5): with the printed curve, points that no
-row reaches get noise. The hull and its norm belong to the set that `dp_lm(noise="hull")` uses for one predictor without
-a response; the linf sensitivity of this set is also the sensitivity in the paper.
+by one row, and balls of the norms l1, l2 and linf around S with two radii: (1) the sensitivity, which is the largest
+norm of a point of S (3.125, 2.268 and 2), and (2) the usual bound, computed from the largest entries of points of S (4,
+sqrt(8) and 2). The last panel has the hull of S and the curve that Example 8.1 prints for it, ``2 - (1 - u)^2`` in
+place of ``2 - 2 (1 - u)^2`` (1.75 and 1.5 at u = 1.5): with the printed curve, points that no row reaches get noise.
+The hull and its norm belong to the set that `dp_lm(noise="hull")` uses for one predictor without a response; the linf
+sensitivity of this set is also the sensitivity in the paper.
 
 *Theorem 4.5*: noise of a K-norm mechanism, given that it lies on a line with direction e, is Laplace noise with the
 standard deviation sqrt(2) Delta_K / (eps |e|_K), so smaller balls have less noise. Tables: Example 3.1 by direction,
@@ -68,7 +69,7 @@ def norms() -> dict[str, Norm]:
 
 
 def sensitivities() -> dict[tuple[str, str], float]:
-    """Return for each norm the sensitivity (1), the largest norm in S, and the bound (2), from the largest entries."""
+    """Return two radii for each norm: (1) the sensitivity, the largest norm in S, and (2) the usual bound."""
     edge = boundary(400_001)
     found = {(name, EXACT): float(norm(edge).max()) for name, norm in norms().items()}
     found |= {(name, BOUND): float(np.linalg.norm([2.0, 2.0], order)) for name, order in ORDERS.items()}
@@ -193,7 +194,7 @@ def counts(m: int = 4) -> list[str]:
 
 
 def contained() -> list[str]:
-    """Print a body within another body: its noise has less variance on each line, but twice the variance in total."""
+    """Print variances of noise for one convex set inside another: smaller on each line, but twice as large in total."""
     radius = 1.01
     # The strip [-1, 1] x [-.01, .01] lies within the diamond of this radius; E r^2 = 12 for r ~ Gamma(3) (Prop. 4.1).
     variances = 12 / 3, 12 * radius**2 / 6

@@ -1,18 +1,18 @@
-"""Figure 3 of Awan and Slavkovic (2021): share of slopes that K-norm noise leaves inside their non-private intervals.
+"""Figure 3 of Awan and Slavkovic (2021): share of slopes with K-norm noise inside the intervals without privacy.
 
 Data by their Algorithm 4: p = 5 predictors U(-1, 1), coefficients (0; -1.5, -.75, 0, .75, 1.5), N(0, 1) errors; n = 1e4
 and 1e6. The estimate is equation (5) of the paper, from the normal equations of noisy moments without repair. The
 figure shows the share of slopes inside the 95 % interval of least squares, in two versions.
 
-*The paper's version* needs abs(Y) <= 1 and does not say how to get it: here the response is divided by the largest
-abs(Y) of the data, one person's value, which is *not private*. *The honest version* divides by a public bound of 6; 1
-in 1e4 responses lies beyond the bound and is clipped. Both versions also release y^2, 27 entries instead of the paper's
-26, because intervals need it.
+*The paper's version* assumes abs(Y) <= 1 without a rule for scaling the response: here the response is divided by the
+largest abs(Y) of the data, one person's value, which is *not private*. *The honest version* divides by a public bound
+of 6; 1 in 1e4 responses lies beyond the bound and is clipped. Both versions also release y^2, 27 entries instead of the
+paper's 26, because intervals need it.
 
-Noise: "l1 crude", the paper's l1, with the sensitivity dim * Delta_inf; "l1", with the tight sensitivity; "linf"; "K",
-which the paper calls optimal and takes for the convex hull of the differences: it is valid, but larger than this hull;
-"matrixt", of this package. The paper says that linf needs half the budget of l1: this is mostly due to the crude
-sensitivity.
+The kinds of noise are "l1 crude", the paper's l1 noise with the sensitivity dim * Delta_inf; "l1", with the tight
+sensitivity; "linf"; "K", whose unit ball the paper takes for the convex hull of the differences and calls optimal (it
+is valid, but larger than this hull); and "matrixt", of this package. The paper says that linf needs half the budget of
+l1: this is mostly due to the crude sensitivity.
 
 Targets: in the paper's version, linf and K are within .02 and 3.5 Monte Carlo standard errors (of both runs) of a
 reference implementation, and in the honest version they are not below the reference by more (at n = 1e6 the largest

@@ -12,9 +12,9 @@ the number of rows is private too; this is not repeated here.) *The honest scali
 knowledge; they are wider than the quantiles, so the noise is larger relative to the scaled data. Distances under the
 two scalings are not comparable.
 
-Noise as in `knorm_figure3`. "matrixt grouped" codes the five county dummies as 0 and 1 and uses that at most one of
-them is 1, as dp_lm does; its coefficients are mapped back to the scale of the other laws. `dp_lm(ridge=)` is (6) on
-honest bounds.
+The kinds of noise are described in `knorm_figure3`. "matrixt grouped" codes the five county dummies as 0 and 1 and uses
+that at most one of them is 1, as dp_lm does; its coefficients are mapped back to the scale of the other laws.
+`dp_lm(ridge=)` is (6) on honest bounds.
 
 Targets, by (5), at each eps at which the better of two laws beats the zero vector: the median distance with linf is not
 above the median distance with l1 crude, and the median distance with matrixt is not above the median distance with

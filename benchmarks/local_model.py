@@ -1,12 +1,13 @@
-"""The local model compared with one trusted party: errors by number of rows, and coverage of intervals.
+"""Errors and intervals in the local model of privacy, compared with the errors of one trusted party.
 
-Data: x1, x2 ~ U(-1, 1), y = .3 + .7 x1 - .5 x2 + N(0, .4^2), with declared bounds (-1, 1) and (-3, 3). All methods use
-one Huber-Mallows score. Errors are distances to the estimate without privacy, the root of this score:
+In the local model each row adds its own noise before it is sent. Data: x1, x2 ~ U(-1, 1), y = .3 + .7 x1 - .5 x2 + N(0,
+.4^2), with declared bounds (-1, 1) and (-3, 3). All methods use the score of Huber's loss with Mallows weights of the
+rows. Errors are distances to the estimate without privacy, the root of this score:
 
-- *local*: `local_gradient_descent`, 20 steps of size .5. Each row adds noise of its own.
+- *local*: `local_gradient_descent`, 20 steps of size .5, in the local model.
 - *central*: one party averages the same score and adds one draw of noise in each of K = 60 steps, of sd 2 B sqrt(K) /
   (n mu), where B bounds the length of a row's score; after 60 steps the start has no effect.
-- *newton*: ``dp_lm(loss="huber", mech="newton")`` compared with the same fit at mu = 1e4, on some of the data sets.
+- *newton*: ``dp_lm(loss="huber", mech="newton")`` compared with the same fit at mu = 1e4, on one in eight data sets.
 
 Targets: the log-log slope of the root mean square error on n is -1/2 +- .05 (local), -1 +- .05 (central), and -1 +- .2
 (newton, with fewer data sets and a first stage that costs more at small n). Intervals of level .95 cover .93 to .97:
@@ -49,8 +50,9 @@ NAMES = ["x1", "x2"]
 FORMULA = "y ~ x1 + x2"
 DOMAIN = ps.Domain({"x1": (-1, 1), "x2": (-1, 1), "y": (-3, 3)}, complete=True)
 SCALES = np.array([3 / math.sqrt(3), 3.0, 3.0])  # factors from coefficients of scaled columns to the user's units
-DESCENTS = ((2000, 8.0, 8), (20_000, 50.0, 6))  # number of rows, mu, and number of replicates divided by `--replicates`
-# number of answers, eps, and number of replicates divided by `--replicates`
+# number of rows, mu, and factor of `--replicates`
+DESCENTS = ((2000, 8.0, 8), (20_000, 50.0, 6))
+# number of answers, eps, and factor of `--replicates`
 RESPONSES = ((1000, 0.5, 20), (1000, 3.0, 20))
 SHARE = 0.3  # share of the answer yes
 COVERED = (0.93, 0.97)
@@ -137,7 +139,7 @@ def errors(number: int, n: int, seed: int) -> Errors:
 def hits_of_descent(number: int, n: int, mu: float, seed: int) -> tuple[list[bool], float, float]:
     """Return whether each interval covers the truth, and two numbers for the first slope.
 
-    The numbers are the length of the slope's interval, and the share of noise in the slope's variance.
+    The numbers are the length of the slope's interval, and the share of the slope's variance due to privacy noise.
     """
     rng = np.random.default_rng([seed, n, number, 1])
     fit = descend(draw(n, rng), mu, rng)
@@ -146,7 +148,7 @@ def hits_of_descent(number: int, n: int, mu: float, seed: int) -> tuple[list[boo
 
 
 def hits_of_response(number: int, n: int, eps: float, seed: int) -> tuple[list[bool], float, float]:
-    """Return whether the interval covers the truth, its length, and the share of randomisation in the variance."""
+    """Return whether the interval covers the truth, its length, and the share of the variance due to randomisation."""
     rng = np.random.default_rng([seed, n, number, 2])
     fit = ps.local.randomized_response(rng.uniform(size=n) < SHARE, eps, rng=rng)
     low, high = fit.conf_int()

@@ -1,9 +1,9 @@
-"""Moments of designs with factors of many levels: share of coefficients given, coverage and length of intervals.
+"""Linear regression on factors with many levels: share of coefficients with an interval, its coverage and length.
 
 Samples are drawn from a population, and the truth is the fit to all its rows; lengths are relative to least squares
-without privacy. Houses and vocabulary need the folder `PRIVSTATS_DATA`. Targets: a share `GIVEN` of the coefficients is
-given, and a share `COVERED` of the given coefficients is covered, up to three standard errors (over samples, because
-all levels are compared with one level).
+without privacy. Houses and vocabulary need the folder `PRIVSTATS_DATA`. Targets: at least a share `GIVEN` of the
+coefficients has an interval, and the intervals have a coverage of at least `COVERED`, up to three standard errors. The
+standard errors are over samples, because all coefficients of a sample compare a level with the same reference level.
 
     python -m benchmarks.many_levels --seed 1 --replicates 12
 """
@@ -66,10 +66,10 @@ def populations(rng: np.random.Generator) -> Iterator[tuple[str, pd.DataFrame, s
 def cell(
     rows: pd.DataFrame, formula: str, domain: dict[str, Any], n: int, budget: dict[str, float], mech: str, seeds: range
 ) -> tuple[str, float, float, float, float]:
-    """Return the most frequent method, shares given and covered, the relative length, and the std error of a share.
+    """Return the most frequent method, the share of intervals given, the coverage, the length, and an std error.
 
-    The first share is the share of coefficients that are given. The second share is the share of given coefficients
-    whose interval covers the truth; the last number is the std error of the second share.
+    The coverage is of the given intervals, and the std error is the std error of the coverage. The length is the median
+    length relative to least squares.
     """
     truth, ends, lengths, methods = smf.ols(formula, rows).fit().params, [], [], []
     for seed in seeds:

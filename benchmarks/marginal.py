@@ -1,4 +1,4 @@
-"""Coverage of marginal means, comparisons and slopes if the model is wrong: in each row of a table, and in all rows.
+"""Coverage of marginal means, comparisons and slopes if the model is wrong, by single and by simultaneous intervals.
 
     python -m benchmarks.marginal --seed 1 --replicates 100
 
@@ -8,8 +8,8 @@ grid. Samples are drawn with replacement. A target is missed if given intervals 
 than intervals without privacy if these intervals cover less often than .93, by more than 2.6 standard errors over
 samples (`each`: single intervals; `all`: simultaneous intervals, for all given rows of a table together). Intervals
 without privacy are computed by the delta method with the HC1 covariance of statsmodels, for the same samples (`usual
-each`, `usual all`). `first` has no target: estimate +- 1.96 std errors, without allowance for curvature and clipping.
-The script exits with 1 if a target is missed.
+each`, `usual all`). The intervals `first`, estimate +- 1.96 std errors, make no allowance for curvature and clipping
+and have no target. The script exits with 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def quantities(fit: Any, params: np.ndarray) -> dict[str, np.ndarray]:
     steps = (0.0, STEP, -STEP)
     grid = itertools.product(LEVELS["g"], AT, steps, LEVELS["h"])
     frame = pd.DataFrame([{"g": g, "x": x + step, "h": h} for g, x, step, h in grid])
-    X = patsy.dmatrix(fit.model.formula.split("~")[1], frame)  # the grid contains all levels, sorted as in the rows
+    X = patsy.dmatrix(fit.model.formula.split("~")[1], frame)  # coded as in the fit: the grid has all levels, sorted
     means = fit.model.predict(params, np.asarray(X)).reshape(len(LEVELS["g"]), len(AT), len(steps), -1).mean(axis=-1)
     return {
         "means": means[:, :, 0].ravel(),

@@ -1,9 +1,11 @@
-"""Medians by dataset distance, rank and smooth sensitivity: functions shared by the benchmarks of the Duff paper.
+"""Private medians by Duff, by ranks and by smooth sensitivity: functions shared by three benchmarks of one paper.
 
-Errors are exact expectations: for Duff and the rank mechanism from the probabilities of runs of grid points, for noise
-from its distribution function, clipped to the public range as in Gillenwater and Munoz Medina (2020).
+The paper is Gillenwater and Munoz Medina (2020). Duff, its mechanism, chooses an answer x with probability proportional
+to exp(-eps k(x) / 2), where k(x) is the smallest number of changes of rows such that the median becomes x. Errors are
+exact expectations: for Duff and the rank mechanism from the probabilities of runs of grid points, for noise from its
+distribution function, clipped to the public range as in the paper.
 
-The baselines are of two kinds: "paper", as stated in that paper, and the baselines of this package, with the same
+The baselines are of two kinds: "paper", as stated in the paper, and the baselines of this package, with the same
 guarantee and less noise. The baselines of the paper are not in the package: Cauchy and Laplace are valid but loose.
 LaplaceLN with a sigma chosen from the data is not known to be private: the proof for a beta chosen from the data holds
 only if the shape of the noise is fixed.
@@ -83,7 +85,7 @@ class Calibration:
     def noise(self, moves: np.ndarray) -> Noise:
         """Return the noise whose scale times e^(sigma^2 / 2), the mean of exp(sigma N(0, 1)), is smallest.
 
-        `moves` are local sensitivities by distance, from which the smooth sensitivity is computed.
+        `moves` are local sensitivities at distances of 0, 1, 2, ... rows; they determine the smooth sensitivity.
         """
         log_scale = smooth(moves, self.betas) - np.log(self.alphas)
         spread = 0.0 if self.sigmas is None else self.sigmas**2 / 2
@@ -147,7 +149,10 @@ def laplace_ln_unconverted(eps: float, delta: float) -> Calibration:
 
 
 def laplace_ln_ours(eps: float, delta: float) -> Calibration:
-    """Return the calibration of LaplaceLN noise in this package: one fixed sigma and beta, a better conversion."""
+    """Return the calibration of LaplaceLN noise in this package.
+
+    sigma and beta are fixed numbers, and the conversion to (eps, delta)-DP is tighter than the paper's.
+    """
     alphas, betas = SmoothLaplaceLN().curve(ApproxDP(eps, delta))
     return among(alphas, betas, np.full_like(betas, admissible.LN_SPREAD))
 
@@ -172,7 +177,10 @@ def calibrated(method: str, eps: float, delta: float) -> Calibration:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Sorted values in a public range, and local sensitivities of their median by distance, for each relation."""
+    """Sorted values in a public range, and local sensitivities of their median, for each neighbouring relation.
+
+    `moves` has, for each relation, the local sensitivities at distances of 0, 1, 2, ... rows from the values.
+    """
 
     values: np.ndarray
     within: Range

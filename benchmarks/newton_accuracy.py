@@ -1,17 +1,17 @@
-"""Error, coverage and length of intervals of dp_lm under Gaussian differential privacy: noisy Newton, or moments.
+"""Error and intervals of dp_lm under Gaussian differential privacy, by noisy Newton steps or by noisy moments.
 
 Designs: (a) X ~ U(-1, 1)^d, coefficients (.5; -1.5 ... 1.5), N(0, 1) errors; (b) as (a) with X_1 = 2 Beta(1, 5) - 1 and
 error sd .5 + .75 (X_1 + 1); t3 and exp as (a) with Student t_3 and centred exponential errors; skewed as (b) with
-centred exponential errors; rho9 with correlations of .9 between predictors; dummies with two dummies that are 1 in 5 %
-of the rows; narrow with X_1 in 15 % of its bounds. Response bounds are (-8, 8), or (-12, 12) if errors have heavier
-tails than normal errors.
+centred exponential errors; rho9 as (a) with normal predictors that have correlations of .9; dummies as (a) with two
+predictors that are 1 in 5 % of the rows and -1 otherwise; narrow as (a) with X_1 ~ U(-.15, .15), but bounds (-1, 1).
+Response bounds are (-8, 8), or (-12, 12) if errors have heavier tails than normal errors.
 
 Targets: on (a) and (b) with n >= 10,000, the median L2 error is at most 1.3 times the error of OLS, and the median
 length at most 1.45 times the length for OLS (1.6 times at mu = .5, d = 10); on all cells, the mean coverage is in [.93,
 .98], where a missing interval (NaN) is a miss, up to half a Monte Carlo standard error; at n = 1000, error and length
-are at most the error and length of the reference implementation. With --mech suffstats, on the cells of the reference
-implementation of noisy moments alone: error (up to one Monte Carlo standard error) and length are at most 1.05 times
-the figures of this implementation, and coverage is at least .93.
+are at most the error and length of a reference implementation (`REFERENCE`). With --mech suffstats only the cells in
+`MOMENTS` are run, which has the error and length of a reference implementation of noisy moments. There the error (up to
+one Monte Carlo standard error) and the length are at most 1.05 times these numbers, and coverage is at least .93.
 
     python -m benchmarks.newton_accuracy --seed 1 [--replicates 200] [--designs a b ...] [--n 10000] [--mu 1] [--d 5]
     python -m benchmarks.newton_accuracy --seed 1 --mech suffstats
@@ -158,7 +158,7 @@ def targets(key: tuple[str, int, int, float], fits: list[Fit]) -> list[str]:
 
 
 def moment_targets(key: tuple[str, int, int, float], fits: list[Fit]) -> list[str]:
-    """Return the targets that a cell of noisy moments misses."""
+    """Return the targets for noisy moments that the cell `key` misses."""
     error, _, covered, _, length, *_ = columns(fits)
     most, longest = MOMENTS[key]
     spread = 1.25 * float(np.std([fit.error for fit in fits])) / len(fits) ** 0.5  # standard error of the median error

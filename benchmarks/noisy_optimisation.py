@@ -1,21 +1,23 @@
-"""Noisy gradient descent and Newton (Avella-Medina, Bradshaw and Loh 2023): coverage by three variances, and rates.
+"""Noisy gradient descent and noisy Newton steps: coverage of intervals by three variance formulas, and rates.
 
-(a) Coverage and length in 20 cells, n = 500 to 20,000 and mu = .25 to 2, for robust regression with known and with
-fitted residual scale, and for logistic regression, by three variances: without a correction for noise, with the
-correction of the source (the noise of the last step alone), and with the exact correction, which `dp_lm` and `dp_glm`
-print. (b) The source's two plots of coverage against n, at p = 4 and mu = 1, with `mech="newton"` for comparison. (c)
-The distance to the estimate without noise falls like 1/n. (d) The effect on a Poisson regression of clipping whole
-scores by ``h_c(v) = v min(1, c / |v|)``, as the notes suggest: the estimate without noise is biased for any number of
-rows, so no interval around it is valid.
+Both methods are from Avella-Medina, Bradshaw and Loh (2023), "the source". (a) The script prints coverage and length in
+20 cells, n = 500 to 20,000 and mu = .25 to 2, for robust regression with known and with fitted residual scale, and for
+logistic regression. The three variance formulas have no correction for privacy noise ("uncorrected"), the correction in
+the source for the noise of the last step alone ("source"), and the exact correction for the noise of all steps, which
+`dp_lm` and `dp_glm` use ("exact"). (b) The source's two plots of coverage against n, at p = 4 and mu = 1, are drawn
+with `mech="newton"` for comparison. (c) The distance to the estimate without noise falls like 1/n. (d) In a Poisson
+regression, whole scores are clipped by ``h_c(v) = v min(1, c / |v|)``, as lecture notes suggest: the estimate without
+noise is biased for any number of rows, so no interval around it is valid.
 
-A cell of (a) has half of the replicates if the exact variance covers .93 to .97 in that half; points of (b) have all
-replicates.
+In a cell of (a) the second half of the replicates is left out if the coverage by the exact variance is in [.93, .97] in
+the first half; points of (b) have all replicates.
 
-The script exits with a non-zero status if, beyond Monte Carlo error, the coverage of the exact variance with a known
+The script exits with a non-zero status if, beyond Monte Carlo error, the coverage by the exact variance with a known
 scale is outside .93 to .97 in more than 2 of 20 cells, or below .915 in one; with a fitted scale, or a logit, outside
-in more than 4 cells; if the coverage of the uncorrected variance is above .93 in more than 8 cells; if the coverage of
-noisy Newton at n = 500, 1,000 and 2,000 differs from the coverage in the source; if the slope of (c) is not -1; or if
-the bias of the intercept in (d) at c = 2 is not -.093. Run: ``python -m benchmarks.noisy_optimisation --seed 1``
+in more than 4 cells; if the coverage of gradient descent with a known scale by the uncorrected variance is above .93 in
+more than 8 cells; if the coverage of noisy Newton at n = 500, 1,000 and 2,000 differs from the coverage in the source;
+if the slope of (c) is not -1; or if the bias of the intercept in (d) at c = 2 is not -.093. Run: ``python -m
+benchmarks.noisy_optimisation --seed 1``
 """
 
 from __future__ import annotations
@@ -51,14 +53,15 @@ FORMULA = "y ~ " + " + ".join(NAMES)
 EXACT, LEAST = (0.93, 0.97), 0.915  # required range of the coverage, and smallest allowed coverage in a cell
 # by whether the residual scale is known: largest allowed number of cells, of 20, with coverage outside the range
 MISSES = {True: 2, False: 4}
-UNCORRECTED, MOST_COVERED = 0.93, 8  # number of cells in which uncorrected intervals may cover more than .93
+# coverage of uncorrected intervals, and largest allowed number of cells in which it is exceeded
+UNCORRECTED, MOST_COVERED = 0.93, 8
 WORTH = 3  # effective number of independent coefficients among five, for the Monte Carlo error of coverage
 # by number of rows: coverage of Newton's steps in figure 6 of the paper, by the uncorrected and the corrected variance
 SOURCE = {500: (0.70, 0.93), 1_000: (0.80, 0.94), 2_000: (0.86, 0.94)}
 NEAR = 0.03
 RATES, DISTANT = (1_000, 2_000, 4_000, 8_000, 16_000), 0.1  # numbers of rows in (c), and tolerance of the slope -1
-STEPS = 70  # steps of descent in (c): the distance grows like the square root of this number
-FEWER = 3  # number of replicates in (a) and (b), divided by the number of replicates in (c)
+STEPS = 70  # number of steps of descent in (c); the distance grows like its square root
+FEWER = 3  # (c) has the number of replicates of (a) and (b), divided by this number
 COUNTS = (0.5, 0.3, -0.2, 0.1, 0.0)  # Poisson coefficients of (d), for normal predictors
 CLIPS, MANY = (2.0, 3.0, 5.0, 10.0), 400_000  # values of c in (d), and number of rows of the population in (d)
 BIAS, BIAS_NEAR = -0.093, 0.008  # bias of the intercept at c = 2, and tolerance; four standard errors are .005
@@ -108,7 +111,10 @@ SETTINGS = (
 
 @contextmanager
 def knowing(setting: Setting) -> Iterator[None]:
-    """Fix the residual scale of robust fits by descent at 1, if the setting has a known scale; plans are renewed."""
+    """Fix the residual scale of robust fits at 1 within a context, if the setting has a known scale.
+
+    Cached plans are deleted before and after, because they depend on the scale.
+    """
 
     def descents(loss: Any, rows: int | None) -> dict[str, Any]:
         return {
@@ -123,7 +129,10 @@ def knowing(setting: Setting) -> Iterator[None]:
 
 
 def variances(fit: Any, mech: str, n: int) -> dict[str, np.ndarray]:
-    """Return the std errors of the coefficients by each variance, in the user's units, because columns have scale 1."""
+    """Return the std errors of the coefficients by each variance formula.
+
+    The columns have scale 1, so the std errors are also in the user's units.
+    """
     share, bse = fit.noise_share.to_numpy(), fit.bse.to_numpy()
     alone = bse**2 * (1 - share)
     releases = {release.name: release for release in fit.releases}
@@ -141,9 +150,10 @@ def variances(fit: Any, mech: str, n: int) -> dict[str, np.ndarray]:
 
 
 def covered(task: tuple[Setting, int, float, int, int, bool]) -> pd.DataFrame:
-    """Return coverage and length by each variance over a number of samples; "exact" is the printed interval.
+    """Return coverage and length by each variance formula over samples; "exact" is the interval in the fit's table.
 
-    Half of the samples are run if the exact variance has the wanted coverage in that half, unless the task wants all.
+    If the coverage by the exact variance is within `EXACT` in the first half of the samples, the second half is left
+    out, unless the last entry of `task` is True.
     """
     setting, n, mu, seed, replicates, whole = task
     found: list[dict[str, Any]] = []
@@ -157,12 +167,12 @@ def covered(task: tuple[Setting, int, float, int, int, bool]) -> pd.DataFrame:
 
 
 def summary(found: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return mean coverage and median length by each variance."""
+    """Return mean coverage and median length by each variance formula."""
     return pd.DataFrame(found).groupby("variance").agg({"coverage": "mean", "length": "median"})
 
 
 def intervals(setting: Setting, fit: Any, n: int) -> list[dict[str, Any]]:
-    """Return coverage and length of a fit's intervals by each variance."""
+    """Return coverage and length of a fit's intervals by each variance formula."""
     estimate, both, found = fit.params.to_numpy(), fit.conf_int().to_numpy().T, []
     for kind, sd in variances(fit, setting.mech, n).items():
         half = norm.ppf(0.975) * sd
@@ -256,7 +266,7 @@ def points(pool: ProcessPoolExecutor, seed: int, replicates: int) -> dict[Any, p
 
 
 def plots(pool: ProcessPoolExecutor, drawn: Mapping[Any, pd.DataFrame], given: Any) -> int:
-    """Draw the source's plots of coverage against n; return the number of the source's figures that are missed."""
+    """Draw the source's plots of coverage against n; return the number of coverages that differ from the source."""
     figure, panels = new_figure(2)
     lines = list(pool.map(newton, [(n, given.seed, given.replicates) for n in PLOTTED[1:]]))
     missed = 0

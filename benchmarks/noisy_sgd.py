@@ -1,8 +1,9 @@
 """NoisySGD and noisy gradient descent: the privacy cost of subsamples, and Huber's location at equal (eps, delta).
 
-The cost of T steps on m of n rows by the composed trade-off function, by its Gaussian limit (which is never promised),
-and by the Renyi accountant of another package, if it is installed. The figure, as in the lecture notes, shows iterates
-of both methods for the location of normal rows with one row in ten far off; all of (eps, delta) is spent on the steps.
+The script prints the privacy cost of T steps on m of n rows in three ways: by the composed trade-off function, by its
+Gaussian limit (never used as a guarantee), and by the Renyi accountant of dp_accounting, if this package is installed.
+The figure shows iterates of both methods for the location of normal rows, of which one in ten is shifted by 8 standard
+deviations; all of (eps, delta) is spent on the steps.
 
 The script exits with a non-zero status if the Renyi accountant is below the cost by more than rounding, or if descent
 on all rows ends farther from the truth than descent on subsamples, in the mean over replicates and by more than two
@@ -49,7 +50,7 @@ def by_renyi(sigma: float, q: float, steps: int) -> float:
 
 
 def rows_of(rng: np.random.Generator) -> np.ndarray:
-    """Return rows (weight, 1, y, offset) of a location: y is normal around the truth, but far off in one row in ten."""
+    """Return rows (weight, 1, y, offset) of a location: y is N(`TRUTH`, 1), shifted by +-`FAR` in one row in ten."""
     y = TRUTH + rng.normal(size=ROWS)
     far = rng.uniform(size=ROWS) < 0.1
     y[far] += FAR * rng.choice([-1, 1], far.sum())

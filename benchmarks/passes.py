@@ -1,7 +1,8 @@
-"""The cost of fits to rows in parts: passes, bytes sent and returned, and growth with the number of parts.
+"""Cost of fits to rows in parts: passes over the rows, bytes of messages, and time by the number of parts.
 
-All parts are processed in this process, one after the other, so the processor time is the time of the package alone,
-without a scheduler (`benchmarks.clusters` uses a scheduler). Targets: the numbers of passes and of bytes in
+In a pass a message is sent to each part of the rows, and each part returns its answer, such as a sum. All parts are
+processed in this process, one after the other, so the processor time is the time of the package alone, without a
+scheduler (`benchmarks.clusters` uses a scheduler). Targets: the numbers of passes and of bytes in
 `docs/guides/scale.md` are the numbers counted here; with `MANY` parts instead of `FEW`, the same rows take at most
 `TASK` more seconds for each further part and pass.
 
@@ -69,7 +70,7 @@ class InParts:
         return self.frames[0].iloc[:0]
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """Raise an error, because rows in parts are not returned."""
+        """Raise an error, because a part returns sums of its rows, and never the rows."""
         raise PrivacyError("this process does not read rows of a cluster; ask for sums")
 
     def each(self, work: Work, told: Callable[[int], None] | None = None) -> Iterator[Answer]:
@@ -97,14 +98,14 @@ def rounded(size: float) -> str:
 
 
 def counted(data: pd.DataFrame, name: str) -> tuple[str, ...]:
-    """Return the table line of a call: name, passes, bytes sent to a part, largest answer."""
+    """Return the name of a call, its number of passes, the bytes sent to a part, and the size of the largest answer."""
     rows = in_parts(data, PARTS)
     CALLS[name](rows)
     return name, str(rows.passes), rounded(rows.sent), rounded(rows.largest)
 
 
 def written(line: Sequence[str]) -> str:
-    """Return a line for the table in docs/guides/scale.md."""
+    """Return the texts `line` as a line of the table in docs/guides/scale.md."""
     return "| " + " | ".join(line) + " |"
 
 

@@ -1,9 +1,9 @@
-"""Linear regression by dp_lm and by other packages: error, coverage and time on the same simulated data, in one run.
+"""Linear regression by dp_lm and by other packages ("peers"): error, coverage and time on the same simulated data.
 
 The peers are diffprivlib (functional mechanism, in a separate environment) and AdaSSP, which has the weaker guarantee
-(eps, 1e-6). All other methods spend eps. A row is replaced, except in AdaSSP's first column: there a row is added or
-removed, as in its paper. Errors are medians over replicates of the L2 distance of all coefficients, intercept included,
-in original units.
+(eps, 1e-6). All other methods have pure eps. "The default" is dp_lm by noisy moments with noise="matrixt". Neighbours
+differ in a replaced row, except in the column "AdaSSP": there a row is added or removed, as in its paper. Errors are
+medians over replicates of the L2 distance of all coefficients, intercept included, in original units.
 
 The grid: X ~ U(-1, 1), coefficients (0; p slopes from -1.5 to 1.5), N(0, 1) errors, response clipped to its declared
 bounds; errors are distances to ordinary least squares without privacy. Target: for p = 5 and eps = 1, the error of the
@@ -36,7 +36,8 @@ from tabulate import tabulate
 import privstats as ps
 from benchmarks.adassp import adassp
 
-BOUND = 2.0  # theta_bound of the methods that need a bound: the default; a bound of 1 would hold in every design
+# theta_bound of kng and objpert: the default value; the smaller bound 1 would hold in every design, too
+BOUND = 2.0
 DEFAULT = "matrixt"
 METHODS: dict[str, dict[str, Any]] = {
     DEFAULT: {"mech": "suffstats", "noise": "matrixt"},
@@ -49,7 +50,7 @@ PINNED = ("diffprivlib==0.6.6", "scikit-learn==1.7.2")
 DELTA = 1e-6
 SIZES, BUDGETS = (1000, 10_000, 100_000), (0.1, 1.0, 4.0)
 RESPONSE = {2: 6.0, 5: 6.0, 12: 10.0}  # bound of abs(y) by number of predictors, in the grid
-TARGETS = {1000: 1.05, 10_000: 0.105, 100_000: 0.0105}  # largest errors of the default at p = 5, eps = 1, by n
+TARGETS = {1000: 1.05, 10_000: 0.105, 100_000: 0.0105}  # largest error of `DEFAULT` at p = 5, eps = 1, by n
 # median errors of a reference implementation, by (p, signal, n, eps)
 REFERENCE = {
     (5, "weak", 10_000, 0.25): 0.372, (5, "weak", 10_000, 1.0): 0.0929,
@@ -63,7 +64,7 @@ WORKER = Path(__file__).with_name("peers_worker.py")
 
 
 class PeerError(Exception):
-    """Error for a failed fit of a peer, which ends the peer's column but not the benchmark."""
+    """Error for a failed fit of a peer. The benchmark goes on without further fits of the peer in the same cell."""
 
 
 class Fitted(NamedTuple):
@@ -164,7 +165,7 @@ def peers_python(chosen: str | None) -> str:
 
 @contextmanager
 def by_diffprivlib(chosen: str | None) -> Iterator[tuple[Fit | None, str]]:
-    """Start the worker process; yield its fit and its versions, or None and the reason of a failure."""
+    """Start the worker process; yield its fit and its package versions, or None and the reason of a failure."""
     try:
         command = [peers_python(chosen), str(WORKER)]
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -216,7 +217,7 @@ class Runs:
         return float(np.median(self.errors)) if self.errors else float("nan")
 
     def add(self, fit: Fit, sample: Sample, eps: float, rng: np.random.Generator, wanted: np.ndarray) -> None:
-        """Fit one more data set and keep the results, unless an earlier fit was refused."""
+        """Fit one more data set and keep the results, unless an earlier fit of the cell raised an error."""
         if self.refused:
             return
         try:

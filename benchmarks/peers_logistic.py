@@ -73,7 +73,7 @@ def privately(**options: Any) -> Fit:
 
 @contextmanager
 def by_diffprivlib(chosen: str | None) -> Iterator[tuple[dict[str, Fit], str]]:
-    """Start the worker process; yield its fits and its versions, or no fits and the reason of a failure."""
+    """Start the worker process; yield its fits and its package versions, or no fits and the reason of a failure."""
     try:
         command = [peers_python(chosen), str(WORKER)]
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -24,7 +24,7 @@ def main() -> int:
         import numpy as np
         import sklearn
         from diffprivlib.models import LogisticRegression
-    except Exception as failure:  # after any failure the benchmark goes on without this column
+    except Exception as failure:  # after any failure the benchmark goes on without diffprivlib
         print(json.dumps({"error": f"{type(failure).__name__}: {failure}"}), flush=True)
         return 1
     warnings.simplefilter("ignore")

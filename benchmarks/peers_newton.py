@@ -1,19 +1,19 @@
-"""Adaptive Newton and its peers, at mu-GDP or the nearest guarantee of a peer: error, coverage, length, time.
+"""Error, intervals and time of noisy Newton steps (dp_lm) and of other methods ("peers"), at similar guarantees.
 
 Design (a) of `newton_accuracy`: X ~ U(-1, 1)^d, coefficients (.5; -1.5 ... 1.5), N(0, 1) errors, response clipped to
-its bounds (-8, 8); and its design rho9 with correlated predictors. All methods have the same bounds and data sets, and
-a row is replaced, except for AdaSSP:
+its bounds (-8, 8); and its design rho9 with correlated predictors. The guarantee is mu-GDP, or the nearest guarantee of
+a peer. All methods have the same bounds and data sets, and a row is replaced, except for AdaSSP:
 
-- newton and moments: dp_lm(mu=mu), and the same with mech="suffstats"; 95 % intervals are included in budget and time.
+- newton and moments: dp_lm(mu=mu), and dp_lm(mu=mu, mech="suffstats"). Budget and time include 95 % intervals.
 - AdaSSP: (eps, 1e-6)-DP, which is implied by mu-GDP but does not imply it; a row is added or removed, as in its paper.
   Both differences are to the advantage of AdaSSP. No intervals.
 - diffprivlib: pure eps-DP at the same eps, because it has no delta. This is a stronger guarantee than (eps, 1e-6), but
   it does not imply mu-GDP (its mu is `pure_mu(eps)`, about five times as large). No intervals.
-- gradient descent: steps of length 1 (safe for uncorrelated predictors) from 0; each row's gradient is clipped, the
-  noise of all steps together has exactly mu, and the estimate is the last iterate. Three clipping lengths times three
-  numbers of steps: "best" is the tuning with the smallest median distance to the truth in the cell, an oracle choice in
-  its favour, whose search costs nothing; "fifth" is the fifth-best of the nine tunings, a plausible choice in advance.
-  No intervals.
+- gradient descent: steps of length 1 (safe for uncorrelated predictors) from 0; each row's gradient is clipped,
+  all steps together satisfy mu-GDP exactly, and the estimate is the last iterate. There are nine tunings, three
+  clipping lengths times three numbers of steps. "best" is the tuning with the smallest median distance to the truth in
+  the cell: an oracle choice, whose search costs no budget. "fifth" is the fifth-best of the nine tunings, a plausible
+  choice in advance. No intervals.
 
 Error is the median over replicates of the L2 distance of all coefficients to the truth; length is the median length of
 the slopes' intervals. Targets, in every cell: the error of newton is below the error of every peer, and the mean
@@ -69,12 +69,12 @@ def by_least_squares(sample: Sample, mu: float, rng: np.random.Generator) -> Fit
 
 
 def at_eps(fit: Fit) -> Fit:
-    """Return the fit with a budget mu, which spends the smallest eps that mu-GDP implies at delta = 1e-6."""
+    """Return a fit that takes mu in place of eps: it spends the smallest eps that mu-GDP implies at delta = 1e-6."""
     return lambda sample, mu, rng: fit(sample, gdp_eps(mu, DELTA), rng)
 
 
 def by_gradient_descent(clip: float, steps: int) -> Fit:
-    """Return the fit by noisy gradient descent on the mean squared error, under mu-GDP.
+    """Return the fit by noisy gradient descent on half the mean squared error, under mu-GDP.
 
     A row's gradient is shortened to a length of at most B, so that replacing a row moves the sum of gradients by at
     most 2 B; ``steps`` sums, each with N(0, (2 B / mu_k)^2) noise and ``mu_k = mu / sqrt(steps)``, compose to mu.
@@ -113,7 +113,10 @@ def compare(
 
 
 def targets(row: dict[str, Runs], oracle: float) -> list[str]:
-    """Return the targets that a cell misses; `oracle` is the largest ratio of newton's error to the best tuning's."""
+    """Return the targets that a cell misses.
+
+    `oracle` is the largest allowed ratio of newton's error to the error of gradient descent with the best tuning.
+    """
     newton, found = row[NEWTON], []
     if newton.refused:
         return [f"refused: {newton.refused}"]

@@ -1,9 +1,9 @@
-"""Coverage and length of intervals from persons with several rows: dependent or independent rows, informative numbers.
+"""Coverage and length of intervals if persons have several rows, which may depend on each other within a person.
 
-Persons have 1 to R rows. A predictor belongs to the person, the response has an effect of the person, and the number of
-rows may be related to this effect. A fit protects persons (``unit=``), and the truth is the fit to 400,000 rows of the
-population. The reference is the interval of statsmodels from scores that are added up by person (for quantiles: with a
-kernel estimate of the Hessian).
+Persons have 1 to R rows. A predictor is the same in all rows of a person, the response has a random effect of the
+person, and this effect may grow with the person's number of rows (an informative number of rows). A fit protects
+persons (``unit=``), and the truth is the fit to 400,000 rows of the population. The reference is the interval of
+statsmodels from scores that are added up by person (for quantiles: with a kernel estimate of the Hessian).
 
 The script exits with a non-zero status if intervals cover less than `LEAST`, beyond Monte Carlo error, in a cell in
 which the reference covers .93, or if intervals are more than `LONGEST` times as long as the reference at 16,000 rows.
@@ -72,7 +72,7 @@ class Persons:
 
 
 def by_person(scores: np.ndarray, who: Any) -> np.ndarray:
-    """Return the sum of outer products of the scores, which are added up by person first."""
+    """Return the sum over persons of outer products of a person's total score."""
     sums = pd.DataFrame(scores).groupby(np.asarray(who)).sum().to_numpy()
     return np.asarray(sums.T @ sums)
 

@@ -1,12 +1,15 @@
-"""Expected widths against realised widths, on twelve populations: surveys, prices, counts, rare outcomes, weights.
+"""Interval widths expected by `ps.plan` before the fits, against the widths in fits, for twelve populations.
 
-A plan is computed with rows that resemble the data (drawn from the data; numbers get noise of a tenth of their standard
-deviation); with hints as in a codebook (the mean and standard deviation of each column, or the share of each level, to
-two digits); and with its own assumptions alone. Targets for the median over coefficients: with look-alike rows, the
-expected width is between .75 and 1.25 times the median width of fits of samples, or within the middle half of the
-widths, or, if a fit can turn out in two ways, the expected range contains the median; with hints, it is within a factor
-of 1.5 of the median in five populations of six. A coefficient that less than a third of the fits give is not given by
-the plan with look-alike rows.
+The populations are surveys, prices, counts, rare outcomes and weighted rows. A plan is computed with "look-alike" rows
+(drawn from the data; numbers get noise of a tenth of their standard deviation); with hints as in a codebook (the mean
+and standard deviation of each column, or the share of each level, to two digits); and with its own assumptions alone.
+An expected width is compared with the median realised width of a coefficient over samples.
+
+Targets. With look-alike rows, the median over coefficients of the ratio of expected to realised width is in [.75,
+1.25]; or, for at least half of the coefficients, the expected width lies in the middle half of the realised widths or
+the plan's range of widths contains the median realised width. With hints, the median ratio is within a factor of 1.5 in
+at least five populations of six. The plan with look-alike rows expects no interval for a coefficient that has an
+interval in less than a third of the fits.
 
     python -m benchmarks.plans --seed 1 [--names cps fair] [--replicates 15] [--mu 1] [--eps 4]
 """
@@ -150,7 +153,7 @@ def missed(table: pd.DataFrame) -> list[str]:
 
 
 def near(table: pd.DataFrame) -> bool:
-    """Return whether the median ratio of expected widths with hints to realised widths is within a factor `TIMES`."""
+    """Return whether the median ratio of expected (with hints) to realised widths is in [1 / `TIMES`, `TIMES`]."""
     ratio = float(table["hints"].median())
     return ratio > 0 and abs(math.log(ratio)) <= math.log(TIMES)
 

@@ -9,10 +9,12 @@ interval without privacy.
 
 A coefficient misses its target if given intervals cover less often than .93 (or .02 less often than intervals without
 privacy, if this limit is lower), by more than 2.6 binomial standard errors. With 10,000 rows and mu >= 1 or eps >= 4 it
-also misses its target if it has at least 60 / mu (600 / eps, or 60 / eps with a delta) effective score rows and is not
-given in more than a tenth of the fits, or if its median length is more than 2 times the median length without privacy.
-A coefficient with fewer than 15 effective score rows is judged by the share of fits that are ten standard errors off
-with an interval that does not cover the truth. The script exits with 1 if a target is missed.
+also misses its target if it has at least 60 / mu (600 / eps, or 60 / eps with a delta) effective score rows and no
+interval in more than a tenth of the fits, or if its median length is more than 2 times the median length without
+privacy. The number of effective score rows, n (mean q^2)^2 / mean q^4 for the influence values q of the coefficient, is
+small if few rows determine the coefficient. With fewer than 15 effective score rows the target is that at most 5 % of
+the fits are far off: the midpoint of the interval is more than ten standard errors (without privacy) from the truth,
+and the interval does not cover the truth. The script exits with 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -36,8 +38,9 @@ from benchmarks.common import arguments
 
 FOLDER = Path(os.environ.get("PRIVSTATS_DATA", "../shared/data"))
 WHOLE = 200_000  # number of rows of a synthetic population
-FEW = 15.0  # with fewer effective score rows, no interval from a sample is reliable, with or without privacy
-FAR = 10.0  # an estimate is far off if it is more than FAR standard errors (without privacy) from the truth
+# number of effective score rows below which no interval from a sample is reliable, with or without privacy
+FEW = 15.0
+FAR = 10.0  # an interval is far off if its midpoint is more than FAR standard errors from the truth
 MEDIAN_ERROR = 1.25  # standard error of a median divided by the standard error of a mean, for normal values
 
 YES = ["no", "yes"]
@@ -286,8 +289,8 @@ def measured(population: Population, n: int, promise: Mapping[str, float], repli
     """Return coverage, length and other results by coefficient, as means over samples.
 
     The columns are coverage, coverage without privacy, relative length (a median) and its relative error, the share of
-    samples in which the coefficient is given, the share of samples in which its interval is far from the truth, and the
-    number of effective score rows.
+    samples in which the coefficient has an interval, the share of samples in which the interval is far off (see `FAR`),
+    and the number of effective score rows.
     """
     rows = population.rows()
     whole = reference(population, rows)

@@ -1,10 +1,11 @@
-"""Moments if a level of a factor is rare: intervals of the factor's coefficients, and noise stated without intervals.
+"""Linear regression by noisy moments with a rare level of a factor: intervals, and noise stated without intervals.
 
 Intervals: the reference level has few rows, so that its noisy count is the divisor of all coefficients of the factor.
 The number of these rows is in std devs of the noise of the count; lengths are relative to least squares without
 privacy. Noise: fits with `inference="none"` state the std dev of the noise of coefficients; the noise is the difference
-from least squares on the same rows. Targets: among coefficients that are given in a share `SHOWN` of the fits or more,
-a share `COVERED` is covered, up to three standard errors over fits.
+from least squares on the same rows. Targets, up to three standard errors over fits: if at least a share `SHOWN` of the
+fits gives all intervals, their coverage is at least `COVERED`; and at least a share `COVERED` of the noise is within
+1.96 stated std devs.
 
     python -m benchmarks.rare_levels --seed 1 --replicates 300
 """
@@ -49,10 +50,10 @@ def count_sd(budget: Mapping[str, float]) -> float:
 
 
 def intervals(size: float, sd: float, budget: Mapping[str, float], seeds: range) -> tuple[float, float, float, float]:
-    """Return the share of fits that give all intervals, the coverage, a length, and the std error of the coverage.
+    """Return the share of fits that give all intervals, the coverage, the length, and the std error of the coverage.
 
-    The intervals are for the intercept and for the factor's coefficients; the length is the median relative length for
-    the intercept.
+    The intervals are for the intercept and for the factor's coefficients. The length is the median length for the
+    intercept, relative to least squares.
     """
     covered, lengths = [], []
     for seed in seeds:

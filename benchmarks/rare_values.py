@@ -2,7 +2,8 @@
 
 Two further predictors are standard normal. The table has the median length of the intervals of these predictors,
 relative to statsmodels, and the share of these intervals that cover the truth. Targets: coverage of at least `COVERED`,
-up to Monte Carlo error; intervals are at most `LONGEST` times as long with a number as with levels.
+up to Monte Carlo error; the median length with the column declared as a number is at most `LONGEST` times the median
+length with the column declared as levels.
 
     python -m benchmarks.rare_values --seed 1
 """

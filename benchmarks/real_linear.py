@@ -7,8 +7,9 @@ clamping is left out. All other fits are releases as a user would get them.
 
 "distance" is the median over given coefficients and replicates of the distance to the reference, in standard errors of
 the reference. "ratio" is the median over given coefficients of the interval length relative to the reference (with the
-same `cov_type`); "given" is the share of given coefficients. kng and "objpert in the box" use theta_bound = 2 and give
-no intervals if noise hides the curvature that they release.
+same `cov_type`); "given" is the share of given coefficients. The K-norm gradient mechanism ("kng") and objective
+perturbation within a box of coefficients ("objpert in the box") use theta_bound = 2; they give no intervals if noise
+hides the released curvature.
 
 Targets: a fit explains why a coefficient is not given; with the method that auto chooses, at least .9 of the
 coefficients are given at eps = 4 (at eps = 1, levels of fewer than 600 rows need a larger budget); no median ratio is

@@ -1,22 +1,24 @@
-"""Quantile regressions at several levels that share eps: independent draws, or draws between earlier draws.
+"""Quantile regressions at several levels that share eps: independent draws, or draws ordered with earlier draws.
 
 The true quantiles are ordered wherever the predictors may lie, which is ``|x_j| <= 1`` in scaled units: there theta of
 a higher level lies above theta' of a lower level if and only if ``theta_0 - theta'_0 >= sum |theta_j - theta'_j|``. The
 methods a to d use this order with equal shares of eps; e divides eps in another way.
 
-*a rearranged*: independent draws by KNG, with fitted values sorted in each row (as in `predict`).
+*a rearranged*: independent draws by KNG (the K-norm gradient mechanism), with fitted values sorted in each row (as in
+`predict`).
 *d projected*: the same draws, moved to the nearest coefficients that are ordered on the domain, in the mean square of
 fitted values. Only releases are used.
-*b stepwise*: the middle level first, then outwards; each draw has KNG's density on the part of the parameter set that
-is ordered with the earlier releases. Given these releases the set is fixed and the same for neighbours, so the draw is
-as private as on the whole set: the sensitivity of the score is unchanged, and the normaliser changes by half of eps
-again. By adaptive composition the budgets add up.
-*c sandwich*: the same, with the middle level first, then the outermost levels, then each level half way between earlier
+*b stepwise*: the middle level is drawn first, then the other levels outwards; each draw has KNG's density on the part
+of the parameter set that is ordered with the earlier releases. Given these releases the set is fixed and the same for
+neighbours, so the draw is as private as on the whole set: the sensitivity of the score is unchanged, and the normaliser
+changes by half of eps again. By adaptive composition the budgets add up.
+*c sandwich*: as b, with the middle level first, then the outermost levels, then each level half way between earlier
 neighbours. (Tran, Reimherr and Slavkovic have steps and sandwiches by a Markov chain; here every draw is exact.)
 
 *e uneven*: as a, with shares of eps in proportion to the function `need`.
 
-Figures: root mean square error of the fitted quantiles at the predictors, as a mean over levels and replicates. ``y =
+The table has the root mean square error of fitted quantiles at 400 points in the range of the predictors, as a mean
+over levels and replicates; "none" is the estimate without privacy, and "apart" has independent draws as they are. ``y =
 0.5 + x_1 + (1 + s x_1) e``, e standard normal, response declared within (-8, 8), predictors uniform on [-1, 1]; s = 0
 ("normal") or 1/2 ("hetero"). In "narrow" predictors lie in [-0.4, 0.4] of the declared range, and s = 2: true quantiles
 cross at x_1 = -1/2, where there are no rows. Gains are relative to the better of a and d, with Monte Carlo errors.
@@ -49,11 +51,13 @@ LAWS = {"normal": (1.0, 0.0), "hetero": (1.0, 0.5), "narrow": (0.4, 2.0)}
 ORDERS = {3: (0.1, 0.5, 0.9), 9: tuple(k / 10 for k in range(1, 10))}
 METHODS = ("none", "apart", "a rearranged", "d projected", "b stepwise", "c sandwich", "e uneven")
 FEWER = 10_000  # from this number of rows on, a quarter of the replicates is run
-GIVE_UP = 60_000  # above this number of boxes, a draw is made on the whole parameter set, not on its ordered part
+# largest number of boxes of a rejection sampler on the ordered part of the parameter set; if more are needed, the draw
+# is made on the whole parameter set
+GIVE_UP = 60_000
 
 
 class Cut(CheckBoxes):
-    """Sampler of a target density restricted to ``A theta >= b``; the density outside is zero."""
+    """Exact sampler of the density `target`, restricted to coefficients theta with ``A theta >= b``."""
 
     def __init__(self, target: Target, A: FloatArray, b: FloatArray) -> None:
         self.A, self.b = A, b
@@ -104,7 +108,10 @@ def projected(thetas: FloatArray, width: float) -> FloatArray:
 
 
 def one_by_one(targets: list[Target], order: list[int], rng: np.random.Generator) -> tuple[FloatArray, int]:
-    """Return draws that are ordered with earlier draws, and the number of draws without this order."""
+    """Return draws whose fitted values are ordered with those of earlier draws, and a number.
+
+    The number counts the draws from the whole parameter set, because more than `GIVE_UP` boxes were needed.
+    """
     corners, found, without = signs(targets[0].x.shape[1]), {}, 0
     for j in order:
         below, above = [i for i in found if i < j], [i for i in found if i > j]
@@ -120,18 +127,18 @@ def one_by_one(targets: list[Target], order: list[int], rng: np.random.Generator
 
 
 def need(tau: float) -> float:
-    """Return the relative share of the budget for the quantile level tau.
+    """Return the share of the budget for the quantile level tau, up to a factor that is the same for all levels.
 
-    Far from the best coefficients the score may be as small as n times the smaller of tau and 1 - tau, or half of this
-    if a slope is steep, so an outer level needs more of the budget to avoid such coefficients; and where rows are few,
-    the same noise moves coefficients further. Shares in proportion to this need would leave too little for the median,
-    so the square root of the need is used.
+    Let m be the smaller of tau and 1 - tau. Far from the best coefficients the score may be as small as n m, or half of
+    this if a slope is steep, so an outer level needs more of the budget to avoid such coefficients; and where rows are
+    few, the same noise moves coefficients further. Shares in proportion to 1 / m would leave too little for the median,
+    so the share is 1 / sqrt(min(m, 1/4)).
     """
     return float(min(tau, 1 - tau, 0.25) ** -0.5)
 
 
 def errors(law: str, n: int, eps: float, d: int, taus: tuple[float, ...], rng: np.random.Generator) -> tuple:
-    """Return the error of every method on one data set, and the number of draws without the order."""
+    """Return the error of every method on one data set, and the number of draws from the whole parameter set."""
     width, s = LAWS[law]
     X = np.column_stack([np.ones(n), rng.uniform(-width, width, (n, d - 1))])
     y = np.clip((0.5 + X[:, 1] + (1 + s * X[:, 1]) * rng.standard_normal(n)) / HALF, -1, 1)

@@ -1,12 +1,12 @@
-"""Perturbed minimisers against noisy steps at small budgets: share of slopes given, length and coverage of intervals.
+"""Intervals of slopes at small budgets: the default, mech="auto", against noisy Newton steps, mech="newton".
 
 For each loss, number of rows and eps the script prints the median over populations of the length (relative to intervals
 without privacy, slopes only), the mean share of slopes given, and the mean coverage of given intervals, by "auto" and
-by noisy steps ("newton"). Rows of a population are drawn with replacement. The reference for Huber's loss estimates its
-own residual scale, so its coverage is approximate.
+by "newton". Rows of a population are drawn with replacement. The reference for Huber's loss estimates its own residual
+scale, so its coverage is approximate.
 
 The script exits with a non-zero status if intervals of "auto" cover less than .93, beyond Monte Carlo error, or if the
-share given by "auto" is lower than the share given by steps by more than .05.
+share given by "auto" is lower than the share given by "newton" by more than .05.
 Run: ``python -m benchmarks.short_budgets --seed 1``
 """
 
@@ -26,11 +26,16 @@ from benchmarks.populations import FOLDER, LM, OTHERS, Population, measured
 
 CELLS = ((1_000, 4.0), (2_000, 1.0), (2_000, 2.0), (2_000, 4.0), (10_000, 1.0), (10_000, 4.0))
 DOMAIN = {"x": (-5, 5), "z": (0, 1), "y": (0, 100)}
-MOST_MISSED = 0.05  # largest amount by which the share of slopes given by auto may be below the share given by steps
+# largest amount by which the share of slopes given by "auto" may be below the share given by "newton"
+MOST_MISSED = 0.05
 
 
 def responses(kind: str, rng: np.random.Generator, n: int) -> pd.DataFrame:
-    """Return counts or amounts with a log-linear mean; only "few" and "many" have the distribution of the family."""
+    """Return counts or amounts with a log-linear mean.
+
+    "few" and "many" are Poisson counts, the distribution assumed by the fitted model. All other kinds have additional
+    zeros or overdispersion, or are log-normal amounts.
+    """
     x, z = rng.normal(size=n).clip(-5, 5), (rng.uniform(size=n) < 0.4) * 1.0
     mean = np.exp(0.3 * x - 0.3 * z)
     if kind == "few":
@@ -60,7 +65,7 @@ COUNTS = {
     **{kind: simulated(kind, "poisson") for kind in ("few", "many", "zeros", "hours", "dispersed")},
     "amounts": simulated("amounts", "gamma"),
 }
-# populations without a reference: responses with few values, or levels without rows
+# populations without a Huber fit for comparison: responses with few values, or levels without rows in samples
 LEFT_OUT = ("crash_deaths", "pharmacy", "twelve_levels", "sparse_spline")
 LOSSES: Mapping[str, Mapping[str, Population]] = {
     "squares": LM,

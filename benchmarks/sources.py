@@ -1,8 +1,8 @@
 """Bitwise equality of fits to the same rows from several sources; `benchmarks.speed` has the time of a Parquet file.
 
-The sources are a frame, frames of odd sizes, an Arrow table, Parquet, CSV, a DuckDB table and a polars frame, under one
-seed. Target: equal releases and estimates, for moments, steps, a binomial GLM, a perturbed minimiser, three quantiles
-and means by group.
+The sources are a pandas data frame, an iterator over data frames of odd sizes, an Arrow table, Parquet, CSV, a DuckDB
+table and a polars data frame, under one seed. Target: equal releases and estimates, for linear regression by noisy
+moments, noisy Newton steps and objective perturbation, a binomial GLM, three quantiles and means by group.
 
     python -m benchmarks.sources --seed 1 [--n 1000000]
 """
@@ -48,7 +48,7 @@ def drawn(n: int, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def in_chunks(data: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Return rows in frames of odd sizes."""
+    """Yield the rows in data frames of growing, irregular sizes."""
     start, size = 0, 1
     while start < len(data):
         yield data.iloc[start : start + size]
@@ -56,7 +56,7 @@ def in_chunks(data: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def bits(n: int, seed: int, folder: Path) -> list[str]:
-    """Print the processor time of each source; return the sources whose results differ from the frame's results."""
+    """Print the processor time of each source; return the sources with results unlike those of a pandas data frame."""
     data = drawn(n, np.random.default_rng(seed))
     data.to_parquet(folder / "all.parquet", row_group_size=99_991)
     data.to_csv(folder / "all.csv", index=False)

@@ -1,9 +1,10 @@
-"""The effect of each special rule of the estimators: intervals in the rule's case, with and without the rule.
+"""Effect of each special rule of the estimators: intervals with and without the rule, in one case for each rule.
 
-A rule is switched off by values of constants at which it never acts, or by a function without effect in place of its
-own function. A case is a population of `benchmarks.hard_cases` or `benchmarks.populations` at a budget. The script
-prints for each rule the lowest coverage of a coefficient, the median length relative to the length without privacy, and
-the share of coefficients given, with the rule and without it.
+A special rule is a part of an estimator that was added for a hard case. A rule is switched off by values of constants
+at which it never acts, or by a function without effect in place of its own function. A case is a population of
+`benchmarks.hard_cases` or `benchmarks.populations` at a budget. The script prints for each rule the lowest coverage of
+a coefficient, the median length relative to the length without privacy, and the share of coefficients given, with the
+rule and without it.
 
 Target: without the rule the coverage of a coefficient falls by .05 or more, or intervals are a tenth longer, or the
 share given falls by a tenth. A rule without effect in its case should be deleted, or get another case.
@@ -29,7 +30,7 @@ from benchmarks.hard_cases import CASES, Case
 from benchmarks.populations import FOLDER, POPULATIONS, measured
 from privstats.inference.estimate import NumericColumns
 
-SEEN = 0.25  # coverage counts for coefficients given in more than this share of the fits
+SEEN = 0.25  # a coefficient's coverage is compared if it has an interval in more than this share of the fits
 COVERED, BOUGHT = 0.05, 0.1  # least effect of a rule on coverage, and on length or share given
 
 
@@ -148,9 +149,9 @@ def case_of(rule: Rule) -> Case:
 
 
 def bought(rule: Rule, replicates: int, seed: int) -> Bought:
-    """Return the coverage and the length of intervals, and the share of coefficients with an interval, under a rule.
+    """Return coverage and length of intervals, and the share of coefficients with an interval, in a rule's case.
 
-    The rows are simulated from the population for which the rule was made.
+    Rows are drawn from the population of the case.
     """
     case = case_of(rule)
     table = measured(case.population, rule.n or case.n, rule.promise, replicates, seed)

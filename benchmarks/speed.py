@@ -3,8 +3,9 @@
 Each row of the table has a call and a reference: a fit of statsmodels, or a computation that no method can avoid, such
 as X'X of the same rows in floating point, `np.partition`, pandas' means by group, or reading a file. The call and the
 reference are timed in turn in one process; the smallest time of several rounds counts, because other work on the
-machine only adds to it. Some targets are in seconds; peaks of memory are in MB in addition to the rows. First calls are
-made with empty caches. Rows without a target are for comparison.
+machine only adds to it. Some targets are in seconds; peaks of memory are in MB in addition to the rows. A fit first
+computes its plan (noise scales and budget shares, from public arguments) and caches the plan. Calls named "first" are
+made with empty caches, calls named "remembered" with a cached plan. Rows without a target are for comparison.
 
 The plot shows how times grow with rows, predictors, levels, groups and quantile levels.
 
@@ -138,9 +139,10 @@ class Row:
 
 
 def least(works: Iterable[Work | None], rounds: int) -> dict[Work | None, float]:
-    """Return the smallest processor time of each work over several rounds, in turn; the time of None is one second.
+    """Return the smallest processor time of each timed call over several rounds, in seconds.
 
-    The first round is a warm-up and is not counted, except for works of more than `LONG` seconds, which are run once.
+    In a round all calls are made in turn. None, the reference of cases in seconds, has a time of one second. The first
+    round is a warm-up and is not counted, except for calls of more than `LONG` seconds, which are made once.
     """
     took: dict[Work | None, float] = {work: 1.0 if work is None else work.seconds() for work in dict.fromkeys(works)}
     short = [work for work, seconds in took.items() if work is not None and seconds <= LONG]
@@ -245,7 +247,10 @@ def regressions(n: int, seed: int, d: int = 5) -> list[Case]:
 
 
 def passes(n: int, seed: int, d: int = 5) -> list[Case]:
-    """Return cases of the first pass over rows in memory, which makes blocks, and of later passes, against X'X."""
+    """Return cases of the first pass over rows in memory and of later passes, relative to X'X.
+
+    The first pass codes the rows in blocks, which later passes read from memory or from a file.
+    """
     data = rows_of(n, d, seed)
     X, design = columns_of(data, d), bind_regression("y" + right_of(d), domain_of(d))
     eye, xx = np.eye(design.width), Work("X'X", lambda: gram(X))
@@ -270,7 +275,7 @@ def passes(n: int, seed: int, d: int = 5) -> list[Case]:
 
 
 def calls(n: int, seed: int, d: int = 5) -> list[Case]:
-    """Return cases of plans and fits of few rows against least squares, at the first call and with a cached plan."""
+    """Return cases of plans and fits of few rows, relative to least squares, with empty caches or a cached plan."""
     data = rows_of(n, d, seed)
     ols, fits = Work("OLS", lambda: smf.ols("y" + right_of(d), data).fit()), verbs(data, d)
     fits["plan of auto"] = partial(fits["auto"], dry_run=True)
@@ -283,7 +288,7 @@ def calls(n: int, seed: int, d: int = 5) -> list[Case]:
 
 
 def searches(d: int = 5) -> list[Case]:
-    """Return cases, in seconds, of searches for a budget and a number of rows, and of a forecast, all first calls."""
+    """Return cases of searches for a budget or a number of rows, and of expected widths, in seconds, without caches."""
     domain = {**domain_of(d), "z": (0, 10)}
     plans: Mapping[str, tuple[str, str, dict[str, Any]]] = {
         "auto": ("lm", "y" + right_of(d), {"eps": 1.0}),
@@ -308,14 +313,14 @@ def searches(d: int = 5) -> list[Case]:
 
 
 def wide(n: int, seed: int, d: int) -> list[Case]:
-    """Return the case of moments with many predictors against least squares."""
+    """Return the case of a fit by noisy moments with many predictors, relative to least squares."""
     data = rows_of(n, d, seed)
     ols = Work("OLS", lambda: smf.ols("y" + right_of(d), data).fit())
     return [Case(Work("moments", verbs(data, d)["moments"]), ols, 1.0)]
 
 
 def quantiles(n: int, seed: int, orders: int, most: float | None = None, seconds: float | None = None) -> list[Case]:
-    """Return cases of quantiles of a column against numpy, and in seconds of a first call, with its plan."""
+    """Return cases of quantiles of a column: relative to numpy, and in seconds with empty caches."""
     values, q = column_of(n, seed), np.arange(1, orders + 1) / (orders + 1)
     ask = partial(ps.dp_quantile, "x", pd.DataFrame({"x": values}), 1.0, q=q.tolist(), domain={"x": (LOW, HIGH)})
     beside = Work("np.percentile", lambda: np.percentile(values, 100 * q))
@@ -323,7 +328,7 @@ def quantiles(n: int, seed: int, orders: int, most: float | None = None, seconds
 
 
 def medians(n: int, seed: int) -> list[Case]:
-    """Return cases of a median, and of draws of its mechanism alone, against one order statistic."""
+    """Return cases of a private median, and of draws of its mechanism alone, relative to `np.partition`."""
     values = column_of(n, seed)
     median = partial(ps.dp_median, "x", pd.DataFrame({"x": values}), 1.0, domain={"x": (LOW, HIGH)})
     beside, chance = Work("np.partition", lambda: np.partition(values, n // 2)), public_stream(seed)
@@ -346,10 +351,10 @@ def medians(n: int, seed: int) -> list[Case]:
 
 
 def levels(n: int, seed: int, many: int, most: float | None = None, seconds: float | None = None) -> list[Case]:
-    """Return cases that compare moments with a factor to X'X of its dummy columns; X'X is computed from repeated rows.
+    """Return the case of a fit by noisy moments with a factor, relative to X'X with its dummy columns.
 
-    If `seconds` is given, return, in place of these, cases in seconds: the computation of the plan, and a fit with a
-    cached plan.
+    X'X is computed from repeated rows. If `seconds` is given, return two cases in seconds instead: the computation of
+    the plan, and a fit with a cached plan.
     """
     codes = np.random.default_rng([seed, n, many]).integers(0, many, n)
     names, part = [f"level {k}" for k in range(many)], min(n, CHUNK)
@@ -364,7 +369,7 @@ def levels(n: int, seed: int, many: int, most: float | None = None, seconds: flo
 
 
 def level_plans(n: int, seed: int, many: int, most: float) -> list[Case]:
-    """Return cases that compare the computation of plans for moments with a factor to X'X of its dummy columns."""
+    """Return cases of plans for noisy moments with a factor, relative to X'X with its dummy columns."""
     (moments,) = levels(n, seed, many)
     ask: Any = moments.work.call
     plans = [
@@ -375,9 +380,9 @@ def level_plans(n: int, seed: int, many: int, most: float) -> list[Case]:
 
 
 def groups(n: int, seed: int, many: int, typed: bool = True) -> list[Case]:
-    """Return cases of means and medians by group against pandas' means.
+    """Return cases of private means and medians by group, relative to means by group in pandas.
 
-    Means by groups that are texts are compared with means by categories.
+    If the group column has texts, the time of means is relative to the time with a categorical column.
     """
     rng = np.random.default_rng([seed, n, many])
     codes, y, names = rng.integers(0, many, n), rng.uniform(0, 1, n), [f"level {k}" for k in range(many)]
@@ -405,7 +410,7 @@ def groups(n: int, seed: int, many: int, typed: bool = True) -> list[Case]:
 
 
 def summaries(n: int, seed: int, d: int) -> list[Case]:
-    """Return the case of the summary of a fit by moments against the fit."""
+    """Return the case of the summary of a fit by noisy moments, relative to the fit."""
     fit, last = verbs(rows_of(n, d, seed), d)["moments"], list[Any]()
 
     def fitted() -> None:
@@ -415,7 +420,7 @@ def summaries(n: int, seed: int, d: int) -> list[Case]:
 
 
 def importing() -> list[Case]:
-    """Return the case of the import against the import of statsmodels, each in a new process with compiled modules."""
+    """Return the case of the import relative to statsmodels' import, each in a new process with compiled modules."""
     compiled = tempfile.TemporaryDirectory()
     variables = {**os.environ, "PYTHONPYCACHEPREFIX": compiled.name}
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -436,7 +441,7 @@ def importing() -> list[Case]:
 
 
 def parquet(path: Path) -> list[Case]:
-    """Return cases of fits of a Parquet file against reading it once with X'X in floats."""
+    """Return cases of fits to a Parquet file, relative to reading the file once and computing X'X in floats."""
     beside = Work("read + X'X", lambda: read(path))
     domain = {name: known for name, known in domain_of(5).items() if name in FILE_COLUMNS}
     fit = partial(ps.dp_lm, "y" + right_of(5), path, mu=1.0, domain=domain)
@@ -526,8 +531,8 @@ def held() -> float:
 def filed(path: Path, rounds: int) -> list[Row]:
     """Return the table rows about a Parquet file, and the peak memory of the fits above the memory at the start.
 
-    The function runs in a process of its own.
-    The fits come first, because reading the file for the reference has a peak of its own.
+    The function runs in a separate process. The fits are run before the reference, because reading the file for the
+    reference would raise the peak memory.
     """
     cases, start = parquet(path), held()
     for case in cases[: len(FILED)]:
@@ -537,7 +542,7 @@ def filed(path: Path, rounds: int) -> list[Row]:
 
 
 def of_parquet(n: int, seed: int, rounds: int) -> list[Row]:
-    """Return the rows about a Parquet file; none if pyarrow is missing."""
+    """Return the table rows about fits to a Parquet file; an empty list if pyarrow is missing."""
     if not n or not find_spec("pyarrow"):
         return []
     with tempfile.TemporaryDirectory() as folder:
@@ -548,7 +553,7 @@ def of_parquet(n: int, seed: int, rounds: int) -> list[Row]:
     return found or []
 
 
-# growth of times with sizes
+# processor times by the number of rows, predictors, levels, groups and quantile levels
 def growth(n: int, seed: int, rounds: int) -> dict[str, dict[str, list[tuple[int, float]]]]:
     """Return pairs of a size and seconds of processor time, by growing quantity and by timed call."""
     few = n // 10

@@ -1,7 +1,8 @@
 """Time of one exact draw of the K-norm gradient and exponential mechanisms, by size of model and parameter set.
 
-Predictors are U(-1, 1), the true coefficients have l1 norm .5 (inside the set), and eps = 1. Targets with 12
-predictors: the median time is below 10 ms at radius 1 and below 1 s at radius 3.
+The parameter set is the l1 ball of a radius of 1 or 3. Predictors are U(-1, 1), the true coefficients have l1 norm .5
+(inside the set), and eps = 1. Targets with 12 predictors: the median time is below 10 ms at radius 1 and below 1 s at
+radius 3.
 
     python benchmarks/speed_kng.py --seed 1 [--draws 5]
 """
@@ -18,7 +19,7 @@ from tabulate import tabulate
 from privstats.mechanisms.comparison.level_sets import sample_gradient, sample_loss
 from privstats.mechanisms.random import public_stream
 
-ALLOWED = {1.0: 10.0, 3.0: 1000.0}  # by radius: largest median milliseconds, with 12 predictors
+ALLOWED = {1.0: 10.0, 3.0: 1000.0}  # by radius of the parameter set: largest median milliseconds, with 12 predictors
 NORMS = ("linf", "l2", "l1", "loss")
 
 

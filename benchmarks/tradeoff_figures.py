@@ -43,7 +43,7 @@ SHOWN = (0.01, 0.05, 0.1, 0.25, 0.5)
 
 
 def by_delta(delta: Callable[[float], float], highest: float, alpha: np.ndarray) -> np.ndarray:
-    """Return the symmetric trade-off function with a given delta(eps): the largest of all (eps, delta) functions."""
+    """Return, at each alpha, the maximum of the trade-off functions of (eps, delta(eps))-DP for eps up to `highest`."""
     f = np.zeros_like(alpha)
     for eps in np.linspace(0, highest, 2001):
         f = np.maximum(f, approx_tradeoff(alpha, eps, delta(eps)))
@@ -97,7 +97,7 @@ def figure(out: Path) -> None:
 
 
 def print_mixture(delta: float = 1e-6) -> None:
-    """Print the eps of a mixture of guarantees by its privacy-loss distribution, and by its mu alone."""
+    """Print the total eps of pure and Gaussian guarantees: by privacy-loss distributions, and from a total mu."""
     promises = (*[ps.PureDP(0.1)] * 10, *[ps.GaussianDP(0.5)] * 3)
     both, alone = together(promises, delta), ps.gdp_eps(mu_of(promises), delta)
     print(f"\n10 x (0.1, 0)-DP beside 3 x 0.5-GDP at delta = {delta:g}: eps = {both:.3f}, by mu alone {alone:.3f}")

@@ -1,9 +1,10 @@
 """Section 6.2 of Gillenwater and Munoz Medina (2020): medians of 310 spines, 210 abnormal (AB) and 100 normal (NO).
 
 Six measurements, eps = .5, 1000 trials of each mechanism for each class; delta = 1 / n of the class for mechanisms that
-need a delta; rows are added or removed; releases are clipped to the range. Figure 2 of the paper (and Figure 3, in the
-appendix) shows histograms for LaplaceLN, in which the two classes overlap, and for Duff, in which they do not. The rank
-mechanism and the better calibrations of this package are shown beside them.
+need a delta; rows are added or removed; releases are clipped to the range. Duff is the mechanism of the paper (see
+`duff_figure1`). Figure 2 of the paper (and Figure 3, in the appendix) shows histograms of releases: the histograms of
+the two classes overlap for LaplaceLN noise, but not for Duff. The rank mechanism and the better calibrations of this
+package are shown beside them.
 
 *The paper's range is the observed range of both classes together*: the values of two patients, which no guarantee
 covers. It is used in the first table, as in the paper; the second table has the public bounds of
